@@ -1,8 +1,8 @@
-//! The controller against a real API server, as the chart renders it: what the server itself can do in the same run,
-//! how long the controller takes beside that, how soon it reacts, and what it costs when there is nothing to do.
+//! The controller with a real API server, as the chart renders it: the limits of the API server in the same run, the
+//! time of the controller compared with them, its reaction time, and its resource usage when idle.
 //!
-//! `cargo bench --bench cluster` measures everything; `-- many=2000` settles 2,000 objects instead of 10,000, and
-//! likewise `objects=`, `chains=`, `random=` and `configs=` (0 leaves a part out).
+//! `cargo bench --bench cluster` measures everything; `-- many=2000` creates 2,000 objects instead of 10,000. The same
+//! applies to `objects=`, `chains=`, `random=` and `configs=` (0 skips a part).
 
 #![allow(
     clippy::print_stdout,
@@ -10,7 +10,7 @@
     clippy::cast_precision_loss,
     clippy::cast_possible_wrap,
     clippy::unchecked_time_subtraction,
-    reason = "a benchmark prints figures with two digits of what it has just measured"
+    reason = "a benchmark prints figures with two digits"
 )]
 
 #[path = "../tests/cluster/controller.rs"]
@@ -46,26 +46,26 @@ use serde_json::{Value, json};
 use controller::Controller;
 use controlplane::ControlPlane;
 
-/// How many requests are under way at once when the server is probed or filled.
+/// The number of concurrent requests when the limits are measured and objects are created.
 const CLIENTS: usize = 48;
 
-/// The user whose requests are the controller's. Calls of `kubernetes_object` are its own as well: it impersonates.
+/// The user of the controller. This includes the calls of `kubernetes_object`, which impersonate other users.
 const CONTROLLER: &str = "system:serviceaccount:purlin-system:purlin";
 
-/// How long is waited for objects to become ready before the benchmark gives up.
-const PATIENCE: Duration = Duration::from_mins(20);
+/// How long the benchmark waits until the objects are ready.
+const READY_LIMIT: Duration = Duration::from_mins(20);
 
-/// How long the idle controller is watched.
+/// How long the idle controller is observed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long nothing must have been written before the controller counts as idle.
+/// How long the controller must not have written before it counts as idle.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// How many of the settled objects are changed, one after the other.
+/// The number of objects that are changed, one after the other.
 const CHANGES: usize = 20;
 
-/// How long after a change its last write is waited for.
-const AFTERMATH: Duration = Duration::from_secs(2);
+/// How long to wait for the writes of one change.
+const CHANGE_PAUSE: Duration = Duration::from_secs(2);
 
 fn main() {
     // `cargo bench` passes `--bench`; `cargo test --benches` does not, and then there is nothing to measure.
@@ -76,9 +76,9 @@ fn main() {
     runtime.expect("a runtime").block_on(run());
 }
 
-fn given(name: &str, otherwise: usize) -> usize {
+fn argument_or(name: &str, default: usize) -> usize {
     let value = std::env::args().find_map(|argument| argument.strip_prefix(&format!("{name}="))?.parse().ok());
-    value.unwrap_or(otherwise)
+    value.unwrap_or(default)
 }
 
 async fn run() {
@@ -90,28 +90,29 @@ async fn run() {
     let process = Process(controller.pid());
     let before = process.memory();
     println!("controller with nothing to do: {:.1} MiB", mib(before));
-    // The first objects of a process pay for connections and caches.
+    // The first objects of a process include the cost of connections and caches.
     warm_up(&server).await;
-    let (objects, chains, many) = (given("objects", 1_000), given("chains", 500), given("many", 10_000));
+    let (objects, chains, many) =
+        (argument_or("objects", 1_000), argument_or("chains", 500), argument_or("many", 10_000));
     if objects > 0 {
         new_objects(&server, &limits, objects).await;
     }
     if chains > 0 {
         config_maps(&server, &limits, chains).await;
     }
-    let (random, configs) = (given("random", 1_000), given("configs", 20));
+    let (random, configs) = (argument_or("random", 1_000), argument_or("configs", 20));
     if random > 0 {
-        through_a_provider(&server, &limits, random).await;
+        provider_objects(&server, &limits, random).await;
     }
     if configs > 0 {
         idle_providers(&server, process, configs).await;
     }
     if many > 0 {
-        settled(&server, process, before, many).await;
+        unchanged_objects(&server, process, before, many).await;
     }
 }
 
-/// The API server, as an administrator sees it.
+/// The API server, with the account of an administrator.
 struct Server {
     plane: &'static ControlPlane,
     client: Client,
@@ -150,7 +151,7 @@ impl Server {
     }
 }
 
-// --- What the server can do -----------------------------------------------------------------------------------------
+// --- Limits of the API server ---------------------------------------------------------------------------------------
 
 /// Requests a second, by the kind of write.
 struct Limits(BTreeMap<&'static str, f64>);
@@ -160,8 +161,8 @@ const PATCH: &str = "patch Resource";
 const STATUS: &str = "patch Resource status";
 const NEW_SECRET: &str = "create Secret";
 const SECRET: &str = "update Secret";
-/// Each object that is made is looked for first.
-const LOOK: &str = "get configmaps";
+/// Every object is read before it is created.
+const READ: &str = "get configmaps";
 const APPLY: &str = "patch configmaps";
 
 async fn probe(server: &Server) -> Limits {
@@ -174,7 +175,7 @@ async fn probe(server: &Server) -> Limits {
     let post = PostParams::default();
     let params = PatchParams::default();
 
-    // A server that has just learned of a kind is busy with that for a second or two.
+    // An API server is busy for a second or two after a CRD is created.
     rate(COUNT, async |number| resources.create(&post, &object(data(COUNT + number, 3))).await.map(drop)).await;
     let rate = rate(COUNT, async |number| resources.create(&post, &object(data(number, 3))).await.map(drop)).await;
     limits.insert(CREATE, rate);
@@ -192,7 +193,7 @@ async fn probe(server: &Server) -> Limits {
     let rate =
         self::rate(COUNT, async |number| resources.patch_status(&name(number), &params, &status).await.map(drop)).await;
     limits.insert(STATUS, rate);
-    // A record of `terraform_data` takes about so much.
+    // About the size of a record of `terraform_data`.
     let secret = |number: usize, body: &str| {
         object(json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
                       "metadata": {"name": name(number), "labels": {"purlin.dev/namespace": "limits"}},
@@ -207,7 +208,7 @@ async fn probe(server: &Server) -> Limits {
 
     let maps = server.config_maps(&namespace);
     let rate = self::rate(COUNT, async |number| maps.get_opt(&name(number)).await.map(drop)).await;
-    limits.insert(LOOK, rate);
+    limits.insert(READ, rate);
     let apply = PatchParams::apply("purlin").force();
     let map = |number: usize| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -220,7 +221,7 @@ async fn probe(server: &Server) -> Limits {
 
     println!("\nthe API server alone, {CLIENTS} clients");
     limits.iter().for_each(|(what, rate)| println!("  {what:<28} {rate:>8.0} /s"));
-    // Nobody looks at these any more, and the controller must not either.
+    // Delete the objects, so that the controller does not process them.
     let lift = json!({"metadata": {"finalizers": null}});
     let lift = Patch::Merge(&lift);
     self::rate(2 * COUNT, async |number| {
@@ -267,23 +268,23 @@ async fn warm_up(server: &Server) {
     ready(server, &namespace, 9).await;
 }
 
-/// Waits until so many Resources of a namespace are ready.
+/// Waits until `count` Resources of a namespace are ready.
 async fn ready(server: &Server, namespace: &str, count: usize) {
     let events = watcher(server.resources(namespace), watcher::Config::default()).applied_objects();
     let mut events = std::pin::pin!(events);
     let (mut ready, start) = (BTreeSet::new(), Instant::now());
     while ready.len() < count {
-        let event = tokio::time::timeout(PATIENCE, events.next()).await.ok().flatten();
+        let event = tokio::time::timeout(READY_LIMIT, events.next()).await.ok().flatten();
         let Some(Ok(object)) = event else { continue };
         let name = object.metadata.name.clone().unwrap_or_default();
         if installation::is_ready(&serde_json::to_value(&object).expect("JSON")) {
             ready.insert(name);
         }
-        assert!(start.elapsed() < PATIENCE, "{} of {count} objects of {namespace} are ready", ready.len());
+        assert!(start.elapsed() < READY_LIMIT, "{} of {count} objects of {namespace} are ready", ready.len());
     }
 }
 
-/// Creates Resources, and gives the time until all are ready together with what the controller wrote for it.
+/// Creates Resources. Returns the time until all are ready, and the writes of the controller.
 async fn create_and_wait(server: &Server, namespace: &str, manifests: Vec<Value>) -> (Duration, Vec<Write>) {
     let mut audit = Audit::from_now(server.plane);
     let (start, count) = (Instant::now(), manifests.len());
@@ -291,12 +292,13 @@ async fn create_and_wait(server: &Server, namespace: &str, manifests: Vec<Value>
     (start.elapsed(), audit.writes())
 }
 
-/// Waits until the controller has written nothing for a while: events of a burst are told at a bounded rate.
+/// Waits until the controller has written nothing for [`QUIET`], because events are written at a limited rate. Returns
+/// the time until the last write.
 async fn quiet(server: &Server) -> Duration {
     let mut audit = Audit::from_now(server.plane);
     let start = Instant::now();
     let mut last = Instant::now();
-    while last.elapsed() < QUIET && start.elapsed() < PATIENCE {
+    while last.elapsed() < QUIET && start.elapsed() < READY_LIMIT {
         tokio::time::sleep(Duration::from_millis(500)).await;
         if !audit.writes().is_empty() {
             last = Instant::now();
@@ -310,17 +312,17 @@ async fn new_objects(server: &Server, limits: &Limits, count: usize) {
     let manifests = (0..count).map(|number| data(number, 3)).collect();
     let (took, writes) = create_and_wait(server, &namespace, manifests).await;
     println!("\n{count} new terraform_data, chains of three: {:.2} s", took.as_secs_f64());
-    tell_cost(limits, count, took, &counted(&writes));
+    print_cost(limits, count, took, &counted(&writes));
 }
 
-/// What the requests cost at the server's own limits, beside the time that it took.
-fn tell_cost(limits: &Limits, count: usize, took: Duration, requests: &BTreeMap<String, usize>) {
+/// Prints the time that the requests take at the limits of the API server, and compares it with the measured time.
+fn print_cost(limits: &Limits, count: usize, took: Duration, requests: &BTreeMap<String, usize>) {
     let mut cost = count as f64 / limits.0[CREATE];
     for (kind, number) in requests {
         let known = limits.0.get(kind.as_str()).map(|rate| *number as f64 / rate);
         cost += known.unwrap_or_default();
-        let told = known.map_or("not counted into the cost".to_owned(), |seconds| format!("{seconds:.2} s"));
-        println!("  {kind:<28} {number:>7}  {told}");
+        let seconds = known.map_or("not included in the cost".to_owned(), |seconds| format!("{seconds:.2} s"));
+        println!("  {kind:<28} {number:>7}  {seconds}");
     }
     println!("  creates and requests alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);
 }
@@ -334,14 +336,14 @@ async fn config_maps(server: &Server, limits: &Limits, chains: usize) {
     let rate = count as f64 / took.as_secs_f64();
     println!("\n{chains} chains of three ConfigMaps: {:.2} s, {rate:.0} objects/s (budget 160)", took.as_secs_f64());
     let mut requests = counted(&writes);
-    requests.insert(LOOK.to_owned(), count);
-    tell_cost(limits, count, took, &requests);
+    requests.insert(READ.to_owned(), count);
+    print_cost(limits, count, took, &requests);
 }
 
 // --- Providers ------------------------------------------------------------------------------------------------------
 
-/// Serves the types `random_*` by the real provider.
-fn provide(server: &Server) {
+/// Creates the Provider for the types `random_*`.
+fn create_provider(server: &Server) {
     let program = providers::program("random");
     let spec = json!({"source": "hashicorp/random", "package": {"path": program}});
     let manifest =
@@ -359,30 +361,30 @@ fn random_id(number: usize, references: &[usize]) -> Value {
            "spec": {"type": "random_id", "config": {"byte_length": 8, "keepers": keepers}}})
 }
 
-async fn through_a_provider(server: &Server, limits: &Limits, count: usize) {
-    provide(server);
+async fn provider_objects(server: &Server, limits: &Limits, count: usize) {
+    create_provider(server);
     let namespace = server.plane.namespace("random");
     let references = processes::references(count);
     let manifests = references.iter().enumerate().map(|(number, others)| random_id(number, others)).collect();
     let (took, writes) = create_and_wait(server, &namespace, manifests).await;
     println!("\n{count} new random_id, two references each: {:.2} s (budget 15)", took.as_secs_f64());
-    tell_cost(limits, count, took, &counted(&writes));
+    print_cost(limits, count, took, &counted(&writes));
 }
 
-/// What the controller itself takes for each provider process that waits for work.
+/// Measures the memory of the controller for each idle provider process.
 async fn idle_providers(server: &Server, process: Process, count: usize) {
-    provide(server);
+    create_provider(server);
     let namespace = server.plane.namespace("configs");
-    // The first ones pay for what all of them share.
-    configured(server, &namespace, 0..3).await;
+    // The first ones include the cost of what all of them share.
+    create_provider_configs(server, &namespace, 0..3).await;
     let before = process.memory();
-    configured(server, &namespace, 3..count + 3).await;
+    create_provider_configs(server, &namespace, 3..count + 3).await;
     let each = mib(process.memory().saturating_sub(before)) / count as f64;
     println!("\n{count} more provider processes, idle: {each:.2} MiB of the controller for each (budget 1)");
 }
 
-/// Makes ProviderConfigs, each with one object and so with a process of its own.
-async fn configured(server: &Server, namespace: &str, numbers: Range<usize>) {
+/// Creates ProviderConfigs, each with one object and therefore with its own process.
+async fn create_provider_configs(server: &Server, namespace: &str, numbers: Range<usize>) {
     let of = |number: usize| {
         let (config, pet) = (format!("random-{number}"), format!("pet-{number}"));
         [
@@ -400,14 +402,14 @@ async fn configured(server: &Server, namespace: &str, numbers: Range<usize>) {
     quiet(server).await;
 }
 
-// --- Many settled objects -------------------------------------------------------------------------------------------
+// --- Many unchanged objects -----------------------------------------------------------------------------------------
 
-async fn settled(server: &Server, process: Process, empty: u64, many: usize) {
+async fn unchanged_objects(server: &Server, process: Process, empty: u64, many: usize) {
     let namespace = server.plane.namespace("many");
     let manifests = (0..many).map(|number| data(number, 3)).collect();
     let (took, _) = create_and_wait(server, &namespace, manifests).await;
-    println!("\n{many} objects settled in {:.1} s", took.as_secs_f64());
-    println!("  last event of the burst told {:.1} s later", quiet(server).await.as_secs_f64());
+    println!("\n{many} objects ready in {:.1} s", took.as_secs_f64());
+    println!("  last event of the burst written {:.1} s later", quiet(server).await.as_secs_f64());
 
     let mut audit = Audit::from_now(server.plane);
     let (start, used) = (Instant::now(), process.cpu());
@@ -436,11 +438,11 @@ async fn settled(server: &Server, process: Process, empty: u64, many: usize) {
         let patch = json!({"spec": {"config": {"input": {"name": format!("changed {change}")}}}});
         let changed = api.patch(&name, &params, &Patch::Merge(&patch)).await;
         changed.expect("a changed Resource");
-        let answered = purlin::process::Clock::now(&purlin::process::SystemClock);
-        tokio::time::sleep(AFTERMATH).await;
+        let changed_at = purlin::process::Clock::now(&purlin::process::SystemClock);
+        tokio::time::sleep(CHANGE_PAUSE).await;
         let writes = audit.writes();
         let start = writes.iter().find(|write| write.resource == "secrets").map(|write| write.received);
-        delays.extend(start.map(|start| start.duration_since(answered).as_secs_f64() * 1000.0));
+        delays.extend(start.map(|start| start.duration_since(changed_at).as_secs_f64() * 1000.0));
         let records: BTreeSet<&str> =
             writes.iter().filter(|write| write.resource == "secrets").map(|write| write.name.as_str()).collect();
         let foreign = |write: &&Write| write.resource == "resources" && write.name != name;
@@ -457,7 +459,7 @@ async fn settled(server: &Server, process: Process, empty: u64, many: usize) {
     );
 }
 
-// --- What the controller writes -------------------------------------------------------------------------------------
+// --- Writes of the controller ---------------------------------------------------------------------------------------
 
 /// A successful write of the controller.
 struct Write {
@@ -468,7 +470,7 @@ struct Write {
     received: Timestamp,
 }
 
-/// The audit log of the API server, from some moment on.
+/// The audit log of the API server, from a given time on.
 struct Audit {
     log: BufReader<File>,
 }
@@ -480,7 +482,7 @@ impl Audit {
         Self { log: BufReader::new(file) }
     }
 
-    /// What the controller has written since the last call, apart from its Lease.
+    /// Returns the writes of the controller since the last call, except for its Lease.
     fn writes(&mut self) -> Vec<Write> {
         let mut text = Vec::new();
         self.log.read_to_end(&mut text).expect("the audit log");
@@ -549,10 +551,11 @@ impl Process {
         self.size("VmHWM:")
     }
 
-    /// Time of processors used, in user and system mode.
+    /// The CPU time in user and system mode.
     fn cpu(self) -> Duration {
         let text = self.file("stat");
-        // The name of the program stands in brackets and may hold anything; state is the first field after it.
+        // The name of the program is in parentheses and may contain any character; the state is the first field after
+        // it.
         let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         Duration::from_millis(ticks * 10)

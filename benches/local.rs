@@ -1,9 +1,9 @@
-//! Local mode, as whole processes: plan, apply, and plan with nothing to do, of `terraform_data` objects in the shape
-//! that the budgets are written for. Each object has two references drawn from the fifty before it; every tenth is
-//! create-before-destroy.
+//! Local mode, measured as whole processes: plan, apply, and plan without changes, of `terraform_data` objects. The
+//! performance budgets assume these objects: each has two random references to the fifty objects before it, and every
+//! tenth is create-before-destroy.
 //!
-//! `cargo bench --bench local` measures 1,000, 10,000 and 100,000 objects; numbers as arguments measure others.
-//! Where `tofu` or `terraform` is on the machine, the same 1,000 objects are run through it in the same run.
+//! `cargo bench --bench local` measures 1,000, 10,000 and 100,000 objects; numbers as arguments select other counts. If
+//! `tofu` or `terraform` is installed, it is measured with the same 1,000 objects in the same run.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
@@ -50,19 +50,19 @@ fn hcl(count: usize) -> String {
 }
 
 fn purlin(count: usize) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let program = env!("CARGO_BIN_EXE_purlin");
-    fs::create_dir(folder.path().join("objects")).expect("a folder");
-    fs::write(folder.path().join("objects/all.yaml"), manifests(count)).expect("a file");
-    let state = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    fs::create_dir(directory.path().join("objects")).expect("a directory");
+    fs::write(directory.path().join("objects/all.yaml"), manifests(count)).expect("a file");
+    let state = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let runs = if count > 10_000 { 3 } else { RUNS };
 
     let (mut plans, mut applies, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..runs {
         let file = state(&format!("{run}.db"));
-        plans.push(measure(program, &["plan", "-f", "objects", "--state", &file], folder.path()));
-        applies.push(measure(program, &["apply", "-f", "objects", "--state", &file, "--yes"], folder.path()));
-        nothing.push(measure(program, &["plan", "-f", "objects", "--state", &file], folder.path()));
+        plans.push(measure(program, &["plan", "-f", "objects", "--state", &file], directory.path()));
+        applies.push(measure(program, &["apply", "-f", "objects", "--state", &file, "--yes"], directory.path()));
+        nothing.push(measure(program, &["plan", "-f", "objects", "--state", &file], directory.path()));
     }
     report("purlin plan, all new", count, &plans);
     report("purlin apply, durable", count, &applies);
@@ -70,12 +70,12 @@ fn purlin(count: usize) {
 }
 
 fn upstream(program: &str, count: usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("main.tf"), hcl(count)).expect("a file");
-    measure(program, &["init", "-no-color"], folder.path());
-    let plan = measure(program, &["plan", "-no-color"], folder.path());
-    let apply = measure(program, &["apply", "-no-color", "-auto-approve"], folder.path());
-    let nothing = measure(program, &["plan", "-no-color"], folder.path());
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("main.tf"), hcl(count)).expect("a file");
+    measure(program, &["init", "-no-color"], directory.path());
+    let plan = measure(program, &["plan", "-no-color"], directory.path());
+    let apply = measure(program, &["apply", "-no-color", "-auto-approve"], directory.path());
+    let nothing = measure(program, &["plan", "-no-color"], directory.path());
     report(&format!("{program} plan, all new"), count, &[plan]);
     report(&format!("{program} apply"), count, &[apply]);
     report(&format!("{program} plan, nothing to do"), count, &[nothing]);
@@ -86,8 +86,8 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let given: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let counts = if given.is_empty() { vec![1_000, 10_000, 100_000] } else { given };
+    let arguments: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let counts = if arguments.is_empty() { vec![1_000, 10_000, 100_000] } else { arguments };
     for count in counts {
         purlin(count);
     }

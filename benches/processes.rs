@@ -1,11 +1,11 @@
-//! Whole processes under measurement, and the shape of what they are given.
+//! Measurement of whole processes, and the references between the objects that they manage.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A generator of numbers that every run draws alike.
+/// A pseudo-random generator with the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -15,7 +15,7 @@ impl Numbers {
     }
 }
 
-/// The two earlier objects that each object refers to; fewer for the first ones.
+/// The two earlier objects that each object references; fewer for the first ones.
 pub(crate) fn references(count: usize) -> Vec<Vec<usize>> {
     let mut numbers = Numbers(7);
     (0..count)
@@ -26,12 +26,12 @@ pub(crate) fn references(count: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Runs a program to its end; gives the wall time and the peak resident memory in bytes.
-pub(crate) fn measure(program: &str, arguments: &[&str], folder: &Path) -> (Duration, u64) {
+/// Runs a program until it exits. Returns the wall time and the peak resident memory in bytes.
+pub(crate) fn measure(program: &str, arguments: &[&str], directory: &Path) -> (Duration, u64) {
     let start = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
-        .current_dir(folder)
+        .current_dir(directory)
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())
         .spawn()
@@ -39,7 +39,7 @@ pub(crate) fn measure(program: &str, arguments: &[&str], folder: &Path) -> (Dura
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     let code = loop {
-        // The high-water mark of a process that has ended cannot be read any more, so the last one before counts.
+        // The peak of an exited process cannot be read, so the last value before that is used.
         if let Ok(text) = fs::read_to_string(&status) {
             let kib = text
                 .lines()

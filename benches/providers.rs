@@ -1,8 +1,8 @@
-//! Providers: how long one takes to start, and 1,000 `random_id` objects through the real provider `random`, each with
-//! references to two of the fifty before it, as whole processes.
+//! Providers: the start of a provider process, and 1,000 `random_id` objects with the real provider `random`, measured
+//! as whole processes. Each object references two of the fifty objects before it.
 //!
-//! `cargo bench --bench providers` measures 1,000 objects; a number as an argument measures another count. Where `tofu`
-//! or `terraform` is on the machine, the same objects are run through it in the same run.
+//! `cargo bench --bench providers` measures 1,000 objects; a number as an argument selects another count. If `tofu` or
+//! `terraform` is installed, it is measured with the same objects in the same run.
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
@@ -24,7 +24,7 @@ const PURLIN: &str = env!("CARGO_BIN_EXE_purlin");
 const RUNS: usize = 5;
 const STARTS: usize = 20;
 
-/// The version that is told to programs which must be told one.
+/// The version of the provider in the configuration and mirror of Terraform and OpenTofu, which require one.
 const VERSION: &str = "3.9.0";
 
 fn main() {
@@ -42,9 +42,9 @@ fn main() {
     }
 }
 
-/// From nothing to a connection, and to the answer of a first call.
+/// Measures the time until a provider is connected, and until it has returned its schema.
 async fn starts(program: &Path) {
-    let (mut connected, mut answered) = (Vec::new(), Vec::new());
+    let (mut connected, mut schema_read) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let mut launch = Launch::new("random", program);
         launch.launcher = PURLIN.into();
@@ -52,14 +52,14 @@ async fn starts(program: &Path) {
         let client = Client::start(&launch).await.expect("a provider");
         connected.push(start.elapsed());
         client.schema().await.expect("a schema");
-        answered.push(start.elapsed());
+        schema_read.push(start.elapsed());
         client.close().await;
     }
-    let told = |times: Vec<Duration>| median(times).as_secs_f64() * 1000.0;
+    let milliseconds = |times: Vec<Duration>| median(times).as_secs_f64() * 1000.0;
     println!(
-        "a provider starts: connected after {:.1} ms, schema told after {:.1} ms",
-        told(connected),
-        told(answered)
+        "a provider starts: connected after {:.1} ms, schema read after {:.1} ms",
+        milliseconds(connected),
+        milliseconds(schema_read)
     );
 }
 
@@ -82,17 +82,17 @@ fn manifests(program: &Path, count: usize) -> String {
 }
 
 fn purlin(program: &Path, count: usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("objects")).expect("a folder");
-    fs::write(folder.path().join("objects/all.yaml"), manifests(program, count)).expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::create_dir(directory.path().join("objects")).expect("a directory");
+    fs::write(directory.path().join("objects/all.yaml"), manifests(program, count)).expect("a file");
     let (mut plans, mut applies, mut nothing, mut due) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for run in 0..RUNS {
-        let file = folder.path().join(format!("{run}.db")).to_string_lossy().into_owned();
+        let file = directory.path().join(format!("{run}.db")).to_string_lossy().into_owned();
         let plan = ["plan", "-f", "objects", "--state", &file];
-        plans.push(measure(PURLIN, &plan, folder.path()));
-        applies.push(measure(PURLIN, &["apply", "-f", "objects", "--state", &file, "--yes"], folder.path()));
-        nothing.push(measure(PURLIN, &plan, folder.path()));
-        due.push(measure(PURLIN, &[&plan[..], &["--refresh=due"]].concat(), folder.path()));
+        plans.push(measure(PURLIN, &plan, directory.path()));
+        applies.push(measure(PURLIN, &["apply", "-f", "objects", "--state", &file, "--yes"], directory.path()));
+        nothing.push(measure(PURLIN, &plan, directory.path()));
+        due.push(measure(PURLIN, &[&plan[..], &["--refresh=due"]].concat(), directory.path()));
     }
     report("purlin plan, all new", count, &plans);
     report("purlin apply, durable", count, &applies);
@@ -117,22 +117,22 @@ fn hcl(count: usize) -> String {
     text
 }
 
-/// Terraform or OpenTofu with the very same program, from a mirror.
+/// Measures Terraform or OpenTofu with the same provider program, from a mirror.
 fn upstream(other: &str, program: &Path, count: usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("main.tf"), hcl(count)).expect("a file");
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("main.tf"), hcl(count)).expect("a file");
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
     let machine = if machine == "x86_64" { "amd64" } else { "arm64" };
     for host in ["registry.terraform.io", "registry.opentofu.org"] {
         let package = format!("mirror/{host}/hashicorp/random/{VERSION}/{system}_{machine}");
-        let package = folder.path().join(package);
-        fs::create_dir_all(&package).expect("a folder");
+        let package = directory.path().join(package);
+        fs::create_dir_all(&package).expect("a directory");
         fs::copy(program, package.join(format!("terraform-provider-random_v{VERSION}"))).expect("a copy");
     }
-    measure(other, &["init", "-no-color", "-plugin-dir=mirror"], folder.path());
-    let plan = measure(other, &["plan", "-no-color"], folder.path());
-    let apply = measure(other, &["apply", "-no-color", "-auto-approve"], folder.path());
-    let nothing = measure(other, &["plan", "-no-color"], folder.path());
+    measure(other, &["init", "-no-color", "-plugin-dir=mirror"], directory.path());
+    let plan = measure(other, &["plan", "-no-color"], directory.path());
+    let apply = measure(other, &["apply", "-no-color", "-auto-approve"], directory.path());
+    let nothing = measure(other, &["plan", "-no-color"], directory.path());
     report(&format!("{other} plan, all new"), count, &[plan]);
     report(&format!("{other} apply"), count, &[apply]);
     report(&format!("{other} plan, nothing to do"), count, &[nothing]);

@@ -1,20 +1,20 @@
 //! The command line: `purlin`, also as `kubectl purlin`.
 //!
-//! A command line passes through `args` (what was typed) and `options` (what it means) to one of the `commands`.
-//! Those that plan start from a `situation`, read by `local` from files or by `cluster` from the API server. Only
-//! `output` prints, and only this module knows `anyhow`.
+//! `args` parses the command line, `options` interprets it, and one of the `commands` runs. Commands that plan start
+//! from `inputs`, which `local` reads from files and `cluster` from the API server. Only `output` prints, and only this
+//! module uses `anyhow`.
 
 pub mod args;
 pub mod cluster;
 pub mod commands;
 pub mod dev;
-pub mod drive;
+pub mod run;
 pub mod failure;
 pub mod json;
 pub mod live;
 pub mod local;
-pub mod look;
-pub mod narrate;
+pub mod inspect;
+pub mod report;
 pub mod options;
 pub mod output;
 pub mod progress;
@@ -22,11 +22,11 @@ pub mod provider;
 pub mod saved;
 pub mod show;
 pub mod signals;
-pub mod situation;
+pub mod inputs;
 pub mod state;
 pub mod table;
 pub mod view;
-pub mod wording;
+pub mod messages;
 
 use std::process::ExitCode;
 
@@ -37,10 +37,8 @@ use args::{Command, PurlinArgs};
 use failure::Exit;
 use output::Console;
 
-/// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs the program.
 pub fn main() -> ExitCode {
     let args = match parse() {
         Ok(args) => args,
@@ -56,7 +54,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// As a plugin of kubectl we call ourselves what the user typed.
+/// Help texts show `kubectl purlin` if the program runs as a kubectl plugin.
 fn parse() -> Result<PurlinArgs, clap::Error> {
     let mut command = PurlinArgs::command().version(VERSION);
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
@@ -66,11 +64,11 @@ fn parse() -> Result<PurlinArgs, clap::Error> {
     PurlinArgs::from_arg_matches(&command.try_get_matches()?)
 }
 
-/// Help and version are answers; everything else is an error like any other. Clap's own code for it, 2, would say
-/// "there are changes" to whoever asked with `--detailed-exitcode`.
+/// Help and version exit with 0, all other errors with 1. Clap's exit code for errors, 2, means "there are changes"
+/// with `--detailed-exitcode`.
 fn usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() { Exit::Problems } else { Exit::Success };
-    // Nobody is left to tell when the terminal is gone.
+    // An error here means that the terminal is closed.
     let _ = error.print();
     exit.into()
 }
@@ -105,8 +103,8 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
     }
 }
 
-/// One thread is enough to walk a graph: drivers in this process are instant, and everything else is waiting. It saves
-/// the start and the synchronisation of others.
+/// One thread is enough to walk a graph, which mostly waits for I/O. It saves the cost of starting and synchronizing
+/// other threads.
 fn local_runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }

@@ -1,17 +1,17 @@
-//! The controller: watches Resources and records, keeps the real objects in line with them, and says so in status.
+//! The controller: watches Resources and records, reconciles the real objects, and reports their status.
 //!
 //! ```text
-//! watch --events--> world: one index per namespace --wake--> namespace task: plan, adopt, run --> status, events
+//! watch --events--> namespaces: one index each --wake--> namespace task: plan, adopt, run --> status, events
 //!                                                                |
 //!                        lease: may steps start? ----------------+
 //! ```
 //!
-//! The index, the settle window, the summary and the decisions about leases and holders are pure and synchronous; the
-//! tasks around them only carry things to and fro.
+//! The index, the debounce, the summary and the decisions about leases and holders are pure and synchronous. The tasks
+//! around them only do the I/O.
 
 pub mod context;
 pub mod events;
-pub mod guard;
+pub mod crd_guard;
 pub mod holders;
 pub mod http;
 pub mod inputs;
@@ -23,7 +23,7 @@ pub mod providers;
 pub mod status;
 pub mod supervise;
 pub mod watch;
-pub mod world;
+pub mod namespaces;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,78 +37,71 @@ use tokio::task::JoinSet;
 use self::context::Context;
 use self::holders::Holders;
 use self::lease::{Elector, Leadership};
-use self::providers::{ProviderChecks, Seen};
+use self::namespaces::Namespaces;
+use self::providers::{ObservedProvider, ProviderChecks};
 use self::watch::Watch;
-use self::world::World;
 use crate::api;
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{Noticed, ProviderOptions, Providers, Registry};
+use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
-use crate::plugin::{Confine, launcher};
+use crate::plugin::{Sandbox, launcher};
 use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads};
 use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
 
 pub use options::{ElectionTimes, Options, Pod};
 
-/// How many plannings compute at once, each on a thread of its own: far fewer than the threads the runtime allows, so
-/// that some are always left for what plannings wait for.
-const PLANNINGS: usize = 64;
-/// How long the last status writes and the hand-over may take after everything else has ended.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How many plannings compute at the same time, each on its own thread: far fewer than the runtime allows, so that
+/// threads remain for the calls that plannings wait for.
+const MAX_PLANNINGS: usize = 64;
+/// The time limit for the last status writes and for the release of the Lease.
+const FINAL_WRITES_LIMIT: Duration = Duration::from_secs(10);
 
-/// Why the controller ended other than by being told to.
+/// Why the controller failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// There is no way to the API server.
     #[error("cannot connect to a cluster: {0} (hint: set `--kubeconfig`, or run in a Pod)")]
     Connect(String),
-    /// The address for metrics and health cannot be bound.
     #[error("cannot serve metrics and health: {0}")]
     Bind(#[source] std::io::Error),
-    /// The signal handlers cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] std::io::Error),
-    /// The stop did not wait for all running calls.
-    #[error("stopped before all running calls had ended; the next start settles them")]
-    CutOff,
-    /// Records could not be written until the end.
-    #[error("stopped before the results of {0} calls could be recorded; the log names the objects")]
-    Lost(usize),
+    /// The grace period ended before all running calls.
+    #[error("terminated before all running calls had ended; the next start resolves their outcome")]
+    CallsAborted,
+    /// The results of this many calls could not be recorded.
+    #[error("terminated before the results of {0} calls could be recorded; the log names the objects")]
+    ResultsLost(usize),
 }
 
-/// What a controller works with: how it reaches the API server, its clock and randomness, and who serves which type.
-/// A simulation brings others than [`Surroundings::system`].
-pub struct Surroundings {
-    /// The API server.
+/// The external services of a controller. A simulation replaces those of [`Services::system`].
+pub struct Services {
     pub client: Client,
-    /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness: ids, jitter.
+    /// For ids and jitter.
     pub random: Arc<dyn Random>,
-    /// All types besides the built-in ones.
+    /// The drivers of all types except the built-in ones.
     pub drivers: Registry,
-    /// How the programs of providers are installed.
+    /// Installs provider binaries.
     pub installer: Arc<Installer>,
-    /// Where plans are computed.
     pub threads: Threads,
 }
 
-impl Surroundings {
-    /// Those of a real process.
+impl Services {
+    /// The services of a real process.
     ///
     /// # Errors
-    /// When there is no way to the API server.
+    /// When the API server cannot be configured.
     pub async fn system(options: &Options) -> Result<Self, ControllerError> {
         let client = connect(options).await?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
-        // Each provider has a folder of its own to run in, and reaches no other.
-        let confined = ProviderOptions { confine: Some(Confine::system()), ..ProviderOptions::new(installer.clone()) };
+        // Each provider runs in its own directory and cannot access the others.
+        let confined = ProviderOptions { confine: Some(Sandbox::system()), ..ProviderOptions::new(installer.clone()) };
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(confined, clock.clone())));
         Ok(Self { client, clock, random, drivers, installer, threads: Threads::Blocking })
     }
@@ -118,36 +111,35 @@ impl Surroundings {
 ///
 /// # Errors
 ///
-/// When it cannot begin, or when the end had to be forced.
-pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let Surroundings { client, clock, random, drivers, installer, threads } = surroundings;
-    let me = Holder {
-        pod: options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into(),
-        process: random.uuid().into(),
-    };
+/// When it cannot start, or when it terminates before all running calls are recorded.
+pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -> Result<(), ControllerError> {
+    let Services { client, clock, random, drivers, installer, threads } = surroundings;
+    let pod = options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into();
+    let me = Holder { pod, process: random.uuid().into() };
     let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
     serve(&mut background, &options, &metrics, &readiness, &ended).await?;
-    let (world, opened) = World::new(options.limits.per_namespace, random.clone());
+    let (namespaces, opened) = Namespaces::new(options.limits.per_namespace, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
-    watch_everything(&mut background, &options, &client, &world, &secrets, &metrics, &random, &readiness);
-    let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
-    let (tell, seen) = mpsc::unbounded_channel();
-    let tell = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
-        // Before the Provider is used: what was installed once is installed again.
-        installer.hold(&spec.provider, providers::locked(object));
-        // Nobody listens while the process ends.
-        let _ = tell.send(Seen { object: object.clone(), spec: spec.clone() });
+    watch_everything(&mut background, &options, &client, &namespaces, &secrets, &metrics, &random, &readiness);
+    let watch = Watch { namespaces: namespaces.clone(), metrics: metrics.clone(), random: random.clone() };
+    let (send, observed) = mpsc::unbounded_channel();
+    let report_provider = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
+        // Before the Provider is used: the locked version is installed again.
+        installer.set_locked(&spec.provider, providers::locked(object));
+        // The receiver may be dropped during shutdown.
+        let _ = send.send(ObservedProvider { object: object.clone(), spec: spec.clone() });
     };
-    background.spawn(watch.providers(client.clone(), tell, readiness.gate("providers")));
+    background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
 
-    let journal = Arc::new(ClusterJournal::new(secrets, world.clone()));
-    let told = world.clone();
-    let tell =
-        move |noticed: Noticed| told.apply(&noticed.namespace, Event::ObjectNoticed(noticed.address, noticed.gone));
+    let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
+    let event_sink = namespaces.clone();
+    let report_change = move |change: ObjectChange| {
+        event_sink.apply(&change.namespace, Event::ObjectChanged(change.address, change.deleted));
+    };
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
-    let drivers = drivers.with_built_in(kubernetes.telling(Arc::new(tell)));
+    let drivers = drivers.with_built_in(kubernetes.with_change_sink(Arc::new(report_change)));
     let providers = drivers.providers().cloned();
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
@@ -160,13 +152,13 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
             leadership: leadership.clone(),
             clock: clock.clone(),
             random: random.clone(),
-            confines: launcher::can_confine(),
+            confines: launcher::sandbox_available(),
         };
-        background.spawn(checks.run(seen));
+        background.spawn(checks.run(observed));
     }
     let mut writers = JoinSet::new();
-    let written = world.clone();
-    let report = move |target: &status::Target, digest, version| {
+    let written = namespaces.clone();
+    let report = move |target: &status::StatusTarget, digest, version| {
         let (name, uid) = (target.name.clone(), target.uid.clone());
         written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, version });
     };
@@ -184,18 +176,18 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
     background.spawn(events_task);
     let context = Arc::new(Context {
         holders: Holders::new(client.clone(), &options.namespace, me, options.limits.lease_duration),
-        guard: guard::Guard::new(client.clone()),
+        guard: crd_guard::CrdGuard::new(client.clone()),
         engine,
         journal,
         client,
         default_service_account: options.default_service_account.as_str().into(),
         namespace: options.namespace.as_str().into(),
-        world,
+        namespaces,
         status,
         events,
         metrics,
-        plannings: Semaphore::new(PLANNINGS),
-        asking_plannings: Semaphore::new(PLANNINGS),
+        plannings: Semaphore::new(MAX_PLANNINGS),
+        provider_plannings: Semaphore::new(MAX_PLANNINGS),
         threads,
         leadership,
         shutdown,
@@ -208,24 +200,23 @@ pub async fn run(options: Options, surroundings: Surroundings, shutdown: Shutdow
     if let Some(providers) = providers {
         providers.close().await;
     }
-    // Everything that ran is recorded. Once the last status is written as well, others may take over.
+    // All running calls are recorded. After the last status, another replica may take over.
     drop(context);
     let last_words = async { while writers.join_next().await.is_some() {} };
-    if tokio::time::timeout(LAST_WORDS, last_words).await.is_err() {
-        tracing::warn!("the last status could not be written in time; the next leader writes it");
+    if tokio::time::timeout(FINAL_WRITES_LIMIT, last_words).await.is_err() {
+        tracing::warn!("could not write the last status in time; the next leader writes it");
     }
     ended.trigger();
     let mut election = election;
     let handed_over = async { while election.join_next().await.is_some() {} };
-    if tokio::time::timeout(LAST_WORDS, handed_over).await.is_err() {
-        tracing::warn!("the Lease could not be given up in time; it runs out");
+    if tokio::time::timeout(FINAL_WRITES_LIMIT, handed_over).await.is_err() {
+        tracing::warn!("could not release the Lease in time; it expires");
     }
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
 }
 
-/// Serves metrics and health, where that is asked for.
 async fn serve(
     tasks: &mut JoinSet<()>,
     options: &Options,
@@ -244,27 +235,27 @@ async fn serve(
     Ok(())
 }
 
-/// What the end of the process says of the calls that it made.
+/// The result of the process.
 fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
     match (lost, drained) {
         (0, true) => Ok(()),
-        (0, false) => Err(ControllerError::CutOff),
-        (lost, _) => Err(ControllerError::Lost(lost)),
+        (0, false) => Err(ControllerError::CallsAborted),
+        (lost, _) => Err(ControllerError::ResultsLost(lost)),
     }
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {
-    let told = |error: &dyn std::fmt::Display| ControllerError::Connect(error.to_string());
+    let journal_error = |error: &dyn std::fmt::Display| ControllerError::Connect(error.to_string());
     let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     let config = match (&options.kubeconfig, &options.context) {
         (Some(path), _) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| told(&error))?;
-            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(|error| told(&error))?
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| journal_error(&error))?;
+            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(|error| journal_error(&error))?
         }
-        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(|error| told(&error))?,
-        (None, None) => Config::infer().await.map_err(|error| told(&error))?,
+        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(|error| journal_error(&error))?,
+        (None, None) => Config::infer().await.map_err(|error| journal_error(&error))?,
     };
-    Client::try_from(config).map_err(|error| told(&error))
+    Client::try_from(config).map_err(|error| journal_error(&error))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one composition, called once")]
@@ -272,13 +263,13 @@ fn watch_everything(
     tasks: &mut JoinSet<()>,
     options: &Options,
     client: &Client,
-    world: &Arc<World>,
+    namespaces: &Arc<Namespaces>,
     secrets: &Secrets,
     metrics: &metrics::Metrics,
     random: &Arc<dyn Random>,
     readiness: &Readiness,
 ) {
-    let watch = Watch { world: world.clone(), metrics: metrics.clone(), random: random.clone() };
+    let watch = Watch { namespaces: namespaces.clone(), metrics: metrics.clone(), random: random.clone() };
     let only = options.watch_namespaces.clone();
     let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
     let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);

@@ -1,13 +1,7 @@
-//! Drivers: what makes, changes, reads and destroys objects of the types it serves.
+//! Drivers create, read, update and destroy the objects of the types that they serve.
 //!
-//! - `contract`: what every driver does ([`Driver`]), and what only some do: [`DataSources`], [`TakeOver`],
-//!   [`FindCreated`], [`ObjectWatcher`].
-//! - `call`: what a call is given, and what a change answers.
-//! - `registry`: which driver serves a type. Programs that serve types are hosted by [`Providers`], which prepares,
-//!   configures and stops them.
-//!
-//! Nothing outside of this module and `execute` knows which driver an object has. Planning asks through
-//! `plan::Ask`, which `execute` answers by calling the driver.
+//! `contract` defines the traits, `call` the requests and responses, and `registry` maps a type to its driver.
+//! [`Providers`] runs Terraform providers as drivers.
 
 pub mod hook;
 pub mod offline;
@@ -24,13 +18,13 @@ pub mod provider;
 pub mod terraform_data;
 mod warnings;
 
-pub(crate) use arguments::no_way;
-pub use call::{ApplyRequest, ApplyResponse, CallContext, LastSeen, NotReady};
+pub(crate) use arguments::unsupported_move;
+pub use call::{ApplyRequest, ApplyResponse, CallContext, Observation, ReadinessError};
 pub use contract::{
-    CreateRecovery, DataSources, Driver, Expected, FindCreated, Noticed, ObjectWatcher, TakeOver, Watched,
+    CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
-pub use provider::{Preparation, ProviderFacts, ProviderOptions, Providers, Reattach, Reconstructed};
+pub use provider::{Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
@@ -45,7 +39,7 @@ mod tests {
     use super::CallContext;
     use crate::model::{RecordedObject, Value};
 
-    /// The surroundings of a call for the Resource `web` in the namespace `shop`.
+    /// A call for the Resource `web` in the namespace `shop`.
     pub(crate) fn context(type_name: &str) -> CallContext {
         CallContext {
             type_name: type_name.into(),
@@ -59,7 +53,6 @@ mod tests {
         }
     }
 
-    /// A recorded object of the given value.
     pub(crate) fn recorded(value: Value) -> RecordedObject {
         RecordedObject { value, service_account: Arc::from("deployer"), ..RecordedObject::default() }
     }

@@ -1,41 +1,41 @@
-//! Executing: walks an `ActionGraph` in parallel. The only caller of `Driver::apply`, and the only writer of records.
+//! Execution of an `ActionGraph`. The only caller of `Driver::apply` and the only writer of records.
 //!
-//! Every step that calls a driver goes: finalize, intend, call, record. The intent is durable before the call, the
-//! result before anything else.
+//! Every step that calls a driver finalizes its plan, writes an intent, calls the driver and records the result. The
+//! intent is durable before the call, and the result is durable before anything else happens.
 
-pub(crate) mod asking;
+pub(crate) mod driver_calls;
 pub mod engine;
 pub mod failure;
 pub mod hooks;
 pub mod journal;
 pub(crate) mod mask;
 pub mod moves;
-pub mod order;
-pub mod places;
+pub mod worker_command;
+pub mod permits;
 pub mod progress;
 pub(crate) mod publish;
 pub mod recover;
 pub mod run;
 pub mod schedule;
 mod step;
-mod uncalled;
-mod under_way;
-pub mod wishes;
+mod unsent_calls;
+mod in_flight;
+pub mod desired;
 pub mod workers;
 
+pub use desired::DesiredDigests;
 pub use engine::{Engine, Limits};
 pub use failure::Failure;
 pub use hooks::HookNote;
+pub use in_flight::{Delay, StepUpdate};
 pub use journal::{Journal, JournalError};
-pub use moves::{carry_out, conclude, prepare};
-pub use order::Order;
-pub use places::{Place, Places};
+pub use moves::{apply_moves, conclude_moves, prepare_moves};
+pub use permits::{Permit, Permits};
 pub use progress::{Progress, ProgressKind, Summary};
-pub use publish::hand_over_copies;
+pub use publish::transfer_copies;
 pub use recover::{HolderState, Recovery, recover};
 pub use run::Run;
-pub use schedule::{Adoption, Schedule, Stale};
+pub use schedule::{Adoption, Schedule, StalePlan};
 pub use step::{StepEnd, StepInput};
-pub use under_way::{Delay, News};
-pub use wishes::Wishes;
+pub use worker_command::WorkerCommand;
 pub use workers::{WorkerEvent, Workers};

@@ -1,9 +1,7 @@
-//! From what a `Provider` says to the program to start: chosen by its version constraint, fetched from where it says,
-//! checked, and unpacked.
+//! Installs the program of a `Provider`: selects a version, downloads, verifies and unpacks the package.
 //!
-//! A package is used only when everything that vouches for it agrees: what its origin says of it, the lock of an earlier
-//! installation, and the checksums of the `Provider`. What is there already and fits the lock needs no network.
-//! Starting the program is for `plugin`, and so is whether it is a provider at all.
+//! A package must match the checksums of its origin, of the lock of an earlier installation, and of the `Provider`. A
+//! cached package that matches the lock needs no network. `plugin` starts the program and checks that it is a provider.
 
 mod address;
 mod archive;
@@ -36,27 +34,25 @@ pub use address::Platform;
 pub use credentials::Credentials;
 pub use error::InstallError;
 pub use hash::Hash;
-pub use lock::{LOCK_FILE, LockFile, Locked};
+pub use lock::{LOCK_FILE, LockFile, LockedProvider};
 
-/// Where providers are installed, and from where.
+/// The options of an [`Installer`].
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// The folder of the cache.
+    /// The directory of the cache.
     pub cache: PathBuf,
-    /// Filesystem mirrors that come before whatever a `Provider` says, in order.
+    /// Filesystem mirrors that take precedence over the package location of a `Provider`, in order.
     pub plugin_dirs: Vec<PathBuf>,
-    /// Who we are to registries.
     pub credentials: Credentials,
-    /// Certificates (PEM) to trust besides those of the system.
+    /// CA certificates (PEM) in addition to those of the system.
     pub roots: Vec<Vec<u8>>,
-    /// For which machine.
     pub platform: Platform,
-    /// The file that keeps versions and checksums; `None`: whoever calls keeps them.
+    /// The file that records versions and checksums; `None` if the caller records them.
     pub lock_file: Option<PathBuf>,
 }
 
 impl InstallOptions {
-    /// As the environment says: `PURLIN_PLUGIN_CACHE`, `PURLIN_PLUGIN_DIR`, `TF_TOKEN_*`.
+    /// Reads `PURLIN_PLUGIN_CACHE`, `PURLIN_PLUGIN_DIR` and `TF_TOKEN_*`.
     pub fn from_environment() -> Self {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let user = || {
@@ -69,13 +65,12 @@ impl InstallOptions {
             plugin_dirs: std::env::split_paths(&dirs).filter(|dir| !dir.as_os_str().is_empty()).collect(),
             credentials: Credentials::from_environment(),
             roots: Vec::new(),
-            platform: Platform::here(),
+            platform: Platform::current(),
             lock_file: None,
         }
     }
 }
 
-/// Installs providers.
 #[derive(Debug)]
 pub struct Installer {
     cache: Cache,
@@ -84,45 +79,43 @@ pub struct Installer {
     platform: Platform,
     http: Http,
     lock_file: Option<PathBuf>,
-    /// What was installed before, by name and address of the provider, when there is no lock file.
-    held: Mutex<BTreeMap<Named, Locked>>,
-    /// One writes it at a time.
-    noting: Mutex<()>,
-    /// What was installed and checked already, while its program stays as it is.
-    done: Mutex<BTreeMap<Asked, (Installed, Option<Stamp>)>>,
+    /// Earlier installations by name and address of the provider, used without a lock file.
+    locked: Mutex<BTreeMap<ProviderKey, LockedProvider>>,
+    /// Serializes writes of the lock file.
+    lock_file_guard: Mutex<()>,
+    /// Verified installations, valid as long as the program file is unchanged.
+    results: Mutex<BTreeMap<InstallKey, (InstalledProvider, Option<FileStamp>)>>,
 }
 
-/// A provider by its name and its address.
-type Named = (Arc<str>, Arc<str>);
+/// The name and the address of a provider.
+type ProviderKey = (Arc<str>, Arc<str>);
 
-/// What was asked for.
-type Asked = (Provider, Option<Locked>);
+/// The arguments of [`Installer::install`].
+type InstallKey = (Provider, Option<LockedProvider>);
 
-/// Tells whether a file is still the one that was looked at.
-type Stamp = (SystemTime, u64);
+/// The modification time and size of a program file, to detect changes.
+type FileStamp = (SystemTime, u64);
 
-/// A provider that is there and was checked.
+/// An installed and verified provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Installed {
-    /// The address of the provider.
+pub struct InstalledProvider {
+    /// The provider address.
     pub source: String,
-    /// Its version; a program that was named by its path has none.
+    /// `None` for a program that is configured by its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// For which machine.
     #[serde(serialize_with = "platform_text")]
     pub platform: Platform,
-    /// Where the package came from, for people.
+    /// The origin of the package, for display.
     pub origin: String,
-    /// The program.
     pub program: PathBuf,
-    /// What the package hashes to.
+    /// The checksums of the package.
     pub hashes: BTreeSet<Hash>,
-    /// What its origin says of packages of this version for other machines.
+    /// The checksums of all packages of this version, including other platforms, as reported by the origin.
     #[serde(skip)]
     pub known: BTreeSet<Hash>,
-    /// What the user should know.
+    /// Messages for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -131,16 +124,15 @@ fn platform_text<S: serde::Serializer>(platform: &Platform, serializer: S) -> Re
     serializer.collect_str(platform)
 }
 
-impl Installed {
-    /// What a later installation has to keep to; nothing for a program that was named by its path.
-    pub fn locked(&self, provider: &Provider) -> Option<Locked> {
+impl InstalledProvider {
+    /// The lock for later installations; `None` for a program that is configured by its path.
+    pub fn locked(&self, provider: &Provider) -> Option<LockedProvider> {
         let hashes = self.hashes.iter().chain(&self.known).cloned().collect();
-        Some(Locked { version: self.version.clone()?, constraint: provider.version.to_string(), hashes })
+        Some(LockedProvider { version: self.version.clone()?, constraint: provider.version.to_string(), hashes })
     }
 }
 
 impl Installer {
-    /// Nothing is installed yet.
     pub fn new(options: InstallOptions) -> Self {
         Self {
             cache: Cache::new(options.cache),
@@ -149,43 +141,43 @@ impl Installer {
             platform: options.platform,
             http: Http::new(options.roots),
             lock_file: options.lock_file,
-            held: Mutex::default(),
-            noting: Mutex::default(),
-            done: Mutex::default(),
+            locked: Mutex::default(),
+            lock_file_guard: Mutex::default(),
+            results: Mutex::default(),
         }
     }
 
-    /// Without a lock file: this is what an earlier installation of a provider came to. `None`: there was none.
-    pub fn hold(&self, provider: &Provider, locked: Option<Locked>) {
+    /// Sets the result of an earlier installation, for use without a lock file. `None` if there was none.
+    pub fn set_locked(&self, provider: &Provider, locked: Option<LockedProvider>) {
         let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
         match locked {
-            Some(locked) => drop(lock(&self.held).insert(key, locked)),
-            None => drop(lock(&self.held).remove(&key)),
+            Some(locked) => drop(lock(&self.locked).insert(key, locked)),
+            None => drop(lock(&self.locked).remove(&key)),
         }
     }
 
-    /// The program of a provider, by the lock file; what is new is noted there.
+    /// Installs a provider according to the lock file, and adds new checksums to it.
     ///
     /// # Errors
-    /// As [`Self::install`], and when the lock file cannot be read or written.
-    pub async fn obtain(&self, provider: &Provider) -> Result<Installed, InstallError> {
+    /// Those of [`Self::install`], and failures to read or write the lock file.
+    pub async fn install_and_lock(&self, provider: &Provider) -> Result<InstalledProvider, InstallError> {
         let Some(path) = &self.lock_file else {
             let key = (Arc::clone(&provider.name), Arc::clone(&provider.source));
-            let held = lock(&self.held).get(&key).cloned();
-            let installed = self.install(provider, held.as_ref()).await?;
+            let previous = lock(&self.locked).get(&key).cloned();
+            let installed = self.install(provider, previous.as_ref()).await?;
             if let Some(mut locked) = installed.locked(provider) {
-                // Its processes are all of one version, whatever is published meanwhile.
-                let same = held.filter(|held| held.version == locked.version);
+                // All its processes use one version, even if a newer one is published.
+                let same = previous.filter(|held| held.version == locked.version);
                 locked.hashes.extend(same.into_iter().flat_map(|held| held.hashes));
-                lock(&self.held).insert(key, locked);
+                lock(&self.locked).insert(key, locked);
             }
             return Ok(installed);
         };
         let locks = LockFile::read(path)?;
         let installed = self.install(provider, locks.get(provider)).await?;
         if let Some(locked) = installed.locked(provider) {
-            let _noting = lock(&self.noting);
-            // Another process may have written it in the meantime.
+            let _guard = lock(&self.lock_file_guard);
+            // Another process may have changed the file.
             let mut locks = LockFile::read(path)?;
             if locks.merge(provider, locked) {
                 locks.write()?;
@@ -194,39 +186,43 @@ impl Installer {
         Ok(installed)
     }
 
-    /// The program of a provider. `locked` is what an earlier installation came to: its version stays as long as it
-    /// fits, and its package must be one of those that are known.
+    /// Installs a provider. `locked` is the result of an earlier installation: its version is used as long as it
+    /// satisfies the constraint, and the package must match one of its checksums.
     ///
     /// # Errors
-    /// When there is no such package, when it is not what it should be, and when it cannot be reached.
-    pub async fn install(&self, provider: &Provider, locked: Option<&Locked>) -> Result<Installed, InstallError> {
+    /// If no package is available, the package does not match its checksums, or the origin cannot be reached.
+    pub async fn install(
+        &self,
+        provider: &Provider,
+        locked: Option<&LockedProvider>,
+    ) -> Result<InstalledProvider, InstallError> {
         let key = (provider.clone(), locked.cloned());
-        if let Some(done) = self.done(&key) {
+        if let Some(done) = self.cached_result(&key) {
             return Ok(done);
         }
         let installed = Job::new(self, provider, locked, self.platform.clone())?.run().await?;
         let stamp = stamp(&installed.program);
-        lock(&self.done).insert(key, (installed.clone(), stamp));
+        lock(&self.results).insert(key, (installed.clone(), stamp));
         Ok(installed)
     }
 
-    fn done(&self, key: &Asked) -> Option<Installed> {
-        let (installed, before) = lock(&self.done).get(key).cloned()?;
+    fn cached_result(&self, key: &InstallKey) -> Option<InstalledProvider> {
+        let (installed, before) = lock(&self.results).get(key).cloned()?;
         (before.is_some() && stamp(&installed.program) == before).then_some(installed)
     }
 
-    /// What packages of a provider hash to on several platforms, for a lock that serves them all.
+    /// Returns a lock with the checksums of a provider for several platforms.
     pub async fn lock(
         &self,
         provider: &Provider,
-        locked: Option<&Locked>,
+        locked: Option<&LockedProvider>,
         platforms: &[Platform],
-    ) -> Result<Option<Locked>, InstallError> {
-        let mut merged: Option<Locked> = None;
+    ) -> Result<Option<LockedProvider>, InstallError> {
+        let mut merged: Option<LockedProvider> = None;
         for platform in platforms {
             let against = merged.as_ref().or(locked);
-            // A lock that knows no package of this platform yet says which version, and no more.
-            let version = against.map(|locked| Locked { hashes: BTreeSet::new(), ..locked.clone() });
+            // A lock without checksums for this platform only determines the version.
+            let version = against.map(|locked| LockedProvider { hashes: BTreeSet::new(), ..locked.clone() });
             let installed = Job::new(self, provider, version.as_ref(), platform.clone())?.run().await?;
             let Some(mut now) = installed.locked(provider) else { return Ok(None) };
             now.hashes.extend(merged.into_iter().flat_map(|locked| locked.hashes));
@@ -236,7 +232,7 @@ impl Installer {
     }
 }
 
-fn stamp(program: &Path) -> Option<Stamp> {
+fn stamp(program: &Path) -> Option<FileStamp> {
     let metadata = fs::metadata(program).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -1,14 +1,14 @@
-//! Purlin plans, orders and carries out changes to infrastructure objects with Terraform's semantics.
+//! Purlin plans, orders and applies changes to infrastructure objects with Terraform's semantics.
 //!
-//! Modules stand in the order in which the data passes through them. A module may use those above it and
-//! never one below; `tests/local/tidy.rs` enforces that.
+//! The modules are declared in dependency order: a module can use the modules above it, but not those below.
+//! `tests/local/tidy.rs` enforces this.
 //!
 //! ```text
 //! API objects + records --load--> Config + Recorded + Diagnostics
 //! Config + Recorded     --plan--> Plan
 //! Plan + Recorded       --graph-> ActionGraph
 //! ActionGraph           --walk--> ready steps
-//! ready step            --execute: finalize, intend, call, record--> outcome
+//! ready step            --execute: finalize, write intent, call, record--> outcome
 //! outcomes              --summarize--> conditions, events, requeue, metrics
 //! ```
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! From API objects to a `Config`: what is wanted, with its expressions parsed and its references found.
+//! Turns API objects, from files or from the API server, into a `Config`: the desired state with parsed expressions and
+//! their references.
 //!
-//! Takes Resources (from files or from the API server), gives a `Config` and diagnostics. One bad Resource
-//! never hides another: it stays in the `Config` as present, marked with its errors.
+//! A Resource with errors stays in the `Config`, marked with its errors, so it does not hide other Resources.
 
 pub mod condition;
 pub mod config;
@@ -13,12 +13,12 @@ pub mod hook;
 pub mod inputs;
 pub mod instance;
 pub mod intern;
-mod own;
+mod instance_scope;
 pub mod provider;
 pub mod publication;
 pub mod publish;
 pub mod repetition;
-mod service;
+mod provider_resolver;
 pub mod source;
 pub mod tree;
 
@@ -31,15 +31,17 @@ pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
 pub use config::Config;
 pub use decode::{data_from_api, from_api, provider_config_from_api, provider_from_api};
-pub use expression::{Choice, Reference, Scope, Template};
+pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};
-pub use hook::{Hook, When};
-pub use inputs::{Data, Inputs};
-pub use instance::{DeletionPolicy, Drift, DriftAction, Each, IgnoredChange, Instance, Policies, Timeouts, Trigger};
+pub use hook::{Hook, HookPhase};
+pub use inputs::{DataLookup, Inputs};
+pub use instance::{
+    DeletionPolicy, Drift, DriftAction, EachValue, IgnoredChange, Instance, Policies, Timeouts, Trigger,
+};
+pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
-pub use own::{Own, WithSelf};
-pub use provider::{Provided, ProviderConfig, ProviderSpec, Unsettled};
+pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec};
+pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;
-pub use repetition::{Made, Members, Repeat, Repetition};
-pub use service::{BUILT_IN, config_name};
-pub use source::{Loaded, read};
+pub use repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
+pub use source::{LoadedSource, read};

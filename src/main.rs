@@ -1,4 +1,4 @@
-//! The program `purlin`; everything is in the library.
+//! The binary `purlin`. The library contains all code.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! The vocabulary: what every other module speaks in. It uses nothing of the crate, does no I/O, reads no
-//! clock and draws no randomness.
+//! The types that all modules share. This module depends on no other module, does no I/O, reads no clock and generates
+//! no random values.
 
 pub mod address;
 pub mod call;
@@ -11,7 +11,7 @@ pub mod hook;
 pub mod number;
 pub mod path;
 pub mod provider;
-pub mod reading;
+pub mod read_result;
 pub mod reason;
 pub mod record;
 pub mod revision;
@@ -22,7 +22,7 @@ pub mod unicode;
 pub mod value;
 pub mod version;
 
-pub use address::{Address, DeposedKey, InstanceKey, of_name};
+pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use call::{DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;
@@ -32,11 +32,11 @@ pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use number::Number;
 pub use path::{Path, Segment};
 pub use provider::{Files, Package, Provider, ProviderUse};
-pub use reading::Reading;
+pub use read_result::ReadResult;
 pub use reason::Reason;
 pub use record::{
-    Holder, Intent, ObjectStatus, PlannedObject, PublishedCopy, Readiness, Record, Recorded, RecordedObject,
-    SeenTrigger, Stored, Triggers, Version,
+    Holder, Intent, ObjectStatus, ObservedTrigger, PlannedObject, PublishedCopy, Readiness, Record, Recorded,
+    RecordedObject, Stored, Triggers, Version,
 };
 pub use revision::Revision;
 pub use schema::{Attribute, AttributeType, Schema};

@@ -1,28 +1,29 @@
-//! Planning: `Config` + `Recorded` -> `Plan`. Asks questions, does no I/O.
+//! Planning: `Config` + `Recorded` -> `Plan`, without I/O.
 //!
-//! The planner is a machine: [`Planner::ready`] gives the questions that can be asked now, [`Planner::answer`]
-//! takes a reply, [`Planner::finish`] gives the plan once nothing is open. Whoever drives it calls the drivers.
+//! The planner is a state machine: [`Planner::ready_calls`] returns the driver calls that can be made now,
+//! [`Planner::handle_response`] takes a response, and [`Planner::finish`] returns the plan once no call is open. The
+//! caller calls the drivers.
 
-mod agree;
-pub mod ask;
+mod up_to_date;
+pub mod driver_calls;
 mod assemble;
 pub mod conditions;
 mod conform;
 mod contract;
 mod data;
 pub mod cycle;
-mod draft;
-mod draw;
+mod decision;
+mod seed;
 mod drift;
 mod families;
 pub mod finalize;
 pub mod hooks;
 mod ignore;
 pub mod inherit;
-mod inquiry;
-mod leaving;
+mod driver_call;
+mod destroys;
 mod marks;
-pub mod memo;
+pub mod response_cache;
 pub mod options;
 pub mod planner;
 pub mod moves;
@@ -33,14 +34,14 @@ mod protect;
 mod publish;
 pub mod render;
 mod requests;
-mod scene;
-mod seen;
+mod input;
+mod eval_scope;
 pub mod select;
-mod served;
-mod settle;
-mod through;
+mod provider;
+mod constraints;
+mod data_dependencies;
 pub mod trigger;
-mod wanted;
+mod desired;
 
 #[cfg(test)]
 mod tests;
@@ -48,87 +49,83 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, Reading, RecordedObject, Value};
+use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
 
-pub use ask::{Ask, AskId, Question, Reply, Types};
-pub use memo::Memo;
-pub use options::{Configuration, Elsewhere, Held, Mode, Others, PendingImport, PlanOptions, Refresh, RunningStep};
+pub use data_dependencies::DataDependencies;
+pub use driver_calls::{CallId, DriverCall, DriverRequest, DriverResponse, Types};
+pub use options::{
+    MissingCount, Mode, ObjectBlock, OtherComponents, PendingImport, PlanOptions, ProviderConfigId, Refresh,
+    RunningStep,
+};
 pub use planner::Planner;
-pub use through::Through;
+pub use response_cache::ResponseCache;
 
-/// What will be done with every wanted or recorded object, as a value.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Every wanted or recorded object once, in address order, each leftover as its own entry after its object.
+    /// Every desired or recorded object once, in address order, each followed by its deposed objects as separate
+    /// entries.
     pub changes: Vec<Change>,
-    /// What the executor needs beyond `changes`, for every object with a step of the kind create, update or record. A
-    /// blocked object has such a step when its record does not say what its manifest says about keeping the object.
-    pub prepared: BTreeMap<Address, Prepared>,
-    /// The effective lifecycle of every wanted object, and of every recorded one that is no longer wanted.
+    /// What the executor needs beyond `changes`, for every object with a create, update or record step. A blocked
+    /// object has a record step when its record and its manifest differ on whether to keep the object.
+    pub prepared: BTreeMap<Address, PreparedStep>,
+    /// Covers every desired object, and every recorded object that is no longer desired.
     pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
-    /// Direct dependencies of every wanted object that exist (`wants` before closure), in address order.
-    pub wants: BTreeMap<Address, Arc<[Address]>>,
-    /// What is known of every data source that needs no step to be read.
-    pub readings: BTreeMap<Address, Arc<Reading>>,
-    /// The wanted objects that were read for it, be they there or gone.
+    /// The direct dependencies of every desired object that exist, in address order.
+    pub dependencies: BTreeMap<Address, Arc<[Address]>>,
+    /// The reading of every data source that needs no step.
+    pub readings: BTreeMap<Address, Arc<ReadResult>>,
+    /// The objects that were read for this plan, whether they exist or not.
     pub read: BTreeSet<Address>,
-    /// Those of them that are gone.
-    pub gone: BTreeSet<Address>,
-    /// All problems, in address order.
+    /// The read objects that no longer exist.
+    pub missing: BTreeSet<Address>,
+    /// In address order.
     pub diagnostics: Diagnostics,
 }
 
 /// The effective create-before-destroy flag of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveLifecycle {
-    /// Whether a replacement creates first.
     pub create_before_destroy: bool,
-    /// The chain of objects that forces it, from this object's direct dependent to the one that asks for it itself;
-    /// empty when the object asks for it itself or the flag is off. A chain of more than sixteen objects is cut: the
-    /// first fifteen are told and the last, or chains would need quadratic space.
+    /// The chain of objects that forces the flag, from this object's direct dependent to the object that sets it. It is
+    /// empty when this object sets it or the flag is off. A chain of more than sixteen objects holds the first fifteen
+    /// and the last, because complete chains would need quadratic space.
     pub forced_by: Vec<Address>,
 }
 
-/// Why a change stands in a plan that is the step under way itself, shown for completeness: nothing is prepared for it,
-/// and it does not happen a second time.
-pub const RUNNING: &str = "a step of it is running";
+/// The `because` of a change whose step is already running. The plan shows it for completeness and prepares no step.
+pub const RUNNING: &str = "a step of this object is running";
 
-/// What is told of an object that is missing under another configuration than the one that last saw it.
-pub const GONE_ELSEWHERE: &str = "the object is not there, but it is looked for under another configuration of the \
-                                  provider than the one that last saw it, so it may exist all the same";
+/// The message for an object that is missing after the provider configuration has changed.
+pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the provider configuration has changed \
+                                               since it was last read, so it may still exist";
 
 /// A planned create, update or record-only change, ready to be finalized.
 #[derive(Clone, Debug)]
-pub struct Prepared {
-    /// The object as refreshed by this plan: the base of an update; `None` for a create and for the new object of a
-    /// replacement.
+pub struct PreparedStep {
+    /// The refreshed object, which an update starts from. `None` for a create and for the new object of a replacement.
     pub prior: Option<Arc<RecordedObject>>,
-    /// The object that a replacement gives up, as refreshed by this plan; it may not be recorded yet, when it was
-    /// imported just now.
+    /// The refreshed old object of a replacement. It has no record yet if this plan imports it.
     pub replaced: Option<Arc<RecordedObject>>,
-    /// The configuration as it was evaluated for the plan, unknown places included. `Null` for a record-only step,
-    /// which needs none.
+    /// The evaluated configuration, which may contain unknown values. `Null` for a record-only step.
     pub config: Value,
-    /// The planned value, unknown places included.
+    /// May contain unknown values.
     pub planned: Value,
-    /// The driver's private bytes.
     pub private: Arc<[u8]>,
-    /// What was drawn for it; the final plan gets the same.
+    /// Random bytes for the driver. The final plan gets the same bytes.
     pub entropy: [u8; 16],
-    /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
-    /// The driver is to be told something that no value shows, so it is called even if nothing else is to be done.
-    pub tells: bool,
-    /// What the object will be found by, as far as the driver knows before it exists.
+    /// Something changes that no value shows, such as a write-only argument: the driver is called in any case.
+    pub requires_update: bool,
+    /// The identity of the new object, if the driver knows it before the object exists.
     pub identity: Option<Value>,
-    /// What is published is written even if it is as recorded, since somebody else has changed it.
+    /// Published copies are written even if they match the record, because another client changed them.
     pub publish_again: bool,
-    /// Flags, edges and status to record with the result (its `value`, `private`, `identity` are placeholders, but
-    /// for a record-only step, where they are what is to be recorded).
+    /// Flags, dependencies and status to record with the result. `value`, `private` and `identity` are placeholders,
+    /// except in a record-only step.
     pub recorded: RecordedObject,
-    /// The deposed key to use should this replacement create first; nothing for other steps.
+    /// The key of the old object if this replacement creates first. Unused in other steps.
     pub deposed_key: DeposedKey,
-    /// The step only records what was read, and what the manifest says about keeping the object: it checks no conditions,
-    /// runs no hooks and publishes nothing.
-    pub only_follows: bool,
+    /// The step only records the read object and whether to keep it. It checks no conditions, runs no hooks and
+    /// publishes nothing.
+    pub record_only: bool,
 }

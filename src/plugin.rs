@@ -1,11 +1,11 @@
-//! Provider plugins: Terraform's and OpenTofu's providers, driven directly over the plugin protocol, versions 5 and 6.
+//! Runs Terraform and OpenTofu providers over versions 5 and 6 of the plugin protocol.
 //!
-//! [`Client`] is one running provider: it starts the process, agrees on a protocol and on TLS, and has one method for
-//! each call. [`Pool`] keeps a process for each configuration. Values go through as bytes: what they mean, and what a
-//! provider may answer, is for `driver`.
+//! A [`Client`] is one running provider: it starts the process, negotiates the protocol and TLS, and has one method for
+//! each call. A [`Pool`] holds one process for each configuration. Values are passed through as bytes; `driver` decodes
+//! and checks them.
 //!
-//! A plugin is a program of somebody else. It may hang, crash, write anything anywhere, and keep children; none of that
-//! may disturb more than the calls that were made to it.
+//! A plugin is third-party code that can hang, crash, write arbitrary output and leave child processes. Such a failure
+//! affects only the calls to that plugin.
 
 mod calls;
 mod client;
@@ -14,7 +14,6 @@ mod crash;
 mod diagnostic;
 mod environment;
 mod error;
-mod folder;
 mod handshake;
 mod launch;
 pub mod launcher;
@@ -22,6 +21,7 @@ mod messages;
 mod method;
 mod output;
 mod pool;
+mod private_dir;
 mod process;
 mod reattach;
 pub mod schema;
@@ -33,33 +33,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use calls::{
-    Applied, ApplyResourceChange, Deferred, Encoded, Generated, ImportResourceState, Imported, ImportedObject,
-    MoveResourceState, Moved, Msgpack, PlanResourceChange, Planned, RawState, ReadAnswer, ReadDataAnswer, ReadResource,
-    UpgradedIdentity, UpgradedState,
+    ApplyResourceChange, ApplyResourceChangeResponse, Deferred, EncodedValue, GenerateResourceConfigResponse,
+    ImportResourceState, ImportResourceStateResponse, ImportedObject, MoveResourceState, MoveResourceStateResponse,
+    Msgpack, PlanResourceChange, PlanResourceChangeResponse, RawState, ReadDataSourceResponse, ReadResource,
+    ReadResourceResponse, UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
 };
 pub use client::Client;
 pub use crash::Crash;
 pub use diagnostic::Diagnostic;
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
-pub use launch::{Confine, Launch, Limits, RUNNING};
-pub use pool::{Key, Lease, Pool, PoolSettings};
+pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
+pub use pool::{Lease, Pool, PoolKey, PoolOptions};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 
 /// The version of the provider protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// Version 5.
     V5,
-    /// Version 6.
     V6,
 }
 
-/// Takes sensitive values out of a text before it is logged or told.
+/// Removes sensitive values from a string before it is logged or reported.
 pub type Mask = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// A duration in the largest unit that says it exactly.
-fn duration_text(duration: Duration) -> String {
+/// Formats a duration in the largest unit that represents it exactly.
+fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if duration.subsec_nanos() != 0 {
         return format!("{} ms", duration.as_millis());

@@ -1,5 +1,5 @@
-//! Plumbing of the process: the clock, randomness, shutdown, telemetry. The only place that reads the real clock or
-//! draws real randomness; everything else gets them as arguments.
+//! The clock, random values, shutdown and telemetry of the process. Only this module reads the system clock and
+//! generates random values; other modules receive them as arguments.
 
 pub mod clock;
 pub mod command;

@@ -1,33 +1,33 @@
-//! One reconciler for one namespace, as a value. Events go in with the time, commands come out; it does nothing itself.
+//! The reconciler of one namespace, as a value. It receives events with the time, returns commands, and does no I/O.
 //!
 //! ```text
 //!  watches --observe--> Index --names--> Debounce --due--> Command::Plan
-//!                         ^                                     |  (computed elsewhere)
+//!                         ^                                     |  (executed by the caller)
 //!        own writes ------+                                     v
-//!            |                                         Happened::Planned
-//!            |                                                  |  is it still about the situation as it is?
+//!            |                                         Signal::Planned
+//!            |                                                  |  is it still up to date?
 //!  Command::WriteStatus <--- Resources <--- Objects <-- follow -+-- adopt --> Schedule --> Command::Execute
 //!                                              ^                                 ^               |
-//!                                              +--------- what happened to steps +-- Happened::Worker
+//!                                              +--------- progress of steps ------+-- Signal::Worker
 //! ```
 //!
-//! [`Reconciler::react`] is one turn: it takes in what has happened, then decides all that can be decided now. Whoever
-//! owns it carries the commands out, and comes back with what they came to, or when the time that it asked for has come.
-//! The same events at the same times give the same commands: a test or a simulation can play any history.
+//! [`Reconciler::react`] is one turn: it processes events and decides everything that can be decided now. The caller
+//! executes the commands, and calls it again with their results or at the requested time. The same events at the same
+//! times result in the same commands, so a test or a simulation can replay any history.
 //!
-//! - [`index`]: what is wanted and recorded, as the watches and our own writes say;
-//! - `debounce`, `scope`, `plan_request`, `planning`, `stale`: what is planned next, and which plans still count;
-//! - `tracked`, `objects`, `progress`, `drift`, `recovery`, `moving`: what is remembered of each object;
-//! - `resources`, [`summarize`]: what the status of each Resource says;
-//! - `provider_configs`: whether providers accept their configurations, and who uses them.
+//! - [`index`]: the desired and the recorded state, from the watches and from own writes;
+//! - `debounce`, `scope`, `plan_request`, `planning`, `stale`: select the components to plan, and reject stale plans;
+//! - `tracked`, `objects`, `progress`, `drift`, `recovery`, `moves`: the state of each object;
+//! - `resources`, [`summarize`]: the status of each Resource;
+//! - `provider_configs`: the checks, the dependents and the status of `ProviderConfigs`.
 
-mod around;
+mod in_flight;
 mod debounce;
 mod drift;
 mod drift_backoff;
 pub mod index;
 mod missing;
-mod moving;
+mod moves;
 mod objects;
 mod other_components;
 mod plan_request;
@@ -51,227 +51,187 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{ProviderConfigStatus, ResourceStatus};
-use crate::execute::{Order, Places, ProgressKind, Schedule, WorkerEvent, Workers};
+use crate::execute::{Permits, ProgressKind, Schedule, WorkerCommand, WorkerEvent, Workers};
 use crate::load::Instance;
-use crate::model::{Address, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored, of_name};
+use crate::model::{Address, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored, in_family};
 use crate::plan::Plan;
 
-use self::index::{Event, Index, InputKey, SettingsView};
+use self::index::{Event, Index, InputKey, ProviderConfigView};
 use self::objects::Objects;
 use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
 use self::resources::Resources;
 use self::time::{Moment, Time};
 
-pub use self::moving::{MoveRequest, Moved};
-pub use self::plan_request::{PlanRequest, Planned};
-pub use self::provider_status::Trial;
-pub use self::recovery::Recovered;
+pub use self::moves::{MoveRequest, MoveResult};
+pub use self::plan_request::{PlanRequest, PlanResult};
+pub use self::provider_status::ConfigurationCheck;
+pub use self::recovery::RecoveryResult;
 pub use self::summarize::{Note, ObjectState};
 
-/// The reconciler of one namespace.
 #[derive(Default)]
 pub struct Reconciler {
     policy: Policy,
-    state: State,
-    /// When the present turn is.
+    phase: Phase,
     now: Moment,
-    /// For jitter and for what plans draw.
-    draws: Draws,
+    /// For jitter and for the seeds of plans.
+    random: RandomSource,
     index: Index,
     planning: Planning,
     schedule: Schedule,
     objects: Objects,
     resources: Resources,
-    /// Objects whose open intent is being settled.
+    /// Objects whose open intent is being resolved.
     recovering: BTreeSet<Address>,
-    /// The names of components in which records are being moved: nothing else is planned there.
+    /// The names of components whose records are being moved. They are not planned.
     moving: BTreeSet<Arc<str>>,
     provider_configs: ProviderConfigs,
     commands: Vec<Command>,
 }
 
-/// What differs between a cluster and files.
+/// The differences between the controller and `purlin dev`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Policy {
-    /// How many steps may run at once.
-    pub steps_at_once: usize,
-    /// How many names one plan covers at most; a component is never split. Planning many components together costs less
-    /// than each alone, and a slow driver should not keep all the others waiting.
-    pub planned_together: usize,
-    /// Whether an object is destroyed whose Resource is gone though its deletion was not requested. In a cluster that is
-    /// what finalizers are for, and a record without a Resource is abandoned.
-    pub destroys_orphans: bool,
+    pub max_running_steps: usize,
+    /// The maximum number of names in one plan; a component is never split. Planning components together is cheaper,
+    /// but a slow driver must not block too many of them.
+    pub max_names_per_plan: usize,
+    /// Whether to destroy an object whose Resource no longer exists without a deletion request. In a cluster,
+    /// finalizers request deletion, and a record without a Resource is abandoned.
+    pub destroy_orphans: bool,
 }
 
-/// What it may do.
+/// Which work is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Plans and starts steps.
+enum Phase {
+    /// Plan and start steps.
     #[default]
-    Working,
-    /// Another replica leads, or this is not known: nothing new starts. What runs is awaited; should this replica lead
-    /// again before that has ended, it goes on.
-    StandingDown,
-    /// The process ends.
-    Stopping,
+    Active,
+    /// Another replica may be the leader: nothing new starts. Running calls are awaited, and continue if this replica
+    /// becomes the leader again.
+    Standby,
+    ShuttingDown,
 }
 
-/// Something that happened, besides what watches deliver.
+/// A change that the reconciler must process, other than the events of watches.
 #[derive(Debug)]
-pub enum Happened {
-    /// The time that was asked for has come, or [`Reconciler::observe`] took something in.
-    Nothing,
-    /// This replica leads, perhaps once more; or a turn panicked. Everything is looked at. What runs goes on.
-    Begun,
-    /// This replica does not lead any more.
-    StoodDown,
-    /// The process ends.
-    Stopping,
-    /// These objects are to be read by their next plan, which is made now.
-    Due(BTreeSet<Address>),
-    /// What failed, and waits or was given up, is to be tried again now.
+pub enum Signal {
+    /// The requested time has come, or [`Reconciler::observe`] has received an event.
+    Wake,
+    /// This replica has become the leader, or a turn panicked. Everything is checked; running calls continue.
+    Started,
+    /// This replica is no longer the leader.
+    LeadershipLost,
+    ShuttingDown,
+    /// Plan these objects now, with a reading.
+    ReadObjects(BTreeSet<Address>),
+    /// Retry all failed objects now.
     Retry,
-    /// A [`Command::Plan`] was carried out.
-    Planned(Box<Planned>),
+    /// A [`Command::Plan`] has finished.
+    Planned(Box<PlanResult>),
     /// A [`Command::Plan`] for these names panicked.
-    PlanLost(BTreeSet<Arc<str>>),
-    /// Something about a [`Command::Execute`].
+    PlanningPanicked(BTreeSet<Arc<str>>),
+    /// Progress of a [`Command::Execute`].
     Worker(WorkerEvent),
-    /// A [`Command::Recover`] was carried out.
-    Recovered(Box<Recovered>),
-    /// A [`Command::Move`] was carried out.
-    Moved(Box<Moved>),
-    /// The marks of the Resource with this name and UID could not be taken off.
-    NotReleased(Arc<str>, Arc<str>),
-    /// What the provider says to the configuration of a `ProviderConfig`.
-    ProviderTried(Arc<str>, Arc<ProviderUse>, Trial),
-    /// A `ProviderConfig` was written, or could not be.
+    /// A [`Command::Recover`] has finished.
+    Recovered(Box<RecoveryResult>),
+    /// A [`Command::Move`] has finished.
+    Moved(Box<MoveResult>),
+    /// The release of the Resource with this name and UID failed.
+    ReleaseFailed(Arc<str>, Arc<str>),
+    /// The response of a provider to the configuration of a `ProviderConfig`.
+    ProviderConfigured(Arc<str>, Arc<ProviderUse>, ConfigurationCheck),
+    /// Writing a `ProviderConfig` has succeeded (`true`) or failed.
     ProviderConfigWritten(Arc<str>, bool),
 }
 
-/// Something to be done.
+/// A task for the caller of [`Reconciler::react`].
 #[derive(Debug)]
 pub enum Command {
-    /// Make a plan; ends with [`Happened::Planned`] or [`Happened::PlanLost`].
+    /// Compute a plan; ends with [`Signal::Planned`] or [`Signal::PlanningPanicked`].
     Plan(Box<PlanRequest>),
-    /// Stop making plans: what they come to is of no use.
+    /// Cancel all plannings.
     CancelPlans,
-    /// Nothing is to be done: a plan is being carried out from now on.
-    Adopted {
-        /// The names that it covers.
-        names: BTreeSet<Arc<str>>,
-        /// The plan.
-        plan: Box<Plan>,
-    },
-    /// Nothing is to be done: this happened to a step.
+    /// Informational: a plan was adopted.
+    Adopted { names: BTreeSet<Arc<str>>, plan: Box<Plan> },
+    /// Informational: the progress of a step.
     Progress(Step, ProgressKind),
-    /// Carry out an order of the schedule; ends with [`Happened::Worker`].
-    Execute(Order),
-    /// Settle the open intent of a record; ends with [`Happened::Recovered`].
+    /// Execute an order of the schedule; ends with [`Signal::Worker`].
+    Execute(WorkerCommand),
+    /// Resolve the open intent of a record; ends with [`Signal::Recovered`].
     Recover(Stored),
-    /// Move records; ends with [`Happened::Moved`].
+    /// Move records; ends with [`Signal::Moved`].
     Move(Box<MoveRequest>),
-    /// Watch the object of an instance, as the driver of its type can.
-    Watch {
-        /// Whose object.
-        address: Address,
-        /// Its type.
-        type_name: Arc<str>,
-        /// As whom.
-        service_account: Arc<str>,
-        /// The object.
-        object: Arc<RecordedObject>,
-    },
-    /// Watch the object no longer.
+    /// Watch the object of an instance with the driver of its type.
+    Watch { address: Address, type_name: Arc<str>, service_account: Arc<str>, object: Arc<RecordedObject> },
+    /// End the watch of an object.
     Unwatch {
-        /// Whose object.
         address: Address,
-        /// By the driver of which type it is watched.
+        /// The type whose driver watches it.
         type_name: Arc<str>,
     },
-    /// Follow these ConfigMaps and Secrets, and no others.
-    FollowInputs(BTreeSet<InputKey>),
-    /// Write the status of a Resource, unless a newer one of it is to be written.
+    /// Watch exactly these ConfigMaps and Secrets.
+    WatchInputs(BTreeSet<InputKey>),
+    /// Write the status of a Resource, unless a newer one is queued.
     WriteStatus {
         /// The name in its address.
         name: Arc<str>,
-        /// Its UID.
         uid: Arc<str>,
-        /// The status.
         status: Box<ResourceStatus>,
-        /// Its digest.
         digest: u64,
-        /// How soon it must be written.
         urgency: Urgency,
     },
-    /// Report something to people.
+    /// Report an event to the user.
     Report {
-        /// What it concerns.
-        about: About,
-        /// What it is.
+        about: ReportSubject,
         note: Note,
-        /// The namespace is terminating: nothing can be created in it.
+        /// Whether the namespace is terminating: no event can be created in it.
         terminating: bool,
     },
-    /// Take our marks off a Resource that is being deleted, if the store has no record of it.
-    Release {
-        /// Its name.
-        name: Arc<str>,
-        /// Its UID.
-        uid: Arc<str>,
-    },
-    /// Read a record once more, which another process may have written; it comes back by [`Reconciler::observe`].
+    /// Remove the finalizer and the annotation of a Resource that is being deleted, if the store has no record of it.
+    Release { name: Arc<str>, uid: Arc<str> },
+    /// Read a record again that another process may have written; the result arrives through [`Reconciler::observe`].
     ReadRecord(Address),
-    /// Configure a provider; ends with [`Happened::ProviderTried`].
-    TryProvider(Arc<str>, Arc<ProviderUse>),
-    /// Write status and finalizers of a `ProviderConfig`; ends with [`Happened::ProviderConfigWritten`].
+    /// Configure a provider; ends with [`Signal::ProviderConfigured`].
+    ConfigureProvider(Arc<str>, Arc<ProviderUse>),
+    /// Write the status and the finalizers of a `ProviderConfig`; ends with [`Signal::ProviderConfigWritten`].
     WriteProviderConfig {
-        /// As it is known.
-        view: Box<SettingsView>,
-        /// The status.
+        view: Box<ProviderConfigView>,
         status: Box<ProviderConfigStatus>,
-        /// All finalizers, when they are to be others.
+        /// All finalizers, if they change.
         finalizers: Option<Vec<String>>,
     },
 }
 
-/// How soon a status must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// The object is on its way, and the status says how far it is: it gives way to what has come to rest.
+    /// The Resource is in progress. Final statuses have precedence.
     Interim,
-    /// The object has come to rest.
-    Settled,
+    /// The Resource is idle.
+    Final,
 }
 
-/// What a note concerns.
 #[derive(Clone, Debug)]
-pub enum About {
-    /// A Resource, or a `DataSource`.
+pub enum ReportSubject {
     Resource(Arc<Instance>),
-    /// A `ProviderConfig`.
     ProviderConfig {
-        /// Its name.
         name: Arc<str>,
-        /// Its UID.
         uid: Arc<str>,
     },
     /// A record without a Resource.
     Record(Address),
 }
 
-/// What the reconciler asks of its surroundings while it decides. Answers come at once, from memory.
-pub trait Outside: Places {
-    /// Whether objects of the type can be watched.
+/// The environment that the reconciler queries during a turn. All responses come from memory.
+pub trait Environment: Permits {
     fn can_watch(&self, type_name: &str) -> bool;
 
-    /// Whether the object of an instance, of this type, is being watched: whatever happens to it is noticed.
+    /// Whether the object of an instance is being watched.
     fn is_watching(&self, type_name: &str, address: &Address) -> bool;
 }
 
-/// Where objects are not watched, the workers are all that is asked.
-impl Outside for Workers {
+/// An environment without watches of objects.
+impl Environment for Workers {
     fn can_watch(&self, _type_name: &str) -> bool {
         false
     }
@@ -281,106 +241,99 @@ impl Outside for Workers {
     }
 }
 
-/// What a turn leaves.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When to come back though nothing happens; `None`: not before something does.
+    /// When to call the reconciler again; `None`: not before the next event.
     pub wake: Option<Time>,
-    /// Nothing runs, and nothing waits but for time or for events.
+    /// Nothing is running, and only timers or events can cause work.
     pub is_quiet: bool,
 }
 
-/// How much there is of what gauges count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Names that wait to be planned.
+    /// Names that are not planned yet.
     pub queued: usize,
-    /// Records without a Resource.
     pub abandoned: usize,
-    /// Resources by state.
     pub objects: BTreeMap<ObjectState, usize>,
 }
 
-/// Numbers that a seed decides.
+/// Deterministic random numbers.
 #[derive(Clone, Debug)]
-struct Draws(fastrand::Rng);
+struct RandomSource(fastrand::Rng);
 
-impl Draws {
+impl RandomSource {
     fn number(&mut self) -> u64 {
         self.0.u64(..)
     }
 }
 
-impl Default for Draws {
+impl Default for RandomSource {
     fn default() -> Self {
         Self(fastrand::Rng::with_seed(0))
     }
 }
 
 impl Reconciler {
-    /// The reconciler of a namespace of which nothing is known yet. `seed` decides all that it draws; `versions` is for
-    /// [`Index::new`].
+    /// A reconciler without any state. `seed` determines all random numbers; see [`Index::new`] for `versions`.
     pub fn new(namespace: Arc<str>, policy: Policy, seed: u64, versions: u64) -> Self {
         Self {
             policy,
             index: Index::new(namespace, versions),
-            schedule: Schedule::new(policy.steps_at_once, BTreeMap::new()),
-            draws: Draws(fastrand::Rng::with_seed(seed)),
+            schedule: Schedule::new(policy.max_running_steps, BTreeMap::new()),
+            random: RandomSource(fastrand::Rng::with_seed(seed)),
             ..Self::default()
         }
     }
 
-    /// The namespace.
     pub fn namespace(&self) -> &Arc<str> {
         self.index.namespace()
     }
 
-    /// What is known of the namespace.
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// The records as last read or written.
+    /// The records of the schedule, as last read or written.
     pub fn records(&self) -> &Recorded {
         self.schedule.records()
     }
 
-    /// Takes in what a watch has delivered. It is acted on by the next turn.
+    /// Records an event of a watch. The next turn processes it.
     pub fn observe(&mut self, event: Event) {
         self.index.apply(event);
     }
 
-    /// One turn: takes in what has happened, in order, and decides all that can be decided. What is to be done is given by
-    /// [`Self::take_commands`], also after a turn that panicked.
+    /// One turn: processes events in order and decides everything that can be decided. [`Self::take_commands`] returns
+    /// the resulting commands, also after a turn that panicked.
     pub fn react(
         &mut self,
-        happened: impl IntoIterator<Item = Happened>,
+        signals: impl IntoIterator<Item = Signal>,
         now: Moment,
-        outside: &mut dyn Outside,
+        environment: &mut dyn Environment,
     ) -> Turn {
         self.now = now;
-        for one in happened {
-            self.take(one);
-            self.take_events();
+        for signal in signals {
+            self.handle(signal);
+            self.handle_progress();
         }
-        let wake = match self.state {
-            State::Working => self.decide(outside),
-            // The leader writes what the steps that end now come to.
-            State::StandingDown => None,
-            State::Stopping => {
+        let wake = match self.phase {
+            Phase::Active => self.decide(environment),
+            // The leader writes the status of steps that end now.
+            Phase::Standby => None,
+            Phase::ShuttingDown => {
                 self.publish_changed();
                 None
             }
         };
-        Turn { wake, is_quiet: self.is_quiet() }
+        Turn { wake, is_quiet: self.is_idle() }
     }
 
-    /// What is to be done, in order.
+    /// Removes and returns the pending commands, in order.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
 
-    /// How much there is of what gauges count.
     pub fn gauges(&self) -> Gauges {
         Gauges {
             queued: self.planning.debounce.len(),
@@ -389,108 +342,109 @@ impl Reconciler {
         }
     }
 
-    /// Lets go of all but what is wanted and recorded: nothing runs, and what comes next begins with [`Happened::Begun`].
-    pub fn rest(&mut self) {
+    /// Drops everything but the desired and the recorded state. Call it only when nothing is running; the next signal
+    /// must be [`Signal::Started`].
+    pub fn reset(&mut self) {
         self.end_watches();
         *self = Self {
             policy: self.policy,
             index: std::mem::take(&mut self.index),
-            schedule: Schedule::new(self.policy.steps_at_once, BTreeMap::new()),
-            draws: self.draws.clone(),
+            schedule: Schedule::new(self.policy.max_running_steps, BTreeMap::new()),
+            random: self.random.clone(),
             now: self.now,
             commands: std::mem::take(&mut self.commands),
             ..Self::default()
         };
     }
 
-    fn take(&mut self, happened: Happened) {
-        match happened {
-            Happened::Nothing | Happened::Worker(WorkerEvent::PlaceFree) => {}
-            Happened::Begun => self.begin(),
-            Happened::StoodDown => self.stop(State::StandingDown),
-            Happened::Stopping => self.stop(State::Stopping),
-            Happened::Due(objects) => self.read_now(objects),
-            Happened::Retry => self.retry(|_| true),
-            Happened::Planned(planned) => self.take_plan(*planned),
-            Happened::PlanLost(names) => self.lost_plan(&names),
-            Happened::Worker(WorkerEvent::Ended(ended)) => self.schedule.ended(*ended),
-            Happened::Worker(WorkerEvent::News(step, news)) => self.schedule.news(step, news),
-            Happened::Recovered(recovered) => self.take_recovery(*recovered),
-            Happened::Moved(moved) => self.take_moved(*moved),
-            Happened::NotReleased(name, uid) => self.not_released(name, &uid),
-            Happened::ProviderTried(name, used, trial) => self.provider_tried(&name, &used, trial),
-            Happened::ProviderConfigWritten(name, done) => self.provider_config_written(&name, done),
+    fn handle(&mut self, signal: Signal) {
+        match signal {
+            Signal::Wake | Signal::Worker(WorkerEvent::PermitAvailable) => {}
+            Signal::Started => self.begin(),
+            Signal::LeadershipLost => self.stop(Phase::Standby),
+            Signal::ShuttingDown => self.stop(Phase::ShuttingDown),
+            Signal::ReadObjects(objects) => self.read_now(objects),
+            Signal::Retry => self.retry(|_| true),
+            Signal::Planned(planned) => self.handle_plan(*planned),
+            Signal::PlanningPanicked(names) => self.planning_panicked(&names),
+            Signal::Worker(WorkerEvent::StepEnded(ended)) => self.schedule.step_ended(*ended),
+            Signal::Worker(WorkerEvent::StepUpdated(step, update)) => self.schedule.step_updated(step, update),
+            Signal::Recovered(recovered) => self.handle_recovery(*recovered),
+            Signal::Moved(moved) => self.handle_moves(*moved),
+            Signal::ReleaseFailed(name, uid) => self.release_failed(name, &uid),
+            Signal::ProviderConfigured(name, used, trial) => self.provider_configured(&name, &used, trial),
+            Signal::ProviderConfigWritten(name, done) => self.provider_config_written(&name, done),
         }
     }
 
-    /// Decides what can be decided now; returns when to come back.
-    fn decide(&mut self, outside: &mut dyn Outside) -> Option<Time> {
-        self.take_woken();
-        self.take_timers(outside);
+    /// Makes all decisions. Returns when to call it again.
+    fn decide(&mut self, environment: &mut dyn Environment) -> Option<Time> {
+        self.handle_changes();
+        self.handle_timers(environment);
         let deferred = self.adopt_deferred();
         let gathered = self.plan_due();
         let paused = self.end_long_pauses();
-        self.start_steps(outside);
-        self.update_watches(outside);
+        self.start_steps(environment);
+        self.update_watches(environment);
         self.publish_changed();
-        let provider_configs = self.tend_provider_configs();
+        let provider_configs = self.reconcile_provider_configs();
         let timer = self.objects.next_timer();
         [deferred, gathered, provider_configs, paused, timer].into_iter().flatten().min()
     }
 
-    /// What happened to steps.
-    fn take_events(&mut self) {
+    /// Handles the progress of steps.
+    fn handle_progress(&mut self) {
         while let Some((step, kind)) = self.schedule.event() {
-            self.take_progress(&step, kind.clone());
+            self.handle_step_progress(&step, kind.clone());
             self.commands.push(Command::Progress(step, kind));
         }
     }
 
-    /// Starts whatever can start. What gives something up starts only for the newest wish that is known.
-    fn start_steps(&mut self, outside: &mut dyn Outside) {
+    /// Starts all steps that can start. A destructive step starts only for the newest known desired state.
+    fn start_steps(&mut self, environment: &mut dyn Environment) {
         loop {
             let index = &self.index;
-            let stands = |name: &str, planned: Option<u64>| planned == Some(index.wish(name));
-            let orders = self.schedule.orders(outside, &stands);
+            let stands = |name: &str, planned: Option<u64>| planned == Some(index.desired_digest(name));
+            let orders = self.schedule.commands(environment, &stands);
             self.commands.extend(orders.into_iter().map(Command::Execute));
             if !self.schedule.has_events() {
                 return;
             }
-            self.take_events();
+            self.handle_progress();
         }
     }
 
-    /// What the index has found to be looked at.
-    fn take_woken(&mut self) {
-        self.resources.changed.extend(self.index.take_restated());
-        if self.index.take_emptied() {
-            // What was forbidden may be known to be gone by now.
+    /// Handles the changes that the index has found.
+    fn handle_changes(&mut self) {
+        self.resources.changed.extend(self.index.take_overwritten());
+        if self.index.take_shrunk() {
+            // Objects in the terminating namespace that were forbidden may no longer exist.
             self.retry(|tracked| tracked.held_for() == Some(Reason::Forbidden));
         }
-        let (names, foreign) = self.index.take_woken();
-        for (address, gone) in self.index.take_noticed() {
-            self.notice(&address, gone);
+        let (names, records) = self.index.take_changes();
+        for (address, is_destroyed) in self.index.take_changed_objects() {
+            self.object_changed(&address, is_destroyed);
         }
-        if let Some(wanted) = self.index.take_wanted_inputs() {
-            self.commands.push(Command::FollowInputs(wanted));
+        if let Some(inputs) = self.index.take_desired_inputs() {
+            self.commands.push(Command::WatchInputs(inputs));
         }
-        for name in self.index.take_gone() {
+        for name in self.index.take_removed() {
             let left: Vec<Address> = self.objects.of(&name).map(|(address, _)| address.clone()).collect();
-            left.iter().for_each(|address| self.tidy(address));
-            self.forget_resource(&name);
+            left.iter().for_each(|address| self.clean_up(address));
+            self.untrack_resource(&name);
         }
-        foreign.iter().for_each(|address| self.bring_in(address));
+        records.iter().for_each(|address| self.sync_record(address));
         names.iter().for_each(|name| self.touch(name));
     }
 
-    /// Something about a name has changed: it is planned soon.
+    /// Schedules a plan of a name.
     fn touch(&mut self, name: &Arc<str>) {
         self.planning.debounce.touch(name, self.now.time);
     }
 
-    /// Brings a record that another process has changed into the schedule. Not while a step of the object is running or its
-    /// intent is being settled: the end of that brings it in.
-    fn bring_in(&mut self, address: &Address) {
+    /// Copies a record that another process has changed into the schedule. If a step or a recovery of the object is
+    /// running, its end does this.
+    fn sync_record(&mut self, address: &Address) {
         if self.schedule.is_running(address) || self.recovering.contains(address) {
             return;
         }
@@ -500,50 +454,49 @@ impl Reconciler {
         }
     }
 
-    /// Forgets all plans and looks at everything in the namespace. What runs goes on, and so do recoveries and moves.
+    /// Drops all plans and checks everything in the namespace. Running steps, recoveries and moves continue.
     fn begin(&mut self) {
         let mut schedule = std::mem::take(&mut self.schedule);
         let recovering = std::mem::take(&mut self.recovering);
         let moving = std::mem::take(&mut self.moving);
-        self.rest();
-        schedule.withdraw_all();
-        schedule.go_on();
+        self.reset();
+        schedule.cancel_all();
+        schedule.restart();
         (self.schedule, self.recovering, self.moving) = (schedule, recovering, moving);
-        self.commands.extend([Command::CancelPlans, Command::FollowInputs(BTreeSet::new())]);
+        self.commands.extend([Command::CancelPlans, Command::WatchInputs(BTreeSet::new())]);
         let (schedule, recovering, moving) = (&self.schedule, &self.recovering, &self.moving);
-        self.index.begin_again(|address| {
+        self.index.restart(|address| {
             schedule.is_running(address) || recovering.contains(address) || moving.contains(&address.name)
         });
         let mut all: BTreeSet<Address> = self.index.records().keys().cloned().collect();
         all.extend(self.schedule.records().keys().cloned());
         all.retain(|address| !self.moving.contains(&address.name));
-        all.iter().for_each(|address| self.bring_in(address));
+        all.iter().for_each(|address| self.sync_record(address));
     }
 
-    /// Nothing new from now on. Plans are dropped; running calls and recoveries are awaited, readiness is not.
-    fn stop(&mut self, state: State) {
-        tracing::debug!(namespace = &**self.namespace(), ?state, "starting no more steps, awaiting running calls");
-        self.state = state;
-        self.commands.extend([Command::CancelPlans, Command::FollowInputs(BTreeSet::new())]);
+    /// Starts nothing new. Plans are dropped, running calls and recoveries are awaited, and waits for readiness end.
+    fn stop(&mut self, state: Phase) {
+        tracing::debug!(namespace = &**self.namespace(), ?state, "no more steps start; waiting for running calls");
+        self.phase = state;
+        self.commands.extend([Command::CancelPlans, Command::WatchInputs(BTreeSet::new())]);
         self.planning.stop();
         self.objects.stop_timers();
         self.schedule.stop();
-        self.commands.push(Command::Execute(Order::EndWaits));
+        self.commands.push(Command::Execute(WorkerCommand::EndWaits));
     }
 
-    fn is_quiet(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let nothing_runs = self.schedule.nothing_runs() && self.recovering.is_empty() && self.moving.is_empty();
-        nothing_runs && (self.state != State::Working || self.planning.is_quiet())
+        nothing_runs && (self.phase != Phase::Active || self.planning.is_quiet())
     }
 
-    /// Reports something about a Resource.
-    fn report(&mut self, about: About, note: Note) {
+    fn report(&mut self, about: ReportSubject, note: Note) {
         let terminating = self.index.is_terminating();
         self.commands.push(Command::Report { about, note, terminating });
     }
 
-    /// The instances of a name that are recorded, as the schedule knows them.
+    /// The recorded instances of a name, from the schedule.
     fn recorded<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a Stored)> {
-        of_name(self.schedule.records(), name)
+        in_family(self.schedule.records(), name)
     }
 }

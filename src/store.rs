@@ -1,7 +1,7 @@
-//! Where records are kept: Secrets in a cluster, one SQLite file locally, memory in tests.
+//! Stores for records: Secrets in a cluster, one SQLite file locally, memory in tests.
 //!
-//! All of them keep the same bytes, which `codec` defines, and all are a `Journal` to whoever executes. A store hands
-//! back every record it can read; one that it cannot read is named with the reason and disturbs no other.
+//! All stores use the format of `codec` and implement `Journal`. A store returns every readable record; an unreadable
+//! record is reported with its error and does not affect the others.
 
 pub mod cluster;
 pub mod codec;
@@ -10,7 +10,7 @@ pub(crate) mod fake;
 pub mod memory;
 pub mod secrets;
 pub mod sqlite;
-pub mod strings;
+pub mod interner;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,36 +19,35 @@ use jiff::Timestamp;
 use crate::model::{Address, Recorded, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
+pub use interner::Interner;
 pub use memory::MemoryJournal;
 pub use secrets::Secrets;
 pub use sqlite::{Snapshot, StateError, StateFile};
-pub use strings::Strings;
 
-/// Everything a store holds of one namespace.
+/// The content of a store for one namespace.
 #[derive(Debug, Default)]
-pub struct Loaded {
-    /// The records, by address.
+pub struct LoadedRecords {
     pub records: Recorded,
-    /// Those that are there and cannot be read.
-    pub unreadable: Vec<Unreadable>,
-    /// Instances that had a record, as the index of their family says. A file needs none: it is written as a whole.
+    /// Records that exist but cannot be read.
+    pub unreadable: Vec<UnreadableRecord>,
+    /// Instances that the family indexes list. Empty for a state file, which needs no index because it is written as a
+    /// whole.
     pub indexed: BTreeSet<Address>,
-    /// When each object was last looked at, as far as the store keeps that: the controller has it in memory, so that
-    /// looking costs no write.
+    /// The time of each object's last refresh, if the store has it. The controller keeps these times in memory, so that
+    /// a refresh needs no write.
     pub reads: BTreeMap<Address, Timestamp>,
 }
 
-/// A record that is there and cannot be read. Its object stands still until a person has decided what to do: it is
-/// never treated as absent, because that would create the object a second time.
+/// A record that exists but cannot be read. Its object is blocked until the user decides what to do. It is never
+/// treated as absent, because that would create the object again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the record of {address} cannot be read: {message}")]
-pub struct Unreadable {
-    /// Namespace of the Resource.
+pub struct UnreadableRecord {
     pub namespace: String,
-    /// Whose record, as far as what stands beside the record tells.
+    /// The address, from the metadata beside the record.
     pub address: Address,
-    /// The version that it has, by which it can be removed; 0 when even that is not known.
+    /// The version, needed to remove it; 0 if unknown.
     pub version: Version,
-    /// Why, in one line.
+    /// The error, on one line.
     pub message: String,
 }

@@ -1,31 +1,30 @@
-//! Condition types, and how a new set of conditions is merged into an old one without flapping.
+//! Condition types, and the merge of new conditions into old ones that keeps transition times.
 
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// The aspects of an object's state that conditions tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// The object is as its Resource describes it. Always there.
+    /// The object matches its Resource. Always present.
     Ready,
-    /// The last plan of the object was carried out. Always there.
+    /// The last plan of the object was applied. Always present.
     Synced,
-    /// A change is under way, or will start by itself. kstatus reads it as "in progress".
+    /// A change is in progress, or will start without any action by the user. kstatus shows it as "in progress".
     Reconciling,
-    /// Nothing will happen until somebody changes something. kstatus reads it as "failed".
+    /// The object stays as it is until the user acts. kstatus shows it as "failed".
     Stalled,
-    /// The object is not as it was left.
+    /// The object was changed outside of Purlin.
     Drifted,
-    /// The object is to be destroyed and must not be yet.
+    /// The object must be destroyed, but cannot be destroyed yet.
     DeletionBlocked,
-    /// The processes of a Provider reach whatever the controller can.
+    /// The processes of a Provider can access every file that the controller can access.
     Unconfined,
 }
 
 impl ConditionType {
-    /// Every type, in the order in which a status lists them.
+    /// Every type, in the order of the status.
     pub const ALL: &[Self] = &[
         Self::Ready,
         Self::Synced,
@@ -36,7 +35,6 @@ impl ConditionType {
         Self::Unconfined,
     ];
 
-    /// The CamelCase word that the API shows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -49,8 +47,9 @@ impl ConditionType {
         }
     }
 
-    /// Whether a status has it even when it is not true. The others are listed while they are true only.
-    pub fn is_always_there(self) -> bool {
+    /// Whether a status lists the condition even when it is not true. The other conditions are listed only while they
+    /// are true.
+    pub fn is_always_present(self) -> bool {
         matches!(self, Self::Ready | Self::Synced)
     }
 }
@@ -61,7 +60,7 @@ impl fmt::Display for ConditionType {
     }
 }
 
-/// A condition as of now; [`merge`] sets its time.
+/// Returns a condition without a transition time, which [`merge`] sets.
 pub fn condition(
     kind: ConditionType,
     status: &str,
@@ -74,15 +73,14 @@ pub fn condition(
         status: status.to_owned(),
         reason: reason.to_string(),
         message: message.into(),
-        // The server refuses negative ones; of a Resource that nobody has considered yet there is none.
+        // The API server rejects negative values. A Resource that was never observed has none.
         observed_generation: Some(observed_generation).filter(|generation| *generation >= 0),
         last_transition_time: Time(Timestamp::UNIX_EPOCH),
     }
 }
 
-/// The conditions to write: those of `new`, in the order of [`ConditionType::ALL`], each with the time at which its
-/// status last changed. A condition that is as before keeps its time, so that merging the same twice changes
-/// nothing. Conditions of types that are not ours stay.
+/// Returns the conditions to write: those of `new`, in the order of [`ConditionType::ALL`], each with the time at which
+/// its status last changed. Conditions with foreign types are kept.
 pub fn merge(old: &[Condition], new: impl IntoIterator<Item = Condition>, now: Timestamp) -> Vec<Condition> {
     let rank = |kind: &str| ConditionType::ALL.iter().position(|known| known.as_str() == kind);
     let mut merged: Vec<Condition> = new.into_iter().collect();
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_moves_only_when_the_status_changes() {
+    fn the_transition_time_changes_only_with_the_status() {
         let first = merge(&[], [ready("False", "a")], at(1));
         let second = merge(&first, [ready("False", "b")], at(2));
         assert_eq!((second[0].last_transition_time.0, second[0].message.as_str()), (at(1), "b"));
@@ -120,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_the_same_again_changes_nothing() {
+    fn merging_equal_conditions_changes_nothing() {
         let synced = condition(ConditionType::Synced, "True", "Available", "", 1);
         let first = merge(&[], [synced.clone(), ready("True", "")], at(1));
         assert_eq!(first.iter().map(|c| c.type_.as_str()).collect::<Vec<_>>(), ["Ready", "Synced"]);
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_conditions_go_and_foreign_ones_stay() {
+    fn absent_own_conditions_are_removed_and_foreign_ones_are_kept() {
         let mut foreign = ready("True", "");
         foreign.type_ = "Approved".to_owned();
         let stalled = condition(ConditionType::Stalled, "True", "InvalidConfig", "", 1);

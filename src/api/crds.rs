@@ -1,4 +1,4 @@
-//! The definitions of our kinds, as the files in `crds/` hold them.
+//! The custom resource definitions of Purlin's kinds, which the files in `crds/` hold.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, ValidationRule,
@@ -7,66 +7,68 @@ use kube::CustomResourceExt as _;
 
 use super::{DataSource, Provider, ProviderConfig, Resource};
 
-/// Every CRD: its file name in `crds/`, and the text of that file.
+/// Returns every CRD as its file name in `crds/` and the content of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
         ("datasources.purlin.dev.yaml", yaml(&data_source_crd())),
-        ("providerconfigs.purlin.dev.yaml", yaml(&completed(ProviderConfig::crd()))),
-        ("providers.purlin.dev.yaml", yaml(&completed(Provider::crd()))),
+        ("providerconfigs.purlin.dev.yaml", yaml(&with_common_rules(ProviderConfig::crd()))),
+        ("providers.purlin.dev.yaml", yaml(&with_common_rules(Provider::crd()))),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
     ]
 }
 
-/// A CRD with the rule about names and the status of a new object.
-fn completed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// Adds the validation of names and the default status.
+fn with_common_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             root.x_kubernetes_validations = Some(vec![name_rule()]);
-            never_looks_current(root);
+            set_default_status(root);
         }
     }
     crd
 }
 
-/// The CRD of [`Resource`]. `Resource::crd()` lacks the rules that concern the whole object.
+/// Returns the CRD of [`Resource`]. `Resource::crd()` lacks the rules for the whole object.
 pub fn resource_crd() -> CustomResourceDefinition {
     let mut crd = Resource::crd();
     for version in &mut crd.spec.versions {
         if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            complete(root);
+            add_resource_rules(root);
         }
     }
     crd
 }
 
-/// The CRD of [`DataSource`].
 fn data_source_crd() -> CustomResourceDefinition {
     let mut crd = DataSource::crd();
     for version in &mut crd.spec.versions {
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
-        root.x_kubernetes_validations = Some(vec![name_rule(), enabled_once()]);
-        repeated_once(root);
-        never_looks_current(root);
+        root.x_kubernetes_validations = Some(vec![name_rule(), enabled_rule()]);
+        forbid_count_with_for_each(root);
+        set_default_status(root);
     }
     crd
 }
 
-/// No rule in CEL, which does not see `forEach`, since that has no type.
-fn repeated_once(root: &mut JSONSchemaProps) {
+/// Rejects `count` together with `forEach`. A CEL rule cannot do this, because `forEach` has no type in the schema.
+fn forbid_count_with_for_each(root: &mut JSONSchemaProps) {
     if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
         let both = vec!["count".to_owned(), "forEach".to_owned()];
         spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
     }
 }
 
-fn enabled_once() -> ValidationRule {
-    rule("!has(self.spec.enabled) || !has(self.spec.enabledWhen)", "spec.enabled and enabledWhen exclude each other")
+fn enabled_rule() -> ValidationRule {
+    rule(
+        "!has(self.spec.enabled) || !has(self.spec.enabledWhen)",
+        "spec.enabled and spec.enabledWhen are mutually exclusive",
+    )
 }
 
-/// Adds what concerns the whole object: rules that see its name, and the status of a new object.
-fn complete(root: &mut JSONSchemaProps) {
+/// Adds the validations that read the whole object, and the default status.
+fn add_resource_rules(root: &mut JSONSchemaProps) {
     root.x_kubernetes_validations = Some(vec![
         name_rule(),
         rule(
@@ -76,18 +78,17 @@ fn complete(root: &mut JSONSchemaProps) {
         rule(
             "!has(self.spec.lifecycle) || !has(self.spec.lifecycle.preventDestroy) || \
              !has(self.spec.lifecycle.preventDestroyWhen)",
-            "spec.lifecycle.preventDestroy and preventDestroyWhen exclude each other",
+            "spec.lifecycle.preventDestroy and spec.lifecycle.preventDestroyWhen are mutually exclusive",
         ),
-        enabled_once(),
+        enabled_rule(),
     ]);
-    repeated_once(root);
-    imported_by_something(root);
-    never_looks_current(root);
+    forbid_count_with_for_each(root);
+    require_import_id(root);
+    set_default_status(root);
 }
 
-/// A null id is refused: it would be an import by nothing, and a new object would be made. `import: null` itself is as if it
-/// were absent.
-fn imported_by_something(root: &mut JSONSchemaProps) {
+/// Rejects `import.id: null`, which would import nothing and create a new object. `import: null` is no import.
+fn require_import_id(root: &mut JSONSchemaProps) {
     fn property<'a>(of: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {
         of.properties.as_mut()?.get_mut(name)
     }
@@ -97,7 +98,7 @@ fn imported_by_something(root: &mut JSONSchemaProps) {
     }
 }
 
-/// Names appear in expressions, in types and in addresses.
+/// Names are used in expressions and addresses, so only DNS labels are allowed.
 fn name_rule() -> ValidationRule {
     rule(
         "self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
@@ -106,9 +107,9 @@ fn name_rule() -> ValidationRule {
     )
 }
 
-fn never_looks_current(root: &mut JSONSchemaProps) {
+fn set_default_status(root: &mut JSONSchemaProps) {
     if let Some(status) = root.properties.as_mut().and_then(|properties| properties.get_mut("status")) {
-        // A new object must never look current: its generation is 1, and this is not.
+        // The generation of a new object is 1, so it never looks up to date before the first reconciliation.
         status.default = Some(JSON(serde_json::json!({"observedGeneration": -1})));
         status.nullable = None;
     }
@@ -120,7 +121,7 @@ fn rule(rule: &str, message: &str) -> ValidationRule {
 
 fn yaml(crd: &CustomResourceDefinition) -> String {
     let text = serde_saphyr::to_string(crd).unwrap_or_default();
-    format!("# Generated from src/api by `purlin crds`; a test keeps it current.\n{text}")
+    format!("# Generated from src/api by `purlin crds`; a test checks that it is up to date.\n{text}")
 }
 
 #[cfg(test)]
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_in_crds_are_current() {
+    fn the_files_in_crds_are_up_to_date() {
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("crds");
         for (name, text) in crds() {
             let path = dir.join(name);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_in_crds_read_back() {
+    fn the_files_in_crds_can_be_parsed() {
         for (_, text) in crds() {
             let crd: CustomResourceDefinition = serde_saphyr::from_str(&text).unwrap();
             assert_eq!(yaml(&crd), text);

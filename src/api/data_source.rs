@@ -1,6 +1,6 @@
-//! The kind `DataSource`: something that is read, and not managed.
+//! The kind `DataSource`: an external object that Purlin reads but does not manage.
 //!
-//! The doc comments are the API's documentation: they become the descriptions that `kubectl explain` shows.
+//! The doc comments are the descriptions in the CRD, which `kubectl explain` shows.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -12,7 +12,7 @@ use super::{
     ResourceStatus, Timeouts, schema,
 };
 
-/// What is read, and with what.
+/// The type, the configuration and the dependencies of the data source.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "purlin.dev",
@@ -26,59 +26,63 @@ use super::{
     status = "DataSourceStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "Something that Purlin reads and does not manage. Expressions read it as `${data.name.attribute}`.",
+    doc = "An object that Purlin reads but does not manage. Expressions reference it as `${data.name.attribute}`.",
     selectable = ".spec.type",
     printcolumn = r#"{"name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
-        "description": "Whether it was read."}"#,
+        "description": "Whether the data source was read."}"#,
     printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
-        "description": "Whether it was read as it is described now."}"#,
+        "description": "Whether the data source was read with its current spec."}"#,
     printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
-        "description": "The provider's type of the data source."}"#,
+        "description": "The provider's type name of the data source."}"#,
     printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",
-        "description": "Read, while it waits to be read."}"#,
+        "description": "`Read` while a read is pending."}"#,
     printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
         "description": "When the DataSource was created."}"#,
     printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
-        "description": "Why it is, or is not, ready.", "priority": 1}"#
+        "description": "Why the data source is or is not ready.", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DataSourceSpec {
-    /// The provider's own name of the type of data source, or `kubernetes_object` for an object of the cluster. It cannot
-    /// be changed: create a DataSource of another name instead.
+    /// The type of the data source as the provider names it, or `kubernetes_object` for an object in the cluster. The
+    /// type is immutable: to change it, create a DataSource with another name.
     #[serde(rename = "type")]
     #[schemars(schema_with = "schema::type_name")]
     pub type_name: String,
 
-    /// The ProviderConfig of this namespace under which it is read. The default is that of a Resource.
+    /// The ProviderConfig in this namespace with which Purlin reads the data source. The default is the same as for a
+    /// Resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_config_ref: Option<NameRef>,
 
-    /// The provider's own arguments, by their own names. Any text may hold expressions, `${name.attribute}`.
+    /// The arguments of the data source as the provider names them. Every string can contain expressions such as
+    /// `${name.attribute}`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_map")]
     pub config: serde_json::Map<String, serde_json::Value>,
 
-    /// So many readings instead of one, `data.name[0]`, `data.name[1]` and so on: a whole number, or an expression.
+    /// The number of instances, with the addresses `data.name[0]`, `data.name[1]` and so on. Either a whole number or
+    /// an expression that evaluates to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::count")]
     pub count: Option<serde_json::Value>,
 
-    /// One reading for each key of a map, or for each text of a list, `data.name["key"]`: a map, a list of texts, or an
-    /// expression that gives either.
+    /// One instance for each key of a map or each string of a list, with addresses such as `data.name["key"]`. Either a
+    /// map, a list of strings, or an expression that evaluates to one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::anything")]
+    #[schemars(schema_with = "schema::any_value")]
     pub for_each: Option<serde_json::Value>,
 
-    /// While it is false, it is as if the DataSource were absent: nothing is read, and it is null in expressions.
+    /// If false, Purlin does not read the data source, and its value in expressions is null. The default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 
-    /// The same, as an expression such as `${ns.labels.stage == 'live'}`, instead of `enabled`.
+    /// An expression that replaces `enabled`, such as `${ns.labels.stage == 'live'}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16384))]
     pub enabled_when: Option<String>,
 
-    /// What it is read after, besides what expressions refer to. While one of these is about to change, reading waits.
+    /// Objects that must be up to date before Purlin reads the data source, in addition to the objects that expressions
+    /// reference. While a change of one of them is pending, the read waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1000),
@@ -86,8 +90,8 @@ pub struct DataSourceSpec {
     )]
     pub depends_on: Vec<Dependency>,
 
-    /// Values from ConfigMaps and Secrets of this namespace, which expressions read as `${inputs.NAME}`. They are read
-    /// as `serviceAccountName`. What comes from a Secret is sensitive.
+    /// Values from ConfigMaps and Secrets in this namespace, available to expressions as `${inputs.NAME}`. Purlin reads
+    /// them with the service account `serviceAccountName`. Values from Secrets are sensitive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 100),
@@ -95,100 +99,101 @@ pub struct DataSourceSpec {
     )]
     pub inputs: Vec<Input>,
 
-    /// What must hold before and after it is read.
+    /// Preconditions and postconditions of the data source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<DataSourceLifecycle>,
 
-    /// How often it is read anew.
+    /// How often Purlin reads the data source again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DataSourceDrift>,
 
-    /// The service account of this namespace as which Kubernetes objects and inputs are read. The default is set by the
-    /// controller, usually `default`.
+    /// The service account in this namespace with which Purlin reads Kubernetes objects and inputs. The controller
+    /// configures the default, usually `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
 
-    /// While it is true, it is not read; what was read last still counts. The annotation `purlin.dev/paused: "true"` is
-    /// the same switch.
+    /// If true, Purlin does not read the data source, and expressions use the last result. The annotation
+    /// `purlin.dev/paused: "true"` has the same effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 
-    /// How long the provider may take.
+    /// Time limits of provider calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<DataSourceTimeouts>,
 }
 
-/// What must hold.
+/// The `lifecycle` block of a Terraform data source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataSourceLifecycle {
-    /// What must hold before it is read. What they read are dependencies.
+    /// Conditions that Purlin checks before it reads the data source. Objects that they reference are dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub preconditions: Vec<Requirement>,
-    /// What must hold of what was read; `self` is that. While one does not hold, what refers to it waits.
+    /// Conditions that Purlin checks on the result of the read, which is available as `self`. While a condition is
+    /// false, objects that reference the data source wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub postconditions: Vec<Requirement>,
 }
 
-/// Reading anew.
+/// The refresh of a data source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DataSourceDrift {
-    /// How often it is read, as `30m` or `1h30m`. The default is `30m`.
+    /// The interval between reads, such as `30m` or `1h30m`. The default is `30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub interval: Option<String>,
 }
 
-/// How long the provider's calls may take.
+/// Time limits of provider calls, such as `30m` or `1h30m`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DataSourceTimeouts {
-    /// Of a read. The default is `5m`.
+    /// The time limit of a read. The default is `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub read: Option<String>,
 }
 
-/// What was read. It never holds a sensitive value.
+/// The observed state of the data source. It never contains sensitive values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataSourceStatus {
-    /// The generation of the DataSource that this status is about; -1 before the first look.
+    /// The generation of the DataSource for which the status was written; -1 before the first reconciliation.
     #[serde(default)]
     pub observed_generation: i64,
 
-    /// `Ready` and `Synced` always; `Reconciling` and `Stalled` while they are true.
+    /// Always `Ready` and `Synced`. `Reconciling` and `Stalled` only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// What was read, without sensitive attributes and cut when it is large.
+    /// The attributes of the result, without sensitive values. Large values are truncated.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_atomic_map")]
     pub attributes: serde_json::Map<String, serde_json::Value>,
 
-    /// What it depends on directly.
+    /// The direct dependencies of the DataSource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub dependencies: Vec<String>,
 
-    /// How the instances of a family stand (`count`, `forEach`).
+    /// A summary of the instances of a DataSource with `count` or `forEach`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<Instances>,
 
-    /// What will be done next, while something is to be done.
+    /// The pending change. It is absent when the data source is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
 
-    /// The value of the annotation `purlin.dev/reconcile-requested-at` that was last acted upon.
+    /// The last value of the annotation `purlin.dev/reconcile-requested-at` that Purlin has handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
 }
 
 impl DataSource {
-    /// The Resource that says the same, as far as a Resource can: all that is said of both kinds is read in one way.
+    /// Returns a Resource with the same fields, so that `load` needs only one implementation for both kinds.
     pub fn to_resource(&self) -> Resource {
         let spec = self.spec.clone();
         let lifecycle = spec.lifecycle.map(|DataSourceLifecycle { preconditions, postconditions }| Lifecycle {

@@ -1,6 +1,6 @@
-//! The kind `Resource`: one infrastructure object.
+//! The kind `Resource`: an infrastructure object.
 //!
-//! The doc comments are the API's documentation: they become the descriptions that `kubectl explain` shows.
+//! The doc comments are the descriptions in the CRD, which `kubectl explain` shows.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema;
 
-/// What is wanted of the object.
+/// The desired state of the object.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "purlin.dev",
@@ -25,64 +25,67 @@ use super::schema;
     status = "ResourceStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "One infrastructure object that Purlin creates, updates and destroys in dependency order.",
+    doc = "An infrastructure object that Purlin creates, updates and destroys in dependency order.",
     selectable = ".spec.type",
     printcolumn = r#"{"name": "READY", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
-        "description": "Whether the object is as its Resource describes it."}"#,
+        "description": "Whether the object matches its Resource."}"#,
     printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
-        "description": "Whether the last plan of the object was carried out."}"#,
+        "description": "Whether the last plan of the object was applied."}"#,
     printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
-        "description": "The provider's type of the object."}"#,
+        "description": "The provider's type name of the object."}"#,
     printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.id",
-        "description": "What the provider knows the object by."}"#,
+        "description": "The ID of the object at the provider."}"#,
     printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",
-        "description": "What will be done with the object."}"#,
+        "description": "The pending action."}"#,
     printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
         "description": "When the Resource was created."}"#,
     printcolumn = r#"{"name": "MESSAGE", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message",
-        "description": "Why the object is, or is not, ready.", "priority": 1}"#
+        "description": "Why the object is or is not ready.", "priority": 1}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {
-    /// The provider's own name of the type, such as `terraform_data` or `kubernetes_object`. It cannot be changed:
-    /// create a Resource of another name instead.
+    /// The type of the object as the provider names it, such as `terraform_data` or `kubernetes_object`. The type is
+    /// immutable: to change it, create a Resource with another name.
     #[serde(rename = "type")]
     #[schemars(schema_with = "schema::type_name")]
     pub type_name: String,
 
-    /// The ProviderConfig of this namespace under which the object is managed. The default is the one named like the
-    /// prefix of the type (`random` of `random_pet`), and without that the Provider of that name, without settings.
+    /// The ProviderConfig in this namespace with which Purlin manages the object. The default is the ProviderConfig
+    /// whose name is the prefix of the type (`random` for `random_pet`). If it does not exist, Purlin uses the Provider
+    /// with that name and an empty configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_config_ref: Option<NameRef>,
 
-    /// The provider's own arguments, by their own names. Any text may hold expressions, `${name.attribute}`.
+    /// The arguments of the object as the provider names them. Every string can contain expressions such as
+    /// `${name.attribute}`.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_map")]
     pub config: serde_json::Map<String, serde_json::Value>,
 
-    /// So many objects instead of one, with the addresses `name[0]`, `name[1]` and so on: a whole number, or an
-    /// expression that gives one. In `config` the number of each is `${count.index}`.
+    /// The number of objects, with the addresses `name[0]`, `name[1]` and so on. Either a whole number or an expression
+    /// that evaluates to one. In `config`, `${count.index}` is the index of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::count")]
     pub count: Option<serde_json::Value>,
 
-    /// One object for each key of a map, or for each text of a list, with the addresses `name["key"]`: a map, a list of
-    /// texts, or an expression that gives either. In `config` they are told apart by `${each.key}` and `${each.value}`.
+    /// One object for each key of a map or each string of a list, with addresses such as `name["key"]`. Either a map, a
+    /// list of strings, or an expression that evaluates to one of them. In `config`, `${each.key}` and `${each.value}`
+    /// are the key and the value of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::anything")]
+    #[schemars(schema_with = "schema::any_value")]
     pub for_each: Option<serde_json::Value>,
 
-    /// While it is false, it is as if the Resource were absent: its objects are destroyed, or never made.
+    /// If false, Purlin destroys existing objects of the Resource and creates no new ones. The default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
 
-    /// The same, as an expression such as `${ns.labels.stage == 'live'}`, instead of `enabled`.
+    /// An expression that replaces `enabled`, such as `${ns.labels.stage == 'live'}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16384))]
     pub enabled_when: Option<String>,
 
-    /// Resources of this namespace that must exist before this object and be destroyed after it, besides those
-    /// that expressions refer to.
+    /// Resources in this namespace that must be created before this object and destroyed after it, in addition to those
+    /// that expressions reference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1000),
@@ -90,8 +93,9 @@ pub struct ResourceSpec {
     )]
     pub depends_on: Vec<Dependency>,
 
-    /// Values from ConfigMaps and Secrets of this namespace, which expressions read as `${inputs.NAME}`. They are read
-    /// as `serviceAccountName`, and a change of them changes the object. What comes from a Secret is sensitive.
+    /// Values from ConfigMaps and Secrets in this namespace, available to expressions as `${inputs.NAME}`. Purlin reads
+    /// them with the service account `serviceAccountName` and updates the object when they change. Values from Secrets
+    /// are sensitive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 100),
@@ -99,17 +103,18 @@ pub struct ResourceSpec {
     )]
     pub inputs: Vec<Input>,
 
-    /// Copies of outputs in ConfigMaps and Secrets of this namespace, for other programs. They are written as
-    /// `serviceAccountName` once the object is ready, kept up to date, and removed with the object.
+    /// Outputs to publish in ConfigMaps and Secrets in this namespace, for use by other programs. Purlin writes them
+    /// with the service account `serviceAccountName` when the object is ready, keeps them up to date, and deletes them
+    /// with the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub publish: Vec<Publish>,
 
-    /// How the object is replaced and whether it may be destroyed.
+    /// How Purlin replaces the object, and whether Purlin may destroy it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<Lifecycle>,
 
-    /// What is run after the object is created and before it is destroyed, one after another.
+    /// Commands and Jobs that Purlin runs, one after another, after it creates the object or before it destroys it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 20),
@@ -117,59 +122,60 @@ pub struct ResourceSpec {
     )]
     pub hooks: Vec<Hook>,
 
-    /// What happens to the object when it is no longer wanted: `Delete` destroys it, `Orphan` leaves it alone and
-    /// forgets it. The default is `Delete`.
+    /// What Purlin does with the object when it is removed from the desired state. `Delete` destroys the object.
+    /// `Orphan` drops the record and leaves the object. The default is `Delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::deletion_policy")]
     pub deletion_policy: Option<DeletionPolicy>,
 
-    /// What Purlin may do with the object; the default is everything. With `[Observe]` the object is only read, and
-    /// `config` may be left out. Without `Delete` the object is left alone and forgotten when it is no longer wanted.
+    /// The actions that Purlin is allowed to perform on the object. The default is all actions. With `[Observe]`,
+    /// Purlin only reads the object, and `config` is optional. Without `Delete`, Purlin drops the record and leaves the
+    /// object when it is removed from the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::management_policies")]
     pub management_policies: Option<Vec<String>>,
 
-    /// What happens when somebody else changes the object.
+    /// How Purlin detects and handles changes made outside of Purlin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 
-    /// An object that exists already and is to be managed from now on, instead of creating one.
+    /// An existing object that Purlin manages from now on instead of creating a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
 
-    /// The service account of this namespace as which Kubernetes objects are read and written. The default is set
-    /// by the controller, usually `default`.
+    /// The service account in this namespace with which Purlin reads and writes Kubernetes objects. The controller
+    /// configures the default, usually `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
 
-    /// While it is true, nothing is done with the object: no reading, no changing, and a deletion waits. The
-    /// annotation `purlin.dev/paused: "true"` is the same switch.
+    /// If true, Purlin neither reads nor changes the object, and a deletion waits. The annotation
+    /// `purlin.dev/paused: "true"` has the same effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 
-    /// How long the provider may take.
+    /// Time limits of provider calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
 }
 
-/// What must be there first.
+/// An explicit dependency.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dependency {
-    /// The name of a Resource of this namespace, or `data.` and the name of a DataSource.
+    /// The name of a Resource in this namespace, or `data.` and the name of a DataSource.
     #[schemars(schema_with = "schema::dependency_name")]
     pub name: String,
 }
 
-/// A value from outside.
+/// A value from a ConfigMap or Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.configMapKeyRef) != has(self.secretKeyRef)",
-    "message": "give either configMapKeyRef or secretKeyRef",
+    "message": "exactly one of configMapKeyRef and secretKeyRef must be set",
 }]))]
 pub struct Input {
-    /// What expressions call it: `${inputs.NAME}`.
+    /// The name of the input in expressions: `${inputs.NAME}`.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub name: String,
     /// A key of a ConfigMap.
@@ -180,45 +186,46 @@ pub struct Input {
     pub secret_key_ref: Option<KeyRef>,
 }
 
-/// One key of a ConfigMap or Secret of this namespace.
+/// A key of a ConfigMap or Secret in this namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRef {
     /// The name of the ConfigMap or Secret.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The key. Bytes that are no UTF-8 are given in base64.
+    /// The key. A value that is not valid UTF-8 is available as base64.
     #[schemars(length(min = 1, max = 253))]
     pub key: String,
-    /// When it does not exist, the value is null, and the object does not wait for it.
+    /// If true, the value is null when the ConfigMap, Secret or key does not exist. By default, the object waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
 
-/// A copy of outputs.
+/// A ConfigMap or Secret to which Purlin writes outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.configMapRef) != has(self.secretRef)",
-    "message": "give either configMapRef or secretRef",
+    "message": "exactly one of configMapRef and secretRef must be set",
 }]))]
 pub struct Publish {
-    /// The ConfigMap to write. It must not exist, or be one that this Resource has written. In the name,
-    /// `${each.key}` or `${count.index}` give each instance of a family a copy of its own.
+    /// The ConfigMap to write. Purlin does not overwrite a ConfigMap that another client created. With `forEach` or
+    /// `count`, use `${each.key}` or `${count.index}` in the name to write a separate ConfigMap for each instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_map_ref: Option<NameRef>,
-    /// The Secret to write, the only place for sensitive values. It must not exist, or be one that this Resource has
-    /// written. In the name, `${each.key}` or `${count.index}` give each instance of a family a copy of its own.
+    /// The Secret to write. Sensitive values can only be published in a Secret. Purlin does not overwrite a Secret that
+    /// another client created. With `forEach` or `count`, use `${each.key}` or `${count.index}` in the name to write a
+    /// separate Secret for each instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<NameRef>,
-    /// What it holds: texts that may hold expressions, in which `self` is the object.
+    /// The data to write. Every value can contain expressions, in which `self` is the object.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 100))]
     pub data: BTreeMap<String, String>,
 }
 
-/// The name of another object.
+/// A reference to another object by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NameRef {
-    /// The name.
+    /// The name of the object.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
 }
@@ -227,304 +234,304 @@ pub struct NameRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lifecycle {
-    /// On replacement, create the new object before the old one is destroyed. What this object depends on is
-    /// replaced the same way.
+    /// If true, a replacement creates the new object before it destroys the old one. This also applies to the objects
+    /// that this object depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<bool>,
-    /// Refuse every plan that would destroy the object, also while the Resource is being deleted.
+    /// If true, Purlin rejects every plan that destroys the object, also when the Resource is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<bool>,
-    /// The same, as an expression such as `${ns.labels.stage == 'live'}`, instead of `preventDestroy`.
+    /// An expression that replaces `preventDestroy`, such as `${ns.labels.stage == 'live'}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16384))]
     pub prevent_destroy_when: Option<String>,
-    /// Other objects that replace this one when they change: a Resource (`app_key`), an instance (`web[0]`,
-    /// `web[each.key]`) or an attribute (`app_key.id`), written as in expressions. What changed while this object could
-    /// not be replaced counts later.
+    /// Objects whose changes replace this object: a Resource (`app_key`), an instance (`web[0]`, `web[each.key]`) or an
+    /// attribute (`app_key.id`), written as in expressions. If this object cannot be replaced at the time of a change,
+    /// Purlin replaces it later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::set_of_texts")]
+    #[schemars(schema_with = "schema::set_of_strings")]
     pub replace_triggered_by: Vec<String>,
-    /// Attributes whose differences are not corrected once the object exists, such as `tags`, `tags["Owner"]` or
-    /// `rule[0].port`; `all` stands for every attribute. A new object, also that of a replacement, gets them as
-    /// configured.
+    /// Attributes that Purlin does not update on an existing object, such as `tags`, `tags["Owner"]` or `rule[0].port`.
+    /// `all` selects every attribute. A new object is created with the configured values, also in a replacement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::set_of_texts")]
+    #[schemars(schema_with = "schema::set_of_strings")]
     pub ignore_changes: Vec<String>,
-    /// What must hold before the object is created, updated or replaced. What they read are dependencies.
+    /// Conditions that Purlin checks before it creates, updates or replaces the object. Objects that they reference are
+    /// dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub preconditions: Vec<Requirement>,
-    /// What must hold of the object afterwards, and whenever it is looked at; `self` is the object. While one does
-    /// not hold, what depends on the object waits, and the old object of a create-first replacement is kept.
+    /// Conditions that Purlin checks after each change and each refresh of the object, which is available as `self`.
+    /// While a condition is false, dependents wait, and a create-before-destroy replacement keeps the old object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "atomic"))]
     pub postconditions: Vec<Requirement>,
 }
 
-/// Something that must hold.
+/// A precondition or postcondition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
-    /// An expression, `${...}`, that gives true or false.
+    /// An expression, `${...}`, that evaluates to true or false.
     #[schemars(length(min = 1, max = 16384))]
     pub condition: String,
-    /// What is told when it gives false. It may hold expressions.
+    /// The message to show when the condition is false. It can contain expressions.
     #[schemars(length(min = 1, max = 4096))]
     pub error_message: String,
 }
 
-/// Something that is run besides the provider's calls.
+/// A command or Job that runs after a create or before a destroy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.exec) != has(self.job)",
-    "message": "a hook has either exec or job",
+    "message": "exactly one of exec and job must be set",
 }]))]
 pub struct Hook {
-    /// The name of the hook, of its own among those of the Resource.
+    /// The name of the hook, unique in the Resource.
     #[schemars(schema_with = "schema::hook_name")]
     pub name: String,
-    /// When it runs: `AfterCreate`, before anything that depends on the object goes on, or `BeforeDestroy`, for every
-    /// object of the Resource that is destroyed, also when the Resource is gone by then.
+    /// When the hook runs. `AfterCreate` runs before the steps of dependents start. `BeforeDestroy` runs for every
+    /// object of the Resource that is destroyed, even if the Resource has already been deleted.
     #[schemars(schema_with = "schema::hook_when")]
     pub when: String,
-    /// What its failure means. `Fail`: after a create the object is replaced, before a destroy it stays. `Continue`: a
-    /// warning is told. The default is `Fail`.
+    /// How Purlin handles a failure of the hook. `Fail` replaces the object after a create, and keeps it before a
+    /// destroy. `Continue` only reports a warning. The default is `Fail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::hook_on_failure")]
     pub on_failure: Option<String>,
-    /// A program to run. Only for files: in a cluster use `job`.
+    /// A program to run. Only supported for Resources in local files; in a cluster, use `job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Exec>,
-    /// A Job to run, as the service account of the Resource. Only in a cluster: for files use `exec`.
+    /// A Job to run with the service account of the Resource. Only supported in a cluster; for local files, use
+    /// `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
 }
 
-/// A program.
+/// A program to run as a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exec {
-    /// The program and its arguments. Each may hold expressions; `self` is the object.
+    /// The program and its arguments. Each can contain expressions, in which `self` is the object.
     #[schemars(length(min = 1, max = 100))]
     pub command: Vec<String>,
 }
 
-/// A Job.
+/// A Job to run as a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
-    /// The template of its Pod. Any text may hold expressions; `self` is the object.
+    /// The Pod template of the Job. Every string can contain expressions, in which `self` is the object.
     #[schemars(schema_with = "schema::free_map")]
     pub template: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What happens to an object that is no longer wanted.
+/// What Purlin does with an object that is removed from the desired state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// Destroy it.
     #[default]
     Delete,
-    /// Leave it alone and forget it.
+    /// Drop the record and leave the object.
     Orphan,
 }
 
-/// How changes by somebody else are found, and what becomes of them.
+/// How Purlin detects and handles changes made outside of Purlin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// How often the object is read, as `30m`, which is the default. Kubernetes objects that may be watched are seen
-    /// at once.
+    /// The interval between refreshes of the object, such as `1h30m`. The default is `30m`. Purlin detects changes of
+    /// Kubernetes objects immediately if the service account is allowed to watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub interval: Option<String>,
-    /// `Correct` changes the object back, and makes it anew when it is gone. `Report` only tells it, in the condition
-    /// `Drifted`. `Ignore` does not look. The default is `Correct`.
+    /// `Correct` reverts the change, and recreates a missing object. `Report` only sets the condition `Drifted`.
+    /// `Ignore` does not refresh the object. The default is `Correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::drift_action")]
     pub action: Option<DriftAction>,
 }
 
-/// What happens when somebody else changes an object.
+/// What Purlin does when an object was changed outside of Purlin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftAction {
-    /// It is changed back.
+    /// Revert the change, or recreate the missing object.
     #[default]
     Correct,
-    /// It is told.
+    /// Set the condition `Drifted`.
     Report,
-    /// Nobody looks.
+    /// Do not refresh the object.
     Ignore,
 }
 
-/// An existing object to manage from now on.
+/// An existing object to import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "has(self.id) != has(self.identity)",
-    "message": "give either id or identity",
+    "message": "exactly one of id and identity must be set",
 }]))]
 pub struct Import {
-    /// The provider's id of the object, as its documentation says for `terraform import`.
+    /// The import ID of the object, as documented by the provider for `terraform import`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub id: Option<String>,
-    /// What the provider identifies the object by, for types that have an identity: its attributes by name.
+    /// The attributes of the object's identity by name, for types that support resource identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::free_atomic_map")]
     pub identity: Option<serde_json::Value>,
 }
 
-/// How long the provider's calls may take, as `30m` or `1h30m`.
+/// Time limits of provider calls, such as `30m` or `1h30m`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeouts {
-    /// Of a create. The default is `30m`.
+    /// The time limit of a create. The default is `30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub create: Option<String>,
-    /// Of an update. The default is `30m`.
+    /// The time limit of an update. The default is `30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub update: Option<String>,
-    /// Of a destroy. The default is `30m`.
+    /// The time limit of a destroy. The default is `30m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub delete: Option<String>,
-    /// Of a read. The default is `5m`.
+    /// The time limit of a read. The default is `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub read: Option<String>,
 }
 
-/// What is known of the object. It never holds a sensitive value.
+/// The observed state of the object. It never contains sensitive values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceStatus {
-    /// The generation of the Resource that this status is about; -1 before the first look.
+    /// The generation of the Resource for which the status was written; -1 before the first reconciliation.
     #[serde(default)]
     pub observed_generation: i64,
 
-    /// `Ready` and `Synced` always; `Reconciling`, `Stalled`, `Drifted` and `DeletionBlocked` while they are true.
+    /// Always `Ready` and `Synced`. `Reconciling`, `Stalled`, `Drifted` and `DeletionBlocked` only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
 
-    /// What the provider knows the object by.
+    /// The ID of the object at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 
-    /// Which creates and updates have made the object, or the objects of a family, what they are. Another value says
-    /// that a step has changed them.
+    /// Identifies the creates and updates that resulted in the current object, or in the objects of a family. It
+    /// changes with every create or update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 
-    /// The object's attributes, without sensitive ones and cut when they are large.
+    /// The attributes of the object, without sensitive values. Large values are truncated.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[schemars(schema_with = "schema::free_atomic_map")]
     pub attributes: serde_json::Map<String, serde_json::Value>,
 
-    /// The lifecycle that is in effect, which other objects can force.
+    /// The effective lifecycle, which also depends on other objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifecycle: Option<EffectiveLifecycle>,
 
-    /// The Resources that this one depends on directly.
+    /// The direct dependencies of the Resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub dependencies: Vec<String>,
 
-    /// How the objects of a family stand (`count`, `forEach`).
+    /// A summary of the objects of a Resource with `count` or `forEach`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<Instances>,
 
-    /// Old objects that were replaced and are not destroyed yet.
+    /// Deposed objects: old objects that were replaced and are not destroyed yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub deposed: Vec<Deposed>,
 
-    /// What will be done next, while something is to be done.
+    /// The pending change. It is absent when the object is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
 
-    /// The value of the annotation `purlin.dev/reconcile-requested-at` that was last acted upon.
+    /// The last value of the annotation `purlin.dev/reconcile-requested-at` that Purlin has handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
 }
 
-/// The lifecycle in effect.
+/// The effective lifecycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectiveLifecycle {
     /// Whether a replacement creates the new object before it destroys the old one.
     pub create_before_destroy: bool,
-    /// Because of whom, when it is not the Resource itself that asks for it.
+    /// The reason, if the Resource itself does not configure create-before-destroy.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
 }
 
-/// How many objects a family has, and which of them need somebody's attention.
+/// A summary of the instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Instances {
-    /// How many there are to be. It is absent while that is not known.
+    /// The desired number of instances. It is absent while the number is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::counter")]
     pub desired: Option<u64>,
-    /// How many of them are as the Resource describes them.
+    /// The number of ready instances.
     #[schemars(schema_with = "schema::counter")]
     pub ready: u64,
-    /// How many old objects were replaced and are not destroyed yet.
+    /// The number of deposed objects.
     #[schemars(schema_with = "schema::counter")]
     pub deposed: u64,
-    /// The first of those in trouble, in address order.
+    /// The first instances with a problem, in address order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub troubled: Vec<TroubledInstance>,
 }
 
-/// An instance in trouble.
+/// An instance with a problem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TroubledInstance {
-    /// Its address, as `web[0]` or `web["blue"]`.
+    /// The address of the instance, such as `web[0]` or `web["blue"]`.
     pub address: String,
-    /// Why, in one CamelCase word.
+    /// The reason, as one CamelCase word.
     pub reason: String,
-    /// Why, and what to do next, for people.
+    /// What is wrong, and what to do next.
     pub message: String,
 }
 
-/// An old object that waits for its destruction.
+/// A deposed object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deposed {
-    /// Which instance it was; empty for an object that is no family.
+    /// The key of the instance. It is empty without `count` and `forEach`.
     #[serde(default)]
     pub instance: String,
-    /// Its key, eight hexadecimal digits.
+    /// The key of the deposed object: eight hexadecimal digits.
     pub key: String,
-    /// What the provider knows it by.
+    /// The ID of the deposed object at the provider.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// The objects whose steps come first.
+    /// The objects whose steps must finish first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub waiting_for: Vec<String>,
 }
 
-/// What will be done next.
+/// A pending change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pending {
     /// `Create`, `Update`, `Replace`, `Destroy`, `Forget` or `Record`.
     pub action: String,
-    /// The attributes that it is about.
+    /// The attributes that change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub paths: Vec<String>,
-    /// The steps of other objects that come first, as `app-key: update`.
+    /// The steps of other objects that must finish first, such as `app-key: update`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub waiting_for: Vec<String>,
 }
 
 impl Resource {
-    /// The value of an annotation; empty when it is absent.
+    /// Returns the value of an annotation, or an empty string.
     pub fn annotation(&self, name: &str) -> &str {
         self.metadata.annotations.as_ref().and_then(|all: &BTreeMap<_, _>| all.get(name)).map_or("", String::as_str)
     }

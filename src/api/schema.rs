@@ -1,11 +1,11 @@
-//! Schemas of fields whose validation their Rust type does not say.
+//! Schemas of fields whose validation cannot be derived from their Rust type.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A DNS label, as `metadata.name` of a Resource must be one.
+/// A DNS label, like `metadata.name` of a Resource.
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// The name of a type, which never changes.
+/// The name of a type, which is immutable.
 pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -14,12 +14,12 @@ pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
         "pattern": "^[a-z][a-z0-9_-]*$",
         "x-kubernetes-validations": [{
             "rule": "self == oldSelf",
-            "message": "spec.type is immutable: create a Resource of another name instead",
+            "message": "spec.type is immutable: create a Resource with another name instead",
         }],
     })
 }
 
-/// The name of a Resource, or of a DataSource after `data.`.
+/// The name of a Resource, or `data.` and the name of a DataSource.
 pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -29,39 +29,38 @@ pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A whole number, or an expression. The most is what `load` allows as well.
+/// A whole number, or an expression. `load` enforces the same maximum.
 pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
         "x-kubernetes-validations": [
             {
                 "rule": "type(self) != int || (self >= 0 && self <= 10000)",
-                "message": "must not be negative, and at most 10000",
+                "message": "must be between 0 and 10000",
             },
             {
                 "rule": "type(self) != string || self.contains('${') || self.matches('^[0-9]+$')",
-                "message": "must be a whole number, or an expression as ${size(zones.names)}",
+                "message": "must be a whole number, or an expression such as ${size(zones.names)}",
             },
         ],
     })
 }
 
-/// A number of objects.
 pub(super) fn counter(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int64", "minimum": 0})
 }
 
-/// Whatever it is. Where CEL needs a type, it does not see such a field.
-pub(super) fn anything(_: &mut SchemaGenerator) -> Schema {
+/// Any value. CEL rules cannot access such a field.
+pub(super) fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// A map of anything, owned field by field.
+/// A map with arbitrary values. Field managers own its entries separately.
 pub(super) fn free_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// A map of anything that is replaced as a whole.
+/// A map with arbitrary values that field managers own and replace as a whole.
 pub(super) fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -70,12 +69,12 @@ pub(super) fn free_atomic_map(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A choice whose variants are told in the field's own description.
+/// The description of the field explains the variants.
 pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
 }
 
-/// A set of allowed actions. Nothing can be done without reading.
+/// A set of allowed actions. Every action needs a read first.
 pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -84,13 +83,13 @@ pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
         "items": {"type": "string", "enum": ["Observe", "Create", "Update", "Replace", "Delete"]},
         "x-kubernetes-validations": [{
             "rule": "self.exists(policy, policy == 'Observe')",
-            "message": "must hold Observe: nothing can be done with an object that is not read",
+            "message": "must contain Observe: Purlin reads an object before any other action",
         }],
     })
 }
 
-/// A list of texts each of which stands once.
-pub(super) fn set_of_texts(_: &mut SchemaGenerator) -> Schema {
+/// A list of unique strings.
+pub(super) fn set_of_strings(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 1000,
@@ -99,27 +98,25 @@ pub(super) fn set_of_texts(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// As [`deletion_policy`].
+/// The description of the field explains the variants.
 pub(super) fn drift_action(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Correct", "Report", "Ignore"]})
 }
 
-/// The name of a hook, which becomes part of the name of its Job.
+/// The name of a hook, which is a part of the name of its Job.
 pub(super) fn hook_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL})
 }
 
-/// When a hook runs.
 pub(super) fn hook_when(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["AfterCreate", "BeforeDestroy"]})
 }
 
-/// What a failure of a hook means.
 pub(super) fn hook_on_failure(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Fail", "Continue"]})
 }
 
-/// A duration as Go writes it, longer than nothing.
+/// A positive duration in Go's format.
 pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -127,12 +124,12 @@ pub(super) fn duration(_: &mut SchemaGenerator) -> Schema {
         "pattern": "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$",
         "x-kubernetes-validations": [{
             "rule": "duration(self) > duration('0s')",
-            "message": "must be a duration longer than nothing, such as 30m or 1h30m",
+            "message": "must be a positive duration, such as 30m or 1h30m",
         }],
     })
 }
 
-/// `metav1.Condition`, with the validation that the Kubernetes API conventions give it.
+/// `metav1.Condition`, with the validation of the Kubernetes API conventions.
 pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -145,31 +142,31 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
             "properties": {
                 "type": {
                     "type": "string",
-                    "description": "Which aspect, in CamelCase.",
+                    "description": "The type of the condition, in CamelCase.",
                     "maxLength": 316,
                 },
                 "status": {
                     "type": "string",
-                    "description": "Whether it holds: True, False or Unknown.",
+                    "description": "The status of the condition: True, False or Unknown.",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "reason": {
                     "type": "string",
-                    "description": "Why, in one CamelCase word. Every reason has its documentation.",
+                    "description": "The reason for the status, as one CamelCase word that docs/reasons.md explains.",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                 },
                 "message": {
                     "type": "string",
-                    "description": "Why, and what to do next, for people.",
+                    "description": "Why the condition has this status, and what to do next.",
                     "maxLength": 32768,
                 },
                 "observedGeneration": {
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
-                    "description": "The generation of the Resource that the condition is about.",
+                    "description": "The generation of the object for which the condition was set.",
                 },
                 "lastTransitionTime": {
                     "type": "string",

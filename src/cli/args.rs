@@ -1,6 +1,5 @@
-//! What was typed: the command line as clap reads it. What it means is in `options`.
-
-#![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
+//! The command-line arguments as clap parses them. `options` validates and interprets them. Doc comments here are help
+//! texts.
 
 mod controller;
 mod migrate;
@@ -17,71 +16,89 @@ pub use provider::{
     ProviderNameArgs, TypeFormat,
 };
 
-/// Plans, orders and carries out infrastructure changes, on a cluster or on a folder of files.
+/// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
 #[derive(Debug, Parser)]
 #[command(name = "purlin", disable_help_subcommand = true, max_term_width = 110)]
 pub struct PurlinArgs {
-    /// When to colour text.
+    /// When to use colors in the output.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what an apply would do, and in which order.
+    /// Show the changes that an apply would make.
+    ///
+    /// Reads the recorded objects, compares them with the manifests, and prints the changes. Nothing is changed.
     Plan(PlanArgs),
-    /// Carry out what the files ask for.
+    /// Create, update and destroy objects to match the manifests.
+    ///
+    /// Prints the plan and asks for confirmation before it applies the changes. With PLANFILE, it applies a saved plan
+    /// without confirmation.
     Apply(ApplyArgs),
-    /// Destroy everything that is recorded.
+    /// Destroy all recorded objects.
+    ///
+    /// Prints the plan and asks for confirmation before it destroys the objects. Manifests are not required.
     Destroy(DestroyArgs),
-    /// Watch a folder and keep everything as its files ask for.
+    /// Watch a directory and apply its changes continuously.
+    ///
+    /// Applies every change of the manifests without confirmation. An object without a manifest is destroyed when the
+    /// files have been unchanged for one second, unless it is protected. Press Ctrl-C to stop.
     Dev(DevArgs),
-    /// Show the ordering graph with the reason of every edge.
+    /// Show the steps of a plan, and why each step waits for others.
     Graph(GraphArgs),
-    /// Say why an object is in the state it is in, what it waits for, and what will happen next.
+    /// Explain the state of an object, what it waits for, and what happens next.
     Explain(ExplainArgs),
-    /// List objects and whether they are ready.
+    /// List objects and their status.
     Get(GetArgs),
-    /// Show objects with what they depend on below them.
+    /// Show objects and their dependencies as a tree.
     Tree(TreeArgs),
-    /// Begin to manage an existing object, or print a manifest for it.
+    /// Import an existing object, or print a manifest for it.
+    ///
+    /// If ADDRESS has a manifest, the object is recorded, and the changes of the next apply are printed. Otherwise, the
+    /// command prints a manifest that imports the object with the next apply.
     Import(ImportArgs),
-    /// Take over what Terraform or OpenTofu manages: write manifests and records for the objects of a state.
+    /// Convert a Terraform or OpenTofu state to manifests and records.
+    ///
+    /// No object is read or changed. A plan with the written manifests and records has no changes.
     Migrate(MigrateArgs),
-    /// Leave a Resource of a cluster alone until it is resumed.
+    /// Suspend the reconciliation of a Resource in a cluster.
+    ///
+    /// Sets the annotation `purlin.dev/paused`. The controller does not change the object until the Resource is
+    /// resumed.
     Suspend(ResourceArgs),
-    /// Care for a suspended Resource again.
+    /// Resume the reconciliation of a suspended Resource.
+    ///
+    /// Removes the annotation `purlin.dev/paused`, and sets `spec.suspend` to false.
     Resume(ResourceArgs),
-    /// Have the controller look at a Resource now, outside of its interval.
+    /// Reconcile a Resource in a cluster now, without waiting for its interval.
     Reconcile(ResourceArgs),
-    /// Look at records, and repair them.
+    /// Inspect and edit records.
     #[command(subcommand)]
     State(StateCommand),
-    /// Install and lock providers, and look at what they serve.
+    /// Install, lock and inspect providers.
     #[command(subcommand)]
     Provider(ProviderCommand),
-    /// Describe a type of a provider, or one of its attributes.
+    /// Describe a resource type of a provider, or one of its attributes.
     ExplainType(ExplainTypeArgs),
-    /// Check files without planning anything.
+    /// Check whether manifests are valid.
     Validate(ValidateArgs),
-    /// Print the custom resource definitions for `kubectl apply -f -`.
+    /// Print the custom resource definitions, for `kubectl apply -f -`.
     Crds,
     /// Print the version.
     Version(VersionArgs),
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     Completion(CompletionArgs),
     /// Run the controller.
     Controller(Box<ControllerArgs>),
-    /// Become a provider plugin. Purlin starts its plugins through this.
+    /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
     #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
 }
 
-/// Files or a cluster. Which of them is meant is decided in `options::Target`.
+// `options::Target` decides between files and a cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TargetArgs {
     #[command(flatten)]
@@ -90,45 +107,42 @@ pub struct TargetArgs {
     pub cluster: ClusterArgs,
 }
 
-/// Where local mode reads and records.
 #[derive(Clone, Debug, Default, Args)]
 pub struct FileArgs {
-    /// A folder, a YAML or JSON file, or `-` for standard input; may be given more than once.
+    /// A directory, a YAML or JSON file, or `-` for standard input. Can be repeated.
     #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-")]
     pub filenames: Vec<PathBuf>,
-    /// The file that keeps the records [default: purlin.db]
+    /// The state file, which holds the records [default: purlin.db]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// A folder with provider packages, laid out as Terraform's filesystem mirror, that comes before any other origin;
-    /// may be given more than once [env: PURLIN_PLUGIN_DIR]
+    /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
+    /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
     pub plugin_dirs: Vec<PathBuf>,
 }
 
-/// Which cluster, and which namespace of it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ClusterArgs {
-    /// The kubeconfig file.
+    /// The path of the kubeconfig file.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Work on the cluster of this kubeconfig context.
+    /// The kubeconfig context of the cluster to use.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["filenames", "state"])]
     pub context: Option<String>,
-    /// Work on this namespace of a cluster.
+    /// The namespace of the cluster to use.
     #[arg(short = 'n', long, value_name = "NAME", conflicts_with_all = ["filenames", "state"])]
     pub namespace: Option<String>,
-    /// The namespace in which the controller keeps its records.
+    /// The namespace where the controller stores its records.
     #[arg(long, value_name = "NAME", default_value = "purlin-system", hide_short_help = true)]
     pub controller_namespace: String,
 }
 
-/// How to plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PlanningArgs {
-    /// Replace this object though nothing requires it; may be given more than once.
+    /// Replace this object even if no change requires it. Can be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub replace: Vec<String>,
-    /// Change nothing: read what is recorded, and let the records follow.
+    /// Only update the records to match the existing objects. No object is changed.
     #[arg(long, conflicts_with = "replace")]
     pub refresh_only: bool,
     #[command(flatten)]
@@ -137,42 +151,39 @@ pub struct PlanningArgs {
     pub refreshing: RefreshArgs,
 }
 
-/// What a plan is about.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SelectArgs {
-    /// Only this object, or all instances of this name, with everything it needs; in `destroy` with everything that
-    /// needs it. May be given more than once. All others are left exactly as they are.
+    /// Limit the operation to this object, or all instances of this name, and its dependencies; for `destroy`, its
+    /// dependents. Other objects and their records are not touched. Can be repeated.
     #[arg(long = "target", value_name = "ADDRESS")]
     pub targets: Vec<String>,
 }
 
-/// What is read before it is compared, and how much at once.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RefreshArgs {
-    /// Which recorded objects are read before they are compared.
+    /// Which recorded objects to read before planning.
     #[arg(long, value_enum, default_value_t = RefreshChoice::All)]
     pub refresh: RefreshChoice,
-    /// How many calls may run at once.
+    /// The maximum number of concurrent operations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub parallelism: Option<u32>,
 }
 
-/// `purlin launch-plugin`.
 #[derive(Debug, Args)]
 pub struct LaunchPluginArgs {
-    /// The process that starts the plugin; the plugin ends with it.
+    /// The process ID of the parent. The plugin is killed when the parent exits.
     #[arg(long)]
     pub parent: i32,
-    /// How many files the plugin may have open.
+    /// The maximum number of open files.
     #[arg(long)]
     pub open_files: Option<u64>,
-    /// How many bytes of memory the plugin may have for itself.
+    /// The maximum size of the plugin's data, in bytes.
     #[arg(long)]
     pub memory: Option<u64>,
-    /// The plugin may read what is below this path, and nothing that is not named; may be given more than once.
+    /// A path that the plugin may read, with everything below it. All other paths are forbidden. Can be repeated.
     #[arg(long)]
     pub read: Vec<PathBuf>,
-    /// The plugin may also write below this path; may be given more than once.
+    /// A path that the plugin may write, with everything below it. Can be repeated.
     #[arg(long)]
     pub write: Vec<PathBuf>,
     /// The plugin's program and its arguments.
@@ -180,34 +191,32 @@ pub struct LaunchPluginArgs {
     pub program: Vec<std::ffi::OsString>,
 }
 
-/// `purlin plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
-    /// Plan what `purlin destroy` would do.
+    /// Plan to destroy all recorded objects, as `purlin destroy` does.
     #[arg(long, conflicts_with_all = ["replace", "refresh_only"])]
     pub destroy: bool,
-    /// Save the plan, for `purlin apply FILE`. The file holds sensitive values, and only its owner may read it.
+    /// Save the plan to a file, for `purlin apply FILE`. It contains sensitive values and is readable only by you.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
-    /// Exit with 0 when there is nothing to do, 1 on errors, 2 when there are changes.
+    /// Exit with 0 if there are no changes, 1 on errors, 2 if there are changes.
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Accepted for symmetry with `apply`; a plan shows no progress.
+    /// Ignored. Accepted for symmetry with `apply`.
     #[arg(long, hide = true)]
     pub no_progress: bool,
 }
 
-/// `purlin apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// A plan that `purlin plan --out` has saved: exactly that is carried out, without a question.
+    /// A plan file of `purlin plan --out` to apply, without confirmation.
     #[arg(value_name = "PLANFILE", conflicts_with_all =
         ["filenames", "state", "context", "namespace", "replace", "refresh_only", "targets", "refresh"])]
     pub plan: Option<PathBuf>,
@@ -216,10 +225,9 @@ pub struct ApplyArgs {
     #[command(flatten)]
     pub planning: PlanningArgs,
     #[command(flatten)]
-    pub doing: DoingArgs,
+    pub doing: RunArgs,
 }
 
-/// `purlin destroy`.
 #[derive(Debug, Args)]
 pub struct DestroyArgs {
     #[command(flatten)]
@@ -229,54 +237,50 @@ pub struct DestroyArgs {
     #[command(flatten)]
     pub refreshing: RefreshArgs,
     #[command(flatten)]
-    pub doing: DoingArgs,
+    pub doing: RunArgs,
 }
 
-/// How changes are confirmed and shown.
 #[derive(Clone, Debug, Args)]
-pub struct DoingArgs {
-    /// How to print.
+pub struct RunArgs {
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// Exit with 0 when there was nothing to do, 1 on errors, 2 when something was changed.
+    /// Exit with 0 if nothing changed, 1 on errors, 2 if there were changes.
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Plain lines instead of live progress.
+    /// Print plain lines instead of live progress.
     #[arg(long)]
     pub no_progress: bool,
 }
 
-/// `purlin dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
     pub refreshing: RefreshArgs,
-    /// Plain lines instead of live progress.
+    /// Print plain lines instead of live progress.
     #[arg(long)]
     pub no_progress: bool,
 }
 
-/// `purlin graph`.
 #[derive(Debug, Args)]
 pub struct GraphArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = GraphFormat::Text)]
     pub output: GraphFormat,
 }
 
-/// `purlin explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A name, or the address of one instance.
+    /// The name of an object, or the address of one instance.
     pub name: String,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -284,52 +288,48 @@ pub struct ExplainArgs {
     pub refreshing: RefreshArgs,
 }
 
-/// `purlin get`.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Only this name, or the address of one instance.
+    /// Show only this object, or this instance.
     pub name: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin tree`.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
-    /// Only this name, or the address of one instance, with what it depends on.
+    /// Show only this object, or this instance, and its dependencies.
     pub name: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Where the object is to be recorded: the address of a manifest, or a name for a new one.
+    /// The address to import the object to: that of a manifest, or the name for a new manifest.
     pub address: String,
-    /// The id of the object, as its type has it: `v1/ConfigMap/shop/site` for `kubernetes_object`.
+    /// The import ID of the object, whose form depends on the type; `v1/ConfigMap/shop/site` for `kubernetes_object`.
     #[arg(required_unless_present = "identity")]
     pub id: Option<String>,
-    /// What the provider identifies the object by, instead of an id: a JSON object, for types that have an identity.
+    /// The resource identity of the object as JSON, instead of an ID, for types that support it.
     #[arg(long, value_name = "JSON", conflicts_with = "id", value_parser = identity)]
     pub identity: Option<serde_json::Value>,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The type, when there is no manifest yet: then one is printed.
+    /// The resource type, if no manifest exists yet. The command then prints a manifest.
     #[arg(long = "type", value_name = "TYPE")]
     pub type_name: Option<String>,
-    /// Write the printed manifest to this file, which must not exist.
+    /// Write the manifest to this file instead of standard output. The file must not exist.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// `purlin suspend`, `resume`, `reconcile`.
 #[derive(Debug, Args)]
 pub struct ResourceArgs {
     /// The name of the Resource.
@@ -338,132 +338,125 @@ pub struct ResourceArgs {
     pub target: TargetArgs,
 }
 
-/// `purlin state`.
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
-    /// List all recorded objects.
+    /// List the recorded objects.
     List(StateListArgs),
-    /// Show what is recorded about one address.
+    /// Show the recorded values of an object.
     Show(StateShowArgs),
-    /// Forget an object, or all instances of a family: the record goes, the object stays.
+    /// Remove the record of an object, or of all instances of a family. The object is not destroyed.
     Rm(StateRemoveArgs),
-    /// Give an object, or all instances of a family, another address, without touching it.
+    /// Move the record of an object, or of all instances of a family, to another address.
+    ///
+    /// The object is not changed. In a cluster, the controller completes the move.
     Mv(StateMoveArgs),
-    /// Have the next apply replace an object, or all instances of a family.
+    /// Mark an object, or all instances of a family, as tainted. The next apply replaces it.
     Taint(StateEditArgs),
-    /// Take an object for complete again.
+    /// Remove the tainted mark from an object, or from all instances of a family.
     Untaint(StateEditArgs),
-    /// Lift the recorded `preventDestroy` of an object whose manifest is gone.
+    /// Remove the recorded `preventDestroy` of an object whose manifest no longer exists.
     Unprotect(StateEditArgs),
-    /// Let go of Resources: finalizers are removed, objects and records stay.
+    /// Remove the finalizers of Resources, so that they can be deleted without destroying objects.
+    ///
+    /// Objects and records are kept, and adopted when the Resources are applied again.
     Release(StateReleaseArgs),
-    /// Write what is recorded as a state of Terraform and OpenTofu.
+    /// Export the records as a Terraform state.
     Export(StateExportArgs),
 }
 
-/// `purlin state list`.
 #[derive(Debug, Args)]
 pub struct StateListArgs {
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin state show`.
 #[derive(Debug, Args)]
 pub struct StateShowArgs {
-    /// The address.
+    /// The address of the object.
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin state mv`.
 #[derive(Debug, Args)]
 pub struct StateMoveArgs {
-    /// The address that is recorded.
+    /// The current address.
     pub from: String,
-    /// The address that the object gets.
+    /// The new address.
     pub to: String,
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
-/// `purlin state rm`.
 #[derive(Debug, Args)]
 pub struct StateRemoveArgs {
-    /// The address; a name without a key means all instances of a family, unless there is an object without a key.
+    /// The address of the object. A name without a key selects all instances of a family.
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(short = 'y', long)]
     pub yes: bool,
-    /// Also while an operation is open. An open create is declared never to have happened: what it was to replace
-    /// becomes current again. After any other open operation the whole record is forgotten.
+    /// Remove the record even if an operation has not finished. For an unfinished create, only the create is discarded,
+    /// and an object that it was to replace becomes current again.
     #[arg(long)]
     pub force: bool,
 }
 
-/// `purlin state taint`, `untaint`, `unprotect`.
 #[derive(Debug, Args)]
 pub struct StateEditArgs {
-    /// The address; a name without a key means all instances of a family, unless there is an object without a key.
+    /// The address of the object. A name without a key selects all instances of a family.
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
-/// `purlin state release`.
 #[derive(Debug, Args)]
 pub struct StateReleaseArgs {
-    /// The address.
+    /// The name of the Resource.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub address: Option<String>,
-    /// Every Resource of the namespace.
+    /// Release all Resources in the namespace.
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(short = 'y', long)]
     pub yes: bool,
 }
 
-/// `purlin validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
     #[command(flatten)]
     pub files: FileArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin version`.
 #[derive(Debug, Args)]
 pub struct VersionArgs {
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin completion`.
 #[derive(Debug, Args)]
 pub struct CompletionArgs {
-    /// Which shell.
+    /// The shell to generate the script for.
     pub shell: clap_complete::Shell,
 }
 
-/// `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
+    /// If the output is a terminal and `NO_COLOR` is not set.
     #[default]
     Auto,
     /// Always.
@@ -472,45 +465,42 @@ pub enum ColorChoice {
     Never,
 }
 
-/// `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
-    /// For programs.
+    /// Machine-readable JSON.
     Json,
 }
 
-/// `-o` of `graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// Graphviz.
+    /// Graphviz DOT.
     Dot,
-    /// Mermaid flowchart.
+    /// A Mermaid flowchart.
     Mermaid,
-    /// For programs.
+    /// Machine-readable JSON.
     Json,
 }
 
-/// `--refresh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RefreshChoice {
-    /// Those whose drift interval has passed.
+    /// Objects whose drift interval has elapsed.
     Due,
-    /// All.
+    /// All objects.
     #[default]
     All,
-    /// None.
+    /// No objects.
     None,
 }
 
 fn identity(text: &str) -> Result<serde_json::Value, String> {
     match serde_json::from_str(text) {
         Ok(serde_json::Value::Object(map)) if !map.is_empty() => Ok(map.into()),
-        Ok(_) => Err("write a JSON object with the attributes of the identity".to_owned()),
+        Ok(_) => Err("the identity must be a non-empty JSON object".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

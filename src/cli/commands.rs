@@ -1,4 +1,4 @@
-//! The commands, a file each. They parse nothing and print nothing themselves; they connect.
+//! The commands, one file each. They connect the other modules, and neither parse arguments nor print.
 
 pub mod apply;
 pub mod completion;

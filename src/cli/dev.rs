@@ -1,9 +1,9 @@
-//! `purlin dev`: the reconciler of a namespace over a watched folder. What a cluster's watches deliver comes from files
-//! here, records are in a state file, and what happens is printed.
+//! `purlin dev`: runs the reconciler of a namespace on a watched directory. Manifests are files, records are in a state
+//! file, and progress is printed.
 
 mod files;
-mod narrator;
+mod report;
 mod shell;
 mod watch;
 
-pub use shell::Dev;
+pub use shell::DevSession;

@@ -1,19 +1,17 @@
-//! How a command ends: with an exit code, or with one line that says what is wrong and one that says what to do.
+//! The exit codes of commands, and errors with a hint.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// An error for the user: a line, and the next step. Travels inside of `anyhow::Error`.
+/// A user-facing error, returned as an `anyhow::Error`.
 #[derive(Debug)]
 pub struct Failure {
-    /// What is wrong, in one line.
+    /// One line.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// An error with a next step, ready to be returned.
     pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
         Self { message: message.into(), hint: Some(hint.into()) }.into()
     }
@@ -27,21 +25,20 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// How a command that reported its own problems ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well (0).
+    /// Exit code 0.
     Success,
-    /// Something is wrong, and has been said (1).
+    /// Exit code 1. The problems are already printed.
     Problems,
-    /// All went well and there are changes; with `--detailed-exitcode` only (2).
+    /// Exit code 2: there are changes, and `--detailed-exitcode` is set.
     Changes,
-    /// A second signal ended it with steps still running (130, as shells count an interrupt).
+    /// Exit code 130, as shells use for an interrupt: a signal ended the command while steps were running.
     Aborted,
 }
 
 impl Exit {
-    /// The exit of a command that plans or applies. Without `--detailed-exitcode` changes are no news.
+    /// Returns the exit of a command that plans or applies.
     pub fn of(problems: bool, changes: bool, detailed: bool) -> Self {
         match (problems, changes && detailed) {
             (true, _) => Self::Problems,

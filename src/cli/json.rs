@@ -1,5 +1,5 @@
-//! The JSON that the CLI itself writes (`docs/formats.md`). Plans and graphs are written by `plan::render` and
-//! `graph::render`.
+//! The JSON output of the CLI (`docs/formats.md`), except plans and graphs, which `plan::render` and `graph::render`
+//! write.
 
 use std::io::{self, Write};
 
@@ -12,13 +12,12 @@ use crate::model::{Address, DeposedKey, Diagnostic, Operation};
 use crate::plan::render::json::OneDiagnostic;
 pub use crate::plan::render::json::{Diagnostics, FORMAT_VERSION};
 
-/// Writes one value on a line of its own.
-pub fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+pub fn write_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }
 
-/// A problem as a line of a stream of events.
+/// A diagnostic in the event stream.
 #[derive(Serialize)]
 pub struct DiagnosticEvent<'a> {
     event: &'static str,
@@ -27,19 +26,18 @@ pub struct DiagnosticEvent<'a> {
 }
 
 impl<'a> DiagnosticEvent<'a> {
-    /// The line of a problem.
     pub fn new(diagnostic: &'a Diagnostic) -> Self {
         Self { event: "diagnostic", diagnostic: OneDiagnostic(diagnostic) }
     }
 }
 
-/// Why a step ends without having done anything, when a newer wish is known.
-pub const WITHDRAWN: &str = "the Resource has changed since this was planned";
+/// The error of a step that is withdrawn because a newer desired generation is known.
+pub const WITHDRAWN: &str = "the Resource changed after this step was planned";
 
-/// Why a step ends before its object is ready, when it is stopped.
-pub const LET_GO: &str = "the object is not ready yet; the next run goes on waiting for it";
+/// The error of a step that is stopped while it waits for readiness.
+pub const NOT_READY: &str = "the object is not ready yet; the next run continues to wait for it";
 
-/// Something that happened to a step.
+/// An event of a step.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEvent<'a> {
@@ -54,16 +52,15 @@ pub struct StepEvent<'a> {
 }
 
 impl<'a> StepEvent<'a> {
-    /// The line of an event.
     pub fn new(progress: &'a Progress) -> Self {
         let (event, error) = match &progress.kind {
-            // Hooks and warnings are told as diagnostics.
+            // Hooks and warnings are reported as diagnostics.
             ProgressKind::Started | ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {
                 ("started", None)
             }
-            // What it was to do outside is done.
-            ProgressKind::LetGo => ("finished", Some(LET_GO.to_owned())),
-            ProgressKind::Withdrawn => ("failed", Some(WITHDRAWN.to_owned())),
+            // The object is created or updated; only the wait for readiness was stopped.
+            ProgressKind::WaitInterrupted => ("finished", Some(NOT_READY.to_owned())),
+            ProgressKind::Superseded => ("failed", Some(WITHDRAWN.to_owned())),
             ProgressKind::Finished => ("finished", None),
             ProgressKind::Failed { message, .. } => ("failed", Some(message.clone())),
             ProgressKind::Skipped { because_of } => {
@@ -83,12 +80,12 @@ impl<'a> StepEvent<'a> {
     }
 }
 
-/// Readers may compare times as text, so every one has the same number of digits.
+/// A fixed number of digits, so that readers can compare times as strings.
 fn with_microseconds<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{at:.6}"))
 }
 
-/// The last line of a stream of events.
+/// The last line of the event stream.
 #[derive(Debug, Serialize)]
 pub struct SummaryEvent {
     event: &'static str,
@@ -97,7 +94,6 @@ pub struct SummaryEvent {
 }
 
 impl SummaryEvent {
-    /// The line of a summary.
     pub fn new(summary: Summary) -> Self {
         Self { event: "summary", summary }
     }
@@ -133,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn diagnostics_tell_where_in_the_detail() {
+    fn the_detail_of_a_diagnostic_contains_its_source() {
         let address: Address = "db".parse().unwrap();
         let diagnostic = Diagnostic::error(&address, Reason::InvalidConfig, "no such argument")
             .from_source(Some(Source { file: "app.yaml".into(), line: 7 }))

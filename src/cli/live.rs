@@ -1,5 +1,4 @@
-//! The live picture of a run on a terminal: a line with a spinner for every step that takes its time, and what is
-//! over above.
+//! The live display of a run on a terminal: a line with a spinner for each long step, below the lines of ended steps.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -8,34 +7,34 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
-use super::wording::{elapsed, seconds, subject, words};
+use super::messages::{elapsed, format_duration, subject, verbs};
 use crate::execute::{Progress, ProgressKind};
 use crate::model::Step;
 
-/// A step gets a line only after this long: thousands of instant steps would only flicker.
-const WORTH_SHOWING: Duration = Duration::from_millis(300);
+/// A step gets a line only after this time, so that short steps do not flicker.
+const MIN_DURATION: Duration = Duration::from_millis(300);
 
-/// More lines than this help nobody; the rest are counted in the last one.
-const MOST_LINES: usize = 12;
+/// The last line counts the remaining steps.
+const MAX_LINES: usize = 12;
 
-/// The running steps, and what is to be printed above them at the next redraw.
-pub struct Live {
-    picture: MultiProgress,
+/// The running steps, and the lines to print above them at the next redraw.
+pub struct LiveDisplay {
+    display: MultiProgress,
     pending: Vec<String>,
     running: BTreeMap<Step, Timestamp>,
     bars: BTreeMap<Step, ProgressBar>,
     more: Option<ProgressBar>,
 }
 
-impl Default for Live {
+impl Default for LiveDisplay {
     fn default() -> Self {
         let picture = MultiProgress::with_draw_target(indicatif::ProgressDrawTarget::stdout());
-        Self { picture, pending: Vec::new(), running: BTreeMap::new(), bars: BTreeMap::new(), more: None }
+        Self { display: picture, pending: Vec::new(), running: BTreeMap::new(), bars: BTreeMap::new(), more: None }
     }
 }
 
-impl Live {
-    /// Takes an event with its line. The line of a start is not printed: the spinner tells it.
+impl LiveDisplay {
+    /// Adds an event with its line. The line of a started step is not printed, since the spinner shows it.
     pub fn event(&mut self, progress: &Progress, line: String) {
         if matches!(progress.kind, ProgressKind::Started) {
             self.running.insert(progress.step.clone(), progress.at);
@@ -46,12 +45,12 @@ impl Live {
         }
         self.running.remove(&progress.step);
         if let Some(bar) = self.bars.remove(&progress.step) {
-            self.picture.remove(&bar);
+            self.display.remove(&bar);
         }
         self.pending.push(line);
     }
 
-    /// Takes a line that concerns no step.
+    /// Adds a line that is not about a step.
     pub fn note(&mut self, line: String) {
         self.pending.push(line);
     }
@@ -61,24 +60,24 @@ impl Live {
         self.print_pending();
         for (step, since) in &self.running {
             let took = elapsed(*since, now);
-            if !self.bars.contains_key(step) && took >= WORTH_SHOWING && self.bars.len() < MOST_LINES {
-                let bar = self.picture.add(ProgressBar::new_spinner().with_style(style()));
+            if !self.bars.contains_key(step) && took >= MIN_DURATION && self.bars.len() < MAX_LINES {
+                let bar = self.display.add(ProgressBar::new_spinner().with_style(style()));
                 self.bars.insert(step.clone(), bar);
             }
             if let Some(bar) = self.bars.get(step) {
-                let doing = words(step.operation).doing;
-                bar.set_message(format!("{}: {doing} {}", subject(step), seconds(took)));
+                let doing = verbs(step.operation).in_progress;
+                bar.set_message(format!("{}: {doing} {}", subject(step), format_duration(took)));
                 bar.tick();
             }
         }
-        self.count_the_rest();
+        self.show_remaining_count();
     }
 
     /// Removes all spinners and prints what is pending.
     pub fn close(&mut self) {
         self.bars.clear();
         self.more = None;
-        let _ = self.picture.clear();
+        let _ = self.display.clear();
         self.print_pending();
     }
 
@@ -89,20 +88,20 @@ impl Live {
         let mut text = self.pending.join("\n");
         text.push('\n');
         self.pending.clear();
-        // `println` of the picture would fill every line up with spaces, which spoils copying from the terminal.
-        // Nothing can be done about a terminal that went away; the run goes on.
-        self.picture.suspend(|| drop(io::stdout().lock().write_all(text.as_bytes())));
+        // `MultiProgress::println` pads every line with spaces, which are annoying when copying from the terminal.
+        // Errors of a closed terminal are ignored; the run continues.
+        self.display.suspend(|| drop(io::stdout().lock().write_all(text.as_bytes())));
     }
 
-    fn count_the_rest(&mut self) {
+    fn show_remaining_count(&mut self) {
         let rest = self.running.len() - self.bars.len();
-        if self.bars.len() < MOST_LINES || rest == 0 {
+        if self.bars.len() < MAX_LINES || rest == 0 {
             if let Some(bar) = self.more.take() {
-                self.picture.remove(&bar);
+                self.display.remove(&bar);
             }
             return;
         }
-        let bar = self.more.get_or_insert_with(|| self.picture.add(ProgressBar::new_spinner().with_style(style())));
+        let bar = self.more.get_or_insert_with(|| self.display.add(ProgressBar::new_spinner().with_style(style())));
         bar.set_message(format!("and {rest} more"));
         bar.tick();
     }

@@ -1,4 +1,4 @@
-//! What the command line means: defaults filled in, addresses parsed, and the decision between files and a cluster.
+//! Interprets the command-line arguments: defaults, addresses, and the choice between files and a cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,52 +8,50 @@ use super::failure::Failure;
 use crate::execute::Limits;
 use crate::model::Address;
 
-/// The state file of a working directory that says nothing else.
+/// The default state file, in the working directory.
 pub const DEFAULT_STATE: &str = "purlin.db";
 
-/// What a command works on.
+/// The files or the cluster that a command works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Files, with records in a state file.
     Files(Files),
-    /// A cluster.
     Cluster(Cluster),
 }
 
-/// Files, with records in a state file.
+/// Manifests, with records in a state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// What was given with `-f`; may be empty.
+    /// The values of `-f`; may be empty.
     pub sources: Vec<PathBuf>,
-    /// The state file. It need not exist.
+    /// The state file. It may not exist.
     pub state: PathBuf,
-    /// The kubeconfig of `kubernetes_object`.
+    /// The kubeconfig for `kubernetes_object`.
     pub kubeconfig: Option<PathBuf>,
-    /// Filesystem mirrors of providers that come before any other origin; empty: as the environment says.
+    /// Filesystem mirrors that take precedence over other installation methods; if empty, those of the environment.
     pub plugin_dirs: Vec<PathBuf>,
 }
 
 /// A namespace of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// The kubeconfig file, when it is not the usual one.
+    /// `None` for the default kubeconfig.
     pub kubeconfig: Option<PathBuf>,
-    /// The context, when it is not the current one.
+    /// `None` for the current context.
     pub context: Option<String>,
-    /// The namespace, when it is not the context's.
+    /// `None` for the namespace of the context.
     pub namespace: Option<String>,
-    /// Where the controller keeps its records.
+    /// The namespace of the controller's records.
     pub controller_namespace: String,
 }
 
 impl Target {
-    /// Files with `-f` or `--state`, or when `purlin.db` is in the working directory; otherwise, or with `--context`
-    /// or `-n`, the cluster.
-    pub fn decide(args: TargetArgs) -> Self {
-        Self::decide_in(args, Path::new(""))
+    /// Returns files for `-f` and `--state`, and if `purlin.db` is in the working directory and neither `--context` nor
+    /// `-n` is set; otherwise the cluster.
+    pub fn from_args(args: TargetArgs) -> Self {
+        Self::from_args_in(args, Path::new(""))
     }
 
-    fn decide_in(args: TargetArgs, directory: &Path) -> Self {
+    fn from_args_in(args: TargetArgs, directory: &Path) -> Self {
         let TargetArgs { files, cluster } = args;
         let cluster_named = cluster.context.is_some() || cluster.namespace.is_some();
         let files_named = !files.filenames.is_empty() || files.state.is_some();
@@ -64,14 +62,14 @@ impl Target {
         }
     }
 
-    /// The files; a command for files only refuses a cluster.
+    /// Returns the files, or an error if the target is a cluster.
     pub fn files_only(self, command: &str) -> anyhow::Result<Files> {
         match self {
             Self::Files(files) => Ok(files),
             Self::Cluster(_) => Err(Failure::hinted(
-                format!("`purlin {command}` works on files only; on a cluster the controller does it"),
+                format!("`purlin {command}` works only on files; in a cluster, the controller does this"),
                 format!(
-                    "name the files: `purlin {command} -f DIR`, or hand them to the cluster: `kubectl apply -f DIR`"
+                    "specify files with `purlin {command} -f DIR`, or apply them to the cluster with `kubectl apply -f DIR`"
                 ),
             )),
         }
@@ -79,18 +77,17 @@ impl Target {
 }
 
 impl Files {
-    /// The meaning of what was typed.
     pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
         Self { sources: files.filenames, state, kubeconfig, plugin_dirs: files.plugin_dirs }
     }
 
-    /// A command that needs to know what is wanted refuses to guess it: no files would mean that nothing is wanted.
+    /// Returns an error without `-f`. Otherwise, an omitted flag would mean an empty desired state.
     pub fn require_sources(&self, command: &str) -> anyhow::Result<()> {
         if self.sources.is_empty() {
             return Err(Failure::hinted(
-                "no files are given, so what is wanted is not known",
-                format!("name them: `purlin {command} -f DIR`"),
+                "no files are specified",
+                format!("specify them with `purlin {command} -f DIR`"),
             ));
         }
         Ok(())
@@ -104,27 +101,25 @@ impl Cluster {
     }
 }
 
-/// How to plan.
+/// The planning flags.
 #[derive(Clone, Debug, Default)]
 pub struct Planning {
-    /// Only these, with what they need; empty: everything.
+    /// Only these objects and their dependencies; if empty, all objects.
     pub targets: BTreeSet<Address>,
-    /// Replace these though nothing requires it.
+    /// Objects to replace even if no change requires it.
     pub replace: BTreeSet<Address>,
-    /// Change nothing, and let the records follow what is read.
+    /// Only update the records to match the existing objects.
     pub refresh_only: bool,
-    /// What is read first.
     pub refresh: RefreshChoice,
-    /// How much at once.
     pub limits: Limits,
 }
 
 impl Planning {
-    /// The meaning of the flags of `plan`, `apply` and `graph`.
+    /// The flags of `plan`, `apply` and `graph`.
     pub fn new(args: &PlanningArgs) -> anyhow::Result<Self> {
         if args.refresh_only && args.refreshing.refresh == RefreshChoice::None {
-            let hint = "leave --refresh out: --refresh-only reads everything that is recorded";
-            return Err(Failure::hinted("--refresh-only and --refresh=none exclude each other", hint));
+            let hint = "omit --refresh: --refresh-only reads all recorded objects";
+            return Err(Failure::hinted("--refresh-only and --refresh=none cannot be combined", hint));
         }
         Ok(Self {
             replace: addresses(&args.replace)?,
@@ -133,23 +128,22 @@ impl Planning {
         })
     }
 
-    /// The meaning of the flags of `destroy`.
+    /// The flags of `destroy`.
     pub fn selecting(selecting: &SelectArgs, refreshing: &RefreshArgs) -> anyhow::Result<Self> {
         Ok(Self { targets: addresses(&selecting.targets)?, ..Self::refreshing(refreshing) })
     }
 
-    /// The meaning of the flags of commands that are about everything.
+    /// The flags of commands without object selection.
     pub fn refreshing(args: &RefreshArgs) -> Self {
         Self { refresh: args.refresh, limits: limits(args.parallelism), ..Self::default() }
     }
 
-    /// Planning without asking how the objects are: for commands that only look.
+    /// Planning without reading objects, for read-only commands.
     pub fn without_refresh() -> Self {
         Self { refresh: RefreshChoice::None, ..Self::default() }
     }
 }
 
-/// How much at once.
 pub fn limits(parallelism: Option<u32>) -> Limits {
     let mut limits = Limits::default();
     if let Some(parallelism) = parallelism {
@@ -164,22 +158,21 @@ fn addresses(texts: &[String]) -> anyhow::Result<BTreeSet<Address>> {
     texts.iter().map(|text| address(text)).collect()
 }
 
-/// An address as the user wrote it.
 pub fn address(text: &str) -> anyhow::Result<Address> {
     text.parse().map_err(|_| {
         Failure::hinted(
-            format!("`{text}` is no address"),
-            "write `name`, `name[0]` or `name[\"key\"]` (quote it for your shell)",
+            format!("`{text}` is not a valid address"),
+            "write `name`, `name[0]` or `name[\"key\"]` (quoted for your shell)",
         )
     })
 }
 
-/// What `get` and `explain` name: a Resource with all of its instances, or one instance.
-pub fn names(text: &str, candidate: &Address) -> bool {
+/// Whether `text` is the name of the object or its family, or its address.
+pub fn matches_name(text: &str, candidate: &Address) -> bool {
     candidate.name.as_ref() == text || text.parse::<Address>().is_ok_and(|address| address == *candidate)
 }
 
-/// JSON leaves no room for questions, so it needs `--yes`.
+/// JSON output cannot contain a prompt, so it requires `--yes`.
 pub fn require_yes_for_json(format: Format, yes: bool) -> anyhow::Result<()> {
     if format == Format::Json && !yes {
         return Err(Failure::hinted("`-o json` cannot ask for confirmation", "add --yes"));
@@ -196,7 +189,7 @@ mod tests {
         if state_present {
             std::fs::write(directory.path().join(DEFAULT_STATE), "").unwrap();
         }
-        match Target::decide_in(TargetArgs { files, cluster }, directory.path()) {
+        match Target::from_args_in(TargetArgs { files, cluster }, directory.path()) {
             Target::Files(_) => "files",
             Target::Cluster(_) => "cluster",
         }
@@ -216,9 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_all_of_its_instances() {
+    fn a_name_matches_all_of_its_instances() {
         let instance: Address = "web[0]".parse().unwrap();
-        assert!(names("web", &instance) && names("web[0]", &instance));
-        assert!(!names("web[1]", &instance) && !names("we", &instance));
+        assert!(matches_name("web", &instance) && matches_name("web[0]", &instance));
+        assert!(!matches_name("web[1]", &instance) && !matches_name("we", &instance));
     }
 }

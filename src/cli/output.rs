@@ -1,4 +1,4 @@
-//! The only place that prints. Standard output is for results, standard error for everything else.
+//! Prints results to standard output and everything else to standard error. No other module prints.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -6,21 +6,17 @@ use super::args::ColorChoice;
 use super::failure::Failure;
 use crate::model::{Diagnostic, Severity};
 
-/// Where and how a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// Styles of standard output.
     pub paint: Paint,
-    /// Styles of standard error.
     pub error_paint: Paint,
-    /// Standard output is a terminal that can redraw lines.
+    /// Whether standard output is a terminal that can redraw lines.
     pub live: bool,
-    /// A person can be asked: standard input and standard error are a terminal.
+    /// Whether standard input and standard error are terminals, so that the user can answer a prompt.
     pub can_ask: bool,
 }
 
 impl Console {
-    /// Looks at the terminal once.
     pub fn new(choice: ColorChoice) -> Self {
         use anstream::{AutoStream, ColorChoice as Auto};
         let decide = |detected: Auto| match choice {
@@ -37,8 +33,8 @@ impl Console {
         }
     }
 
-    /// Prints a result to standard output through one large buffer. A reader that went away is no error: `head` has
-    /// seen enough.
+    /// Prints a result to standard output through one large buffer. A closed pipe is not an error, so that `| head`
+    /// works.
     pub fn result(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         match write(&mut out).and_then(|()| out.flush()) {
@@ -47,14 +43,13 @@ impl Console {
         }
     }
 
-    /// Prints one line to standard error.
     pub fn notice(self, text: &str) {
         let mut err = io::stderr().lock();
-        // Nobody is left to tell when standard error is gone.
+        // An error here means that standard error is closed.
         let _ = writeln!(err, "{text}");
     }
 
-    /// Prints problems to standard error, a line each, with the next step below.
+    /// Prints diagnostics to standard error, one line each, followed by their hints.
     pub fn diagnostics(self, diagnostics: &[Diagnostic]) {
         let mut err = BufWriter::new(io::stderr().lock());
         for diagnostic in diagnostics {
@@ -74,7 +69,7 @@ impl Console {
         hint.map_or(Ok(()), |hint| writeln!(err, "{} {}", self.error_paint.faint("hint:"), one_line(hint)))
     }
 
-    /// Prints why a command could not do its work.
+    /// Prints the error that ended a command.
     pub fn failure(self, error: &anyhow::Error) {
         let paint = self.error_paint;
         let text = one_line(&format!("{error:#}"));
@@ -89,7 +84,7 @@ impl Console {
         }
     }
 
-    /// Asks a question on standard error and reads one line of an answer.
+    /// Prints a question to standard error and reads a line from standard input.
     pub fn ask(self, question: &str) -> anyhow::Result<String> {
         let mut err = io::stderr().lock();
         write!(err, "{question}")?;
@@ -100,18 +95,18 @@ impl Console {
     }
 }
 
-/// Text of drivers and parsers may span lines; a problem is told in one.
+/// Messages of drivers and parsers may have several lines; a diagnostic is printed on one.
 fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// Errors of other modules carry their hint at the end, in brackets.
+/// Errors of other modules contain their hint in parentheses at the end.
 fn split_hint(text: &str) -> (&str, Option<&str>) {
     let split = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (hint: "));
     split.map_or((text, None), |(line, hint)| (line, Some(hint)))
 }
 
-/// Styles, or none of them. Colour never carries the meaning alone.
+/// Styles text if true. No information is shown by color alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint(pub bool);
 
@@ -120,27 +115,22 @@ impl Paint {
         if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// For headings and names.
     pub fn strong(self, text: &str) -> String {
         self.wrap("1", text)
     }
 
-    /// For what matters less.
     pub fn faint(self, text: &str) -> String {
         self.wrap("2", text)
     }
 
-    /// For what went wrong.
     pub fn error(self, text: &str) -> String {
         self.wrap("1;31", text)
     }
 
-    /// For what to look at.
     pub fn warning(self, text: &str) -> String {
         self.wrap("1;33", text)
     }
 
-    /// For what went well.
     pub fn success(self, text: &str) -> String {
         self.wrap("1;32", text)
     }
@@ -151,12 +141,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_told_in_one_line() {
+    fn a_diagnostic_is_printed_on_one_line() {
         assert_eq!(one_line("a\n  b\n\nc"), "a; b; c");
     }
 
     #[test]
-    fn hints_get_a_line_of_their_own() {
+    fn hints_are_printed_on_a_separate_line() {
         assert_eq!(split_hint("no (hint: yes (or so))"), ("no", Some("yes (or so)")));
         assert_eq!(split_hint("no (at all)"), ("no (at all)", None));
     }

@@ -1,7 +1,5 @@
-//! `purlin provider ...` and `purlin explain-type`: which providers there are, which of their packages are installed and
-//! locked, and what they serve.
-//!
-//! Providers are those that the files name. Nothing is planned and nothing is recorded here.
+//! `purlin provider` and `purlin explain-type`: install, lock and inspect the providers that the manifests require.
+//! Nothing is planned or recorded here.
 
 mod command;
 mod explain;
@@ -17,23 +15,23 @@ pub use explain::run as explain_type;
 use super::failure::Failure;
 use super::local;
 use super::options::Files;
-use crate::install::{InstallError, Installed, Installer};
+use crate::install::{InstallError, InstalledProvider, Installer};
 use crate::load::Config;
 use crate::model::{Provider, Severity};
 use crate::plugin::schema::ProviderSchema;
 use crate::plugin::{Client, Launch};
 
-/// The providers that files name, in order of their names.
-fn named(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
-    let wanted = local::read(&files.sources);
-    if let Some(problem) = wanted.problems.iter().find(|problem| problem.severity == Severity::Error) {
+/// Returns the providers that the manifests require, sorted by name.
+fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
+    let desired = local::read(&files.sources);
+    if let Some(problem) = desired.problems.iter().find(|problem| problem.severity == Severity::Error) {
         return Err(Failure { message: problem.to_string(), hint: problem.hint.clone() }.into());
     }
-    wanted.config.providers.values().map(|spec| valid(&spec.provider, &wanted.config)).collect()
+    desired.config.providers.values().map(|spec| require_valid(&spec.provider, &desired.config)).collect()
 }
 
-/// A provider as long as nothing is wrong with its document.
-fn valid(provider: &Arc<Provider>, config: &Config) -> anyhow::Result<Arc<Provider>> {
+/// Returns the provider, or an error if its manifest is invalid.
+fn require_valid(provider: &Arc<Provider>, config: &Config) -> anyhow::Result<Arc<Provider>> {
     let problems = config.providers.get(&provider.name).map_or(&[][..], |spec| &spec.problems);
     match problems.iter().find(|problem| problem.severity == Severity::Error) {
         None => Ok(Arc::clone(provider)),
@@ -44,27 +42,21 @@ fn valid(provider: &Arc<Provider>, config: &Config) -> anyhow::Result<Arc<Provid
     }
 }
 
-/// An error about one provider.
-fn failed(provider: &Provider, error: InstallError) -> anyhow::Error {
+fn install_error(provider: &Provider, error: InstallError) -> anyhow::Error {
     let field = error.field.map_or_else(String::new, |field| format!("{field}: "));
     let message = format!("the provider `{}` cannot be installed: {field}{}", provider.name, error.message);
     Failure { message, hint: error.hint }.into()
 }
 
-/// What a provider serves, told by its installed program.
-async fn schema(installer: &Installer, provider: &Provider) -> anyhow::Result<(Installed, ProviderSchema)> {
-    let installed = installer.obtain(provider).await.map_err(|error| failed(provider, error))?;
+/// Installs and starts a provider to read its schema.
+async fn schema(installer: &Installer, provider: &Provider) -> anyhow::Result<(InstalledProvider, ProviderSchema)> {
+    let installed = installer.install_and_lock(provider).await.map_err(|error| install_error(provider, error))?;
     let client = Client::start(&Launch::new(provider.name.to_string(), installed.program.clone())).await?;
-    let told = client.schema().await;
+    let response = client.schema().await;
     client.close().await;
-    let (schema, said) = told?;
-    if let Some(error) = said.iter().find(|one| one.severity == Severity::Error) {
-        anyhow::bail!(
-            "the provider `{}` does not tell what it serves: {} {}",
-            provider.name,
-            error.summary,
-            error.detail
-        );
+    let (schema, diagnostics) = response?;
+    if let Some(error) = diagnostics.iter().find(|one| one.severity == Severity::Error) {
+        anyhow::bail!("the provider `{}` returned no schema: {} {}", provider.name, error.summary, error.detail);
     }
     Ok((installed, schema))
 }

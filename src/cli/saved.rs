@@ -1,11 +1,11 @@
 //! Saved plans: `purlin plan --out FILE` and `purlin apply FILE`.
 //!
-//! A plan is a function of configuration, records, flags, a seed, and what drivers replied. The file holds the last
-//! three whole and digests of the first two. To apply it is to make the same plan once more, from the same replies and
-//! without asking anybody, and to walk it. Whatever has moved on since gives another digest, and the plan is refused.
+//! A plan is a function of configuration, records, flags, a seed, and the replies of drivers. The file contains the
+//! last three, and digests of the first two. Applying it makes the same plan from the saved replies, without calling
+//! drivers, and walks it. A plan with a different digest is stale and rejected.
 
 mod reply;
-mod tape;
+mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
 use super::failure::Failure;
+use super::inputs::{Inputs, PlanBasis, PlanParameters, PlanResult};
 use super::options::{Files, Planning, address};
-use super::situation::{Basis, Planned, Purpose, Situation};
 use super::view;
 use crate::driver::Registry;
 use crate::execute::{Engine, Limits};
@@ -28,18 +28,17 @@ use crate::plan::render::json::Changes;
 use crate::process::private_file;
 use crate::store::codec;
 
+use replay::{ReplayDriver, ReplyLog};
 use reply::Reply;
-use tape::{Tape, Taped};
 
-/// The format of the file.
 const FORMAT: u32 = 1;
 
-/// A saved plan, as it stands in its file.
+/// The contents of a saved plan file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SavedPlan {
     format: u32,
-    /// The version that has made it: another one may plan otherwise.
+    /// The Purlin version that made the plan. Another version may plan differently.
     purlin: String,
     sources: Vec<PathBuf>,
     state: PathBuf,
@@ -52,78 +51,81 @@ pub struct SavedPlan {
     replace: Vec<String>,
     targets: Vec<String>,
     seed: u64,
-    read: Read,
+    read: ReadSelection,
     replies: BTreeMap<String, Reply>,
 }
 
-/// What was read before it was compared.
+/// Which objects were read.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Read {
+enum ReadSelection {
     All,
     None,
     Due(Vec<String>),
 }
 
-/// Only the format is looked at in a file of another one.
+/// Read first, because other formats may have other fields.
 #[derive(Deserialize)]
-struct Head {
+struct FormatHeader {
     format: u32,
 }
 
-/// Writes down what drivers reply while a plan is made.
+/// Records the replies of drivers while a plan is made.
 pub struct Recorder {
-    tape: Arc<Tape>,
+    log: Arc<ReplyLog>,
 }
 
 impl Recorder {
-    /// The recorder, and an engine that plans through it.
+    /// Returns the recorder, and an engine whose driver calls it records.
     pub fn new(drivers: Registry, limits: Limits) -> (Self, Engine) {
-        let tape = Arc::new(Tape::default());
+        let tape = Arc::new(ReplyLog::default());
         let recording = Arc::clone(&tape);
-        let drivers = drivers.wrapped(move |driver| Arc::new(Taped::recording(driver, Arc::clone(&recording))));
-        (Self { tape }, view::planning_engine(drivers, limits))
+        let drivers =
+            drivers.map_drivers(move |driver| Arc::new(ReplayDriver::recording(driver, Arc::clone(&recording))));
+        (Self { log: tape }, view::planning_engine(drivers, limits))
     }
 
-    /// The plan that was made.
     pub fn save(
         self,
         files: &Files,
         planning: &Planning,
         destroy: bool,
-        situation: &Situation,
-        planned: &Planned,
+        inputs: &Inputs,
+        planned: &PlanResult,
     ) -> anyhow::Result<SavedPlan> {
-        let texts = |addresses: &BTreeSet<crate::model::Address>| addresses.iter().map(ToString::to_string).collect();
+        let strings = |addresses: &BTreeSet<crate::model::Address>| addresses.iter().map(ToString::to_string).collect();
         let absolute = |path: &PathBuf| std::path::absolute(path);
         Ok(SavedPlan {
             format: FORMAT,
             purlin: VERSION.to_owned(),
             sources: files.sources.iter().map(absolute).collect::<Result<_, _>>()?,
             state: absolute(&files.state)?,
-            config: hex(&situation.digest),
-            records: records(situation)?,
+            config: hex(&inputs.digest),
+            records: records(inputs)?,
             plan: fingerprint(planned)?,
             refresh_only: planning.refresh_only,
             destroy,
-            replace: texts(&planning.replace),
-            targets: texts(&planning.targets),
+            replace: strings(&planning.replace),
+            targets: strings(&planning.targets),
             seed: planned.basis.seed,
             read: match &planned.basis.refresh {
-                Refresh::All => Read::All,
-                Refresh::None => Read::None,
-                Refresh::Due(due) => Read::Due(texts(due)),
+                Refresh::All => ReadSelection::All,
+                Refresh::None => ReadSelection::None,
+                Refresh::Due(due) => ReadSelection::Due(strings(due)),
             },
-            replies: self.tape.take(),
+            replies: self.log.take(),
         })
     }
 }
 
 impl SavedPlan {
-    /// Writes it where only its owner can read it.
+    /// Writes the file, readable only by its owner.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let failed = |error: std::io::Error| {
-            Failure::hinted(format!("the plan cannot be saved to `{}`: {error}", path.display()), "name another file")
+            Failure::hinted(
+                format!("the plan cannot be saved to `{}`: {error}", path.display()),
+                "specify another file",
+            )
         };
         let mut file = private_file::options().create(true).truncate(true).open(path).map_err(failed)?;
         #[cfg(unix)]
@@ -132,15 +134,15 @@ impl SavedPlan {
         file.sync_all().map_err(failed)
     }
 
-    /// Reads a file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
         let bytes = std::fs::read(path).map_err(|error| {
-            let hint = "`purlin plan -f DIR --out FILE` saves a plan; to apply files, name them with -f";
+            let hint = "`purlin plan -f DIR --out FILE` saves a plan; to apply manifests, specify them with -f";
             Failure::hinted(format!("the saved plan `{name}` cannot be read: {error}"), hint)
         })?;
-        let head: Head = serde_json::from_slice(&bytes)
-            .map_err(|_| Failure::hinted(format!("`{name}` is no saved plan"), "to apply files, name them with -f"))?;
+        let head: FormatHeader = serde_json::from_slice(&bytes).map_err(|_| {
+            Failure::hinted(format!("`{name}` is not a saved plan"), "to apply manifests, specify them with -f")
+        })?;
         let again = "plan again with `purlin plan --out`";
         if head.format != FORMAT {
             let message = format!("the saved plan `{name}` has format {}, not {FORMAT}", head.format);
@@ -149,33 +151,34 @@ impl SavedPlan {
         let saved: Self = serde_json::from_slice(&bytes)
             .map_err(|_| Failure::hinted(format!("the saved plan `{name}` is damaged"), again))?;
         if saved.purlin != VERSION {
-            let message = format!("purlin {} has made the saved plan `{name}`, and this is {VERSION}", saved.purlin);
+            let message =
+                format!("the saved plan `{name}` was made by Purlin {}, but this is Purlin {VERSION}", saved.purlin);
             return Err(Failure::hinted(message, again));
         }
         Ok(saved)
     }
 
-    /// What it was made from.
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         Files { sources: self.sources.clone(), state: self.state.clone(), kubeconfig, plugin_dirs }
     }
 
-    /// Whether the situation is still the one that it was made in.
-    pub fn check(&self, situation: &Situation) -> anyhow::Result<()> {
-        let moved = |what: &str| {
-            let message = format!("{what} changed since the plan was saved, so it is not carried out");
+    /// Returns an error if the manifests or records have changed since the plan was saved.
+    pub fn check(&self, inputs: &Inputs) -> anyhow::Result<()> {
+        let stale = |what: &str| {
+            let message = format!("{what} changed since the plan was saved, so the plan is stale");
             Err(Failure::hinted(message, "plan again with `purlin plan --out`"))
         };
         match () {
-            () if hex(&situation.digest) != self.config => moved("the files have"),
-            () if records(situation)? != self.records => moved("the records have"),
+            () if hex(&inputs.digest) != self.config => stale("the files have"),
+            () if records(inputs)? != self.records => stale("the records have"),
             () => Ok(()),
         }
     }
 
-    /// The plan, made out of what was replied then.
-    pub async fn plan(self, drivers: Registry, limits: Limits, situation: &Situation) -> anyhow::Result<Planned> {
-        let set = |texts: &[String]| texts.iter().map(|text| address(text)).collect::<anyhow::Result<BTreeSet<_>>>();
+    /// Makes the plan again from the saved replies.
+    pub async fn plan(self, drivers: Registry, limits: Limits, inputs: &Inputs) -> anyhow::Result<PlanResult> {
+        let set =
+            |strings: &[String]| strings.iter().map(|text| address(text)).collect::<anyhow::Result<BTreeSet<_>>>();
         let planning = Planning {
             targets: set(&self.targets)?,
             replace: set(&self.replace)?,
@@ -184,41 +187,42 @@ impl SavedPlan {
             ..Planning::default()
         };
         let refresh = match &self.read {
-            Read::All => Refresh::All,
-            Read::None => Refresh::None,
-            Read::Due(due) => Refresh::Due(set(due)?),
+            ReadSelection::All => Refresh::All,
+            ReadSelection::None => Refresh::None,
+            ReadSelection::Due(due) => Refresh::Due(set(due)?),
         };
-        let towards = if self.destroy { Purpose::destroy() } else { Purpose::default() };
-        let purpose = Purpose { basis: Some(Basis { seed: self.seed, refresh }), ..towards };
-        let tape = Arc::new(Tape::of(self.replies));
-        let drivers = drivers.wrapped(move |driver| Arc::new(Taped::playing(driver, Arc::clone(&tape))));
-        let planned = situation.plan(&view::planning_engine(drivers, limits), &planning, purpose).await?;
+        let mode = if self.destroy { PlanParameters::destroy() } else { PlanParameters::default() };
+        let purpose = PlanParameters { basis: Some(PlanBasis { seed: self.seed, refresh }), ..mode };
+        let tape = Arc::new(ReplyLog::of(self.replies));
+        let drivers = drivers.map_drivers(move |driver| Arc::new(ReplayDriver::replaying(driver, Arc::clone(&tape))));
+        let planned = inputs.plan(&view::planning_engine(drivers, limits), &planning, purpose).await?;
         if fingerprint(&planned)? != self.plan {
-            let message = "the saved plan cannot be made out again, so it is not carried out";
-            return Err(Failure::hinted(message, "plan again with `purlin plan --out`, and report this"));
+            let message = "the saved plan cannot be reproduced, so it is not applied";
+            return Err(Failure::hinted(message, "plan again with `purlin plan --out`, and report this as a bug"));
         }
         Ok(planned)
     }
 }
 
-/// What a plan does, as anybody may see it.
-fn fingerprint(planned: &Planned) -> anyhow::Result<String> {
+/// A digest of the changes and the graph, without sensitive values.
+fn fingerprint(planned: &PlanResult) -> anyhow::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(serde_json::to_vec(&Changes(&planned.plan.changes))?);
     hasher.update(serde_json::to_vec(&GraphJson(&planned.graph))?);
     Ok(hex(&hasher.finalize()))
 }
 
-/// The records, by version and content: a file that was restored from a backup may have the same versions.
-fn records(situation: &Situation) -> anyhow::Result<String> {
+/// A digest of the records. It includes their contents, because a file restored from a backup may have the same
+/// versions.
+fn records(inputs: &Inputs) -> anyhow::Result<String> {
     let mut hasher = Sha256::new();
-    for stored in situation.recorded.values() {
+    for stored in inputs.recorded.values() {
         hasher.update(stored.version.0.to_le_bytes());
         let bytes = codec::encode(&stored.record)?;
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     }
-    for (address, held) in &situation.held {
+    for (address, held) in &inputs.held {
         if held.reason == crate::model::Reason::RecordUnreadable {
             hasher.update(address.to_string());
         }

@@ -1,19 +1,19 @@
-//! Ctrl-C and SIGTERM: the first asks to stop in order, the second to hurry, the third at once.
+//! Handles Ctrl-C and SIGTERM: the first signal waits for running steps, the second interrupts providers, and the third
+//! exits immediately.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// No further step starts, running ones are awaited.
-    InOrder,
-    /// Providers are asked to give up what runs, and awaited.
-    Hurry,
-    /// Nothing is awaited. What is not recorded yet is left to the recovery of the next run.
-    AtOnce,
+pub enum ShutdownMode {
+    /// Start no new steps, and wait for running ones.
+    Graceful,
+    /// Ask providers to cancel running operations, and wait for them.
+    Interrupt,
+    /// Wait for nothing. The next run recovers results that are not recorded.
+    Immediate,
 }
 
-/// Signals that ask to stop. From here on they do not end the process by themselves.
+/// Receives SIGINT and SIGTERM, which no longer end the process.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -21,7 +21,6 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -31,16 +30,16 @@ impl Signals {
     }
 
     /// Waits for a signal. Cancel safe.
-    pub async fn received(&mut self) -> Stop {
+    pub async fn received(&mut self) -> ShutdownMode {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
         self.received += 1;
         match self.received {
-            1 => Stop::InOrder,
-            2 => Stop::Hurry,
-            _ => Stop::AtOnce,
+            1 => ShutdownMode::Graceful,
+            2 => ShutdownMode::Interrupt,
+            _ => ShutdownMode::Immediate,
         }
     }
 }

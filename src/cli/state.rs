@@ -1,4 +1,4 @@
-//! Records in the hands of a person: `purlin state`.
+//! `purlin state`: inspects and edits records.
 
 pub mod command;
 pub mod edit;

@@ -1,8 +1,7 @@
-//! Tables as `kubectl` prints them: columns padded to their widest cell, three spaces apart.
+//! Tables as `kubectl` prints them: columns padded to their widest cell and separated by three spaces.
 
 use std::io::{self, Write};
 
-/// Rows under headings.
 #[derive(Debug)]
 pub struct Table<const N: usize> {
     headings: [&'static str; N],
@@ -10,22 +9,19 @@ pub struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// No rows yet.
     pub fn new(headings: [&'static str; N]) -> Self {
         Self { headings, rows: Vec::new() }
     }
 
-    /// One row more. Line breaks within a cell become spaces.
+    /// Adds a row. Line breaks within a cell become spaces.
     pub fn push(&mut self, row: [String; N]) {
         self.rows.push(row.map(|cell| if cell.contains('\n') { cell.replace('\n', " ") } else { cell }));
     }
 
-    /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Prints headings and rows.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut widths = self.headings.map(str::len);
         for row in &self.rows {
@@ -38,7 +34,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// The last cell that holds something is not padded, so no line ends in spaces.
+/// The last non-empty cell is not padded, so that no line ends in spaces.
 fn write_row(out: &mut dyn Write, row: &[impl AsRef<str>], widths: &[usize]) -> io::Result<()> {
     let last = row.iter().rposition(|cell| !cell.as_ref().is_empty()).unwrap_or(0);
     for (position, (cell, width)) in row.iter().zip(widths).enumerate().take(last + 1) {
@@ -56,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_lines_end_clean() {
+    fn columns_are_aligned_without_trailing_spaces() {
         let mut table = Table::new(["NAME", "READY", "MESSAGE"]);
         table.push(["network".into(), "True".into(), String::new()]);
         table.push(["db".into(), "False".into(), "two\nlines".into()]);

@@ -1,50 +1,47 @@
-//! What a command that only looks works with: a situation, and an engine that can plan but not write.
+//! Read-only access for commands that only plan or show: the inputs, and an engine that can plan but not write.
 
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt as _};
 
-use super::situation::Situation;
+use super::inputs::Inputs;
 use crate::driver::Registry;
 use crate::execute::{Engine, Journal, JournalError, Limits};
 use crate::model::{Holder, Record, Stored, Version};
 use crate::process::{SystemClock, SystemRandom};
 
-/// A situation, and an engine that can plan but not write.
 pub struct View {
-    /// Drivers, clock, randomness.
     pub engine: Engine,
-    /// What was found.
-    pub situation: Situation,
+    pub inputs: Inputs,
 }
 
-/// An engine for planning only.
+/// Creates an engine that can plan but not write.
 pub fn planning_engine(drivers: Registry, limits: Limits) -> Engine {
     let holder = Holder { pod: "".into(), process: "".into() };
-    Engine::new(drivers, Arc::new(ReadOnly), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+    Engine::new(drivers, Arc::new(ReadOnlyJournal), Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
 }
 
-/// The journal of a command that only looks: it refuses every write, so that a mistake here cannot become one.
-struct ReadOnly;
+/// A journal that rejects every write, as a safeguard against mistakes in read-only commands.
+struct ReadOnlyJournal;
 
-impl ReadOnly {
-    fn refuse<T: Send + 'static>(record: &Record) -> BoxFuture<'static, Result<T, JournalError>> {
-        let message = "this command writes nothing".to_owned();
+impl ReadOnlyJournal {
+    fn reject<T: Send + 'static>(record: &Record) -> BoxFuture<'static, Result<T, JournalError>> {
+        let message = "this command is read-only".to_owned();
         let error = JournalError::Unavailable { address: record.address.clone(), message };
         async move { Err(error) }.boxed()
     }
 }
 
-impl Journal for ReadOnly {
+impl Journal for ReadOnlyJournal {
     fn intend(&self, record: Arc<Record>, _: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
-        Self::refuse(&record)
+        Self::reject(&record)
     }
 
     fn record(&self, record: Arc<Record>, _: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
-        Self::refuse(&record)
+        Self::reject(&record)
     }
 
     fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
-        Self::refuse(&base.record)
+        Self::reject(&base.record)
     }
 }

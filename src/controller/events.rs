@@ -1,9 +1,9 @@
-//! Kubernetes events, on transitions only.
+//! Sends Kubernetes events, on transitions only.
 //!
-//! kube's `Recorder` was looked at: it tells events apart without their text, so a second, different failure would be
-//! counted as a repetition of the first and its text lost; and it has no bound on the rate. This one drops a repeated
-//! text for ten minutes, sends at a bounded rate, and drops what does not fit, which is counted: events are hints for
-//! people, and must never slow down the work or the API server.
+//! It replaces kube's `Recorder`, which ignores the note when it deduplicates events, so that a second, different
+//! failure would count as a repetition, and which has no rate limit. This one drops repeated notes for ten minutes,
+//! limits the rate, and drops and counts the events that exceed its queue: events are hints for users and must not slow
+//! down the work or the API server.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,39 +23,39 @@ use super::metrics::Metrics;
 use crate::process::{Clock, Random};
 use crate::reconcile::Note;
 
-/// How many events wait at most: what one wave of ten thousand new objects tells beyond it nobody could read.
+/// The queue size. More events of one wave of new objects would not be readable.
 const WAITING: usize = 2048;
-/// How many may be sent at once after a quiet time, and how many a second in the long run. An API server with two
-/// cores takes about two thousand creates a second; events may have a small part of it.
+/// How many events may be sent in a burst, and per second in the long run. An API server with two cores handles about
+/// two thousand creates a second; events may use a small part of that.
 const BURST: f64 = 100.0;
 const PER_SECOND: f64 = 50.0;
-/// For how long the same text about the same object is not repeated.
+/// How long the same note about the same object is not repeated.
 const REPEAT: Duration = Duration::from_mins(10);
-/// How many texts are remembered for that.
-const REMEMBERED: usize = 4096;
+/// How many sent notes are kept for deduplication.
+const MAX_RECENT: usize = 4096;
 
-struct Told {
+struct QueuedEvent {
     regarding: ObjectReference,
     note: Note,
 }
 
-/// Takes events. Cheap to clone.
+/// A cheap handle to the event queue.
 #[derive(Clone)]
 pub struct Events {
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<QueuedEvent>,
     metrics: Metrics,
 }
 
 impl Events {
-    /// Hands an event over; drops it when too many wait.
-    pub fn tell(&self, regarding: ObjectReference, note: Note) {
-        if self.sender.try_send(Told { regarding, note }).is_err() {
+    /// Queues an event, or drops it if the queue is full.
+    pub fn send(&self, regarding: ObjectReference, note: Note) {
+        if self.sender.try_send(QueuedEvent { regarding, note }).is_err() {
             self.metrics.event_dropped();
         }
     }
 }
 
-/// Lets through at most `BURST` at once and `PER_SECOND` in the long run. Pure: the time comes in.
+/// A token bucket with `BURST` tokens that refills with `PER_SECOND`. Pure: the caller passes the time.
 struct Bucket {
     tokens: f64,
     filled: Instant,
@@ -66,7 +66,7 @@ impl Bucket {
         Self { tokens: BURST, filled: now }
     }
 
-    /// Takes a token, or says how long to wait for one.
+    /// Takes a token, or returns how long to wait for one.
     fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let gained = now.saturating_duration_since(self.filled).as_secs_f64() * PER_SECOND;
         self.tokens = (self.tokens + gained).min(BURST);
@@ -79,85 +79,82 @@ impl Bucket {
     }
 }
 
-/// Which texts were told lately. Pure: the time comes in.
+/// The recently sent notes. Pure: the caller passes the time.
 #[derive(Default)]
-struct Memory {
-    told: BTreeMap<u64, Instant>,
+struct RecentEvents {
+    sent: BTreeMap<u64, Instant>,
 }
 
-impl Memory {
-    /// Whether this is news.
-    fn is_news(&mut self, told: &Told, now: Instant) -> bool {
+impl RecentEvents {
+    /// Whether the event is new. Records it.
+    fn is_news(&mut self, queued: &QueuedEvent, now: Instant) -> bool {
         let mut hasher = DefaultHasher::new();
-        (&told.regarding.uid, told.note.reason, &told.note.note).hash(&mut hasher);
-        if self.told.len() >= REMEMBERED {
-            self.told.retain(|_, at| *at + REPEAT > now);
+        (&queued.regarding.uid, queued.note.reason, &queued.note.note).hash(&mut hasher);
+        if self.sent.len() >= MAX_RECENT {
+            self.sent.retain(|_, at| *at + REPEAT > now);
         }
-        if self.told.len() >= REMEMBERED {
-            self.told.clear();
+        if self.sent.len() >= MAX_RECENT {
+            self.sent.clear();
         }
         let key = hasher.finish();
-        let news = self.told.get(&key).is_none_or(|at| *at + REPEAT <= now);
-        if news {
-            self.told.insert(key, now);
+        let is_new = self.sent.get(&key).is_none_or(|at| *at + REPEAT <= now);
+        if is_new {
+            self.sent.insert(key, now);
         }
-        news
+        is_new
     }
 }
 
-/// Who reports.
+/// The sender of events.
 pub struct Reporter {
-    /// The API.
     pub client: Client,
     /// The name of the Pod, or of the process.
     pub instance: String,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness, for names of events.
+    /// For names of events.
     pub random: Arc<dyn Random>,
-    /// Counts.
     pub metrics: Metrics,
 }
 
 impl Reporter {
-    /// The events, and the task to run for them. It ends when all clones of `Events` are gone.
+    /// The handle, and the task to run. The task ends when all clones of the handle are dropped.
     pub fn start(self) -> (Events, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         let events = Events { sender, metrics: self.metrics.clone() };
         (events, self.work(receiver))
     }
 
-    async fn work(self, mut receiver: mpsc::Receiver<Told>) {
+    async fn work(self, mut receiver: mpsc::Receiver<QueuedEvent>) {
         let mut bucket = Bucket::new(Instant::now());
-        let mut memory = Memory::default();
-        while let Some(told) = receiver.recv().await {
-            if !memory.is_news(&told, Instant::now()) {
+        let mut memory = RecentEvents::default();
+        while let Some(queued) = receiver.recv().await {
+            if !memory.is_news(&queued, Instant::now()) {
                 continue;
             }
             while let Err(wait) = bucket.take(Instant::now()) {
                 tokio::time::sleep(wait).await;
             }
-            self.send(told).await;
+            self.send(queued).await;
         }
     }
 
-    async fn send(&self, told: Told) {
-        let namespace = told.regarding.namespace.clone().unwrap_or_else(|| "default".to_owned());
-        let event = event(told, &self.instance, self.clock.now(), self.random.number());
+    async fn send(&self, queued: QueuedEvent) {
+        let namespace = queued.regarding.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let event = event(queued, &self.instance, self.clock.now(), self.random.number());
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         let params = PostParams::default();
         let result = tokio::time::timeout(Duration::from_secs(10), api.create(&params, &event)).await;
         self.metrics.wrote("event", matches!(result, Ok(Ok(_))));
         match result {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(namespace, %error, "an event was not written"),
-            Err(_) => tracing::debug!(namespace, "an event was not written: no answer in time"),
+            Ok(Err(error)) => tracing::debug!(namespace, %error, "could not write an event"),
+            Err(_) => tracing::debug!(namespace, "could not write an event: no response in time"),
         }
     }
 }
 
-fn event(told: Told, instance: &str, now: Timestamp, random: u64) -> Event {
-    let Told { regarding, note } = told;
+fn event(queued: QueuedEvent, instance: &str, now: Timestamp, random: u64) -> Event {
+    let QueuedEvent { regarding, note } = queued;
     let about = regarding.name.clone().unwrap_or_default();
     Event {
         metadata: ObjectMeta {
@@ -181,18 +178,21 @@ fn event(told: Told, instance: &str, now: Timestamp, random: u64) -> Event {
 mod tests {
     use super::*;
 
-    fn told(note: &str) -> Told {
+    fn queued(note: &str) -> QueuedEvent {
         let regarding = ObjectReference { uid: Some("u".into()), ..ObjectReference::default() };
-        Told { regarding, note: Note { warning: true, reason: "OperationFailed", action: "Update", note: note.into() } }
+        QueuedEvent {
+            regarding,
+            note: Note { warning: true, reason: "OperationFailed", action: "Update", note: note.into() },
+        }
     }
 
     #[test]
-    fn the_same_text_is_not_repeated_for_ten_minutes_and_another_one_is_told() {
-        let (mut memory, start) = (Memory::default(), Instant::now());
-        assert!(memory.is_news(&told("a"), start));
-        assert!(!memory.is_news(&told("a"), start + Duration::from_secs(599)));
-        assert!(memory.is_news(&told("b"), start));
-        assert!(memory.is_news(&told("a"), start + REPEAT));
+    fn the_same_note_is_not_repeated_for_ten_minutes() {
+        let (mut memory, start) = (RecentEvents::default(), Instant::now());
+        assert!(memory.is_news(&queued("a"), start));
+        assert!(!memory.is_news(&queued("a"), start + Duration::from_secs(599)));
+        assert!(memory.is_news(&queued("b"), start));
+        assert!(memory.is_news(&queued("a"), start + REPEAT));
     }
 
     #[test]

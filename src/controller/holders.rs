@@ -1,9 +1,9 @@
-//! Whether the process that left an intent open is gone.
+//! Determines whether the process that holds an open intent has terminated.
 //!
-//! A call that may still run somewhere must not be answered by a second one. So another holder's intent counts as left
-//! only with evidence: it handed over, its Pod is gone, it is an earlier process of this very Pod, or the intent's
-//! deadline has passed by more than a lease. A call may go on past its limit: as long as it does, its process moves the
-//! deadline.
+//! A second call must not start while the first one may still be running. So another process counts as terminated only
+//! with evidence: it released the Lease, its Pod no longer exists, it was an earlier process of the same Pod, or the
+//! deadline of the intent has passed by more than a lease duration. A process extends the deadline as long as its call
+//! is running.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use super::lease::{LEASE, LeaseView};
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 
-/// What is known about other processes.
+/// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The processes that handed the Lease over cleanly.
+    /// The processes that released the Lease during a clean shutdown.
     pub released: BTreeSet<String>,
-    /// The Pods that exist, by UID; `None` when they could not be listed.
+    /// The UIDs of the existing Pods; `None`: they could not be listed.
     pub pods: Option<BTreeSet<String>>,
 }
 
-/// Decides, for an intent whose step does not run in this process.
+/// Judges the holder of an intent whose step does not run in this process.
 pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration, now: Timestamp) -> HolderState {
     let holder = &intent.holder;
-    // What a step of this process carries out is not settled at all.
+    // Intents of running steps of this process are not judged.
     let own = holder == me;
     let earlier_in_my_pod = !me.pod.is_empty() && holder.pod == me.pod;
     let handed_over = evidence.released.contains(holder.process.as_ref());
@@ -39,24 +39,24 @@ pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration,
         None => false,
     };
     if own || earlier_in_my_pod || handed_over || pod_gone || now > expiry(intent, lease) {
-        HolderState::Gone
+        HolderState::Ended
     } else {
         HolderState::Unknown
     }
 }
 
-/// When an intent counts as left though nothing is known about its holder.
+/// When an intent counts as abandoned without any evidence about its holder.
 pub fn expiry(intent: &Intent, lease: Duration) -> Timestamp {
     let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::ZERO);
     intent.deadline.saturating_add(lease).unwrap_or(Timestamp::MAX)
 }
 
-/// The identity of a process in the Lease. Its last part is what intents hold.
+/// The identity of a process in the Lease. Its last part is the process id of intents.
 pub fn identity(host: &str, holder: &Holder) -> String {
     format!("{host}_{}", holder.process)
 }
 
-/// Finds evidence in the controller's namespace.
+/// Collects evidence in the controller's namespace.
 #[derive(Clone)]
 pub struct Holders {
     pods: Api<Pod>,
@@ -66,33 +66,33 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Looks for evidence as the process `me`.
+    /// `me` is the current process.
     pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration) -> Self {
         let pods = Api::namespaced(client.clone(), namespace);
         Self { pods, leases: Api::namespaced(client, namespace), me, lease }
     }
 
-    /// Judges an intent, with evidence as of now. Without evidence the answer is `Unknown`.
+    /// Judges the holder of an intent with current evidence. Without evidence the result is `Unknown`.
     pub async fn state(&self, intent: &Intent, now: Timestamp) -> HolderState {
-        // What can be said without asking anybody is.
+        // Avoids requests if the intent alone is sufficient.
         let known = judge(intent, &self.me, &Evidence::default(), self.lease, now);
-        if known == HolderState::Gone {
+        if known == HolderState::Ended {
             return known;
         }
         judge(intent, &self.me, &self.evidence().await, self.lease, now)
     }
 
-    /// When to look again though nothing happens.
+    /// When to judge an intent again.
     pub fn expiry(&self, intent: &Intent) -> Timestamp {
         expiry(intent, self.lease)
     }
 
     async fn evidence(&self) -> Evidence {
         let lease = self.leases.get_opt(LEASE).await;
-        // A Pod cannot be asked for by its UID, so all of the controller's namespace are listed, names only.
+        // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed, metadata only.
         let pods = self.pods.list_metadata(&ListParams::default()).await;
         for error in [lease.as_ref().err(), pods.as_ref().err()].into_iter().flatten() {
-            tracing::warn!(%error, "cannot tell whether the holder of an open intent is gone");
+            tracing::warn!(%error, "cannot determine whether the holder of an open intent has terminated");
         }
         let released = match lease {
             Ok(Some(lease)) => LeaseView::of(&lease).released_by,
@@ -142,26 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_whose_pod_lives_may_be_running() {
+    fn a_holder_with_an_existing_pod_may_be_running() {
         check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 50, HolderState::Unknown);
     }
 
     #[test]
-    fn a_holder_is_gone_with_its_pod_or_its_process() {
-        check(holder("p1", "a"), &holder("p2", "b"), &["p2"], &[], 50, HolderState::Gone);
-        check(holder("p1", "a"), &holder("p1", "b"), &["p1"], &[], 50, HolderState::Gone);
+    fn a_holder_has_terminated_with_its_pod_or_process() {
+        check(holder("p1", "a"), &holder("p2", "b"), &["p2"], &[], 50, HolderState::Ended);
+        check(holder("p1", "a"), &holder("p1", "b"), &["p1"], &[], 50, HolderState::Ended);
     }
 
     #[test]
-    fn a_clean_hand_over_is_evidence() {
-        check(holder("", "a"), &holder("", "b"), &[], &["a"], 50, HolderState::Gone);
+    fn a_released_lease_is_evidence() {
+        check(holder("", "a"), &holder("", "b"), &[], &["a"], 50, HolderState::Ended);
         assert_eq!(process_of(&identity("purlin_7f", &holder("", "a"))), "a");
     }
 
     #[test]
-    fn outside_of_a_pod_only_hand_over_or_deadline_count() {
+    fn without_a_pod_only_a_released_lease_or_the_deadline_counts() {
         check(holder("", "a"), &holder("", "b"), &[], &[], 115, HolderState::Unknown);
-        check(holder("", "a"), &holder("", "b"), &[], &[], 116, HolderState::Gone);
+        check(holder("", "a"), &holder("", "b"), &[], &[], 116, HolderState::Ended);
     }
 
     #[test]

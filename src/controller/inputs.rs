@@ -1,8 +1,8 @@
-//! Follows the ConfigMaps and Secrets that Resources of a namespace read, each as the service account of its readers:
-//! nobody reads through Purlin what its service account may not read.
+//! Watches the ConfigMaps and Secrets that Resources read, each as the service account of its readers: no user reads
+//! data through Purlin that the service account cannot read.
 //!
-//! A service account that may list and watch the object is served by a watch. One that may only get it is asked for it
-//! again and again; one that may not do even that is told which right is missing, and tried again.
+//! If the service account can list and watch the object, a watch serves it. If it can only get the object, the object
+//! is polled. If it cannot get it either, the missing permission is reported and the read is retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,19 +18,18 @@ use serde::de::DeserializeOwned;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::context::Context;
+use super::namespaces::NamespaceHandle;
 use super::watch::Pauses;
-use super::world::Shared;
-use crate::load::Data;
-use crate::load::inputs::{texts_of_config_map, texts_of_secret};
-use crate::model::data::Texts;
+use crate::load::DataLookup;
+use crate::load::inputs::{config_map_data, secret_data};
+use crate::model::data::StringData;
 use crate::model::{DataKind, Reason};
 use crate::reconcile::index::{Event, InputKey};
 use crate::reconcile::retry;
 
-/// How often an object is read that may not be watched: as often as a kubelet brings ConfigMaps up to date.
-const READ_AGAIN: Duration = Duration::from_mins(1);
+/// How often an object without watch permission is read: as often as the kubelet updates ConfigMaps.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The watches of one namespace.
 #[derive(Debug, Default)]
 pub struct InputWatches {
     tasks: JoinSet<()>,
@@ -38,74 +37,75 @@ pub struct InputWatches {
 }
 
 impl InputWatches {
-    /// Follows these objects and no others from now on.
-    pub fn follow(&mut self, wanted: &BTreeSet<InputKey>, context: &Arc<Context>, shared: &Arc<Shared>) {
+    /// Starts and ends watches so that exactly these objects are watched.
+    pub fn set(&mut self, desired: &BTreeSet<InputKey>, context: &Arc<Context>, shared: &Arc<NamespaceHandle>) {
         while let Some(ended) = self.tasks.try_join_next() {
             if let Err(error) = ended.as_ref()
                 && error.is_panic()
             {
-                tracing::error!(%error, "a watch of an input was lost by a fault of Purlin");
+                tracing::error!(%error, "the watch of an input panicked because of a bug in Purlin");
             }
         }
         self.running.retain(|key, task| {
-            let stays = wanted.contains(key) && !task.is_finished();
-            if !stays {
+            let remains = desired.contains(key) && !task.is_finished();
+            if !remains {
                 task.abort();
             }
-            stays
+            remains
         });
-        for key in wanted {
+        for key in desired {
             if !self.running.contains_key(key) {
-                let follower = Follower { context: context.clone(), shared: shared.clone(), key: key.clone() };
+                let follower = InputWatcher { context: context.clone(), shared: shared.clone(), key: key.clone() };
                 self.running.insert(key.clone(), self.tasks.spawn(follower.work()));
             }
         }
     }
 }
 
-/// Follows one object.
-struct Follower {
+struct InputWatcher {
     context: Arc<Context>,
-    shared: Arc<Shared>,
+    shared: Arc<NamespaceHandle>,
     key: InputKey,
 }
 
-impl Follower {
+impl InputWatcher {
     async fn work(self) {
         let client = acting_as(&self.context.client, self.shared.name(), &self.key.service_account);
         let namespace = self.shared.name();
         match self.key.object.kind {
-            DataKind::ConfigMap => self.follow(Api::namespaced(client, namespace), texts_of_config_map).await,
-            DataKind::Secret => self.follow(Api::namespaced(client, namespace), texts_of_secret).await,
+            DataKind::ConfigMap => self.run(Api::namespaced(client, namespace), config_map_data).await,
+            DataKind::Secret => self.run(Api::namespaced(client, namespace), secret_data).await,
         }
     }
 
-    async fn follow<K>(&self, api: Api<K>, texts: fn(&K) -> Texts)
+    async fn run<K>(&self, api: Api<K>, texts: fn(&K) -> StringData)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
         K: Clone + Debug + DeserializeOwned + Send + 'static,
     {
-        let mut refusals = 0;
+        let mut failures = 0;
         loop {
             self.watch(api.clone(), texts).await;
             let wait = match api.get_opt(&self.key.object.name).await {
                 Ok(found) => {
-                    refusals = 0;
-                    self.tell(found.map_or(Data::Missing, |object| Data::Present(Arc::new(texts(&object)))));
-                    retry::spread(READ_AGAIN, self.context.engine.random.number())
+                    failures = 0;
+                    self.update(
+                        found.map_or(DataLookup::Missing, |object| DataLookup::Present(Arc::new(texts(&object)))),
+                    );
+                    retry::spread(POLL_INTERVAL, self.context.engine.random.number())
                 }
                 Err(error) => {
-                    refusals += 1;
-                    self.tell(self.unreadable(&error));
-                    retry::delay(refusals, self.context.engine.random.number()).min(READ_AGAIN)
+                    failures += 1;
+                    self.update(self.unreadable(&error));
+                    retry::delay(failures, self.context.engine.random.number()).min(POLL_INTERVAL)
                 }
             };
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// Returns when it may not be watched.
-    async fn watch<K>(&self, api: Api<K>, texts: fn(&K) -> Texts)
+    /// Returns when the object cannot be watched.
+    async fn watch<K>(&self, api: Api<K>, texts: fn(&K) -> StringData)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
         K: Clone + Debug + DeserializeOwned + Send + 'static,
@@ -113,43 +113,43 @@ impl Follower {
         let config = Config::default().fields(&format!("metadata.name={}", self.key.object.name));
         let pauses = Pauses::new(self.context.engine.random.clone());
         let mut events = std::pin::pin!(watcher(api, config).backoff(pauses));
-        let present = |object: &K| Data::Present(Arc::new(texts(object)));
-        let mut listed = Data::Missing;
+        let present = |object: &K| DataLookup::Present(Arc::new(texts(object)));
+        let mut listed = DataLookup::Missing;
         while let Some(event) = events.next().await {
             match event {
-                Ok(watcher::Event::Init) => listed = Data::Missing,
+                Ok(watcher::Event::Init) => listed = DataLookup::Missing,
                 Ok(watcher::Event::InitApply(object)) => listed = present(&object),
-                Ok(watcher::Event::InitDone) => self.tell(listed.clone()),
-                Ok(watcher::Event::Apply(object)) => self.tell(present(&object)),
-                Ok(watcher::Event::Delete(_)) => self.tell(Data::Missing),
+                Ok(watcher::Event::InitDone) => self.update(listed.clone()),
+                Ok(watcher::Event::Apply(object)) => self.update(present(&object)),
+                Ok(watcher::Event::Delete(_)) => self.update(DataLookup::Missing),
                 Err(error) if is_refused(&error) => return,
-                // What was read stays what is known; it is watched anew after a pause.
+                // The last data remains valid; the watch restarts after a delay.
                 Err(_) => self.context.metrics.watch_failed("inputs"),
             }
         }
     }
 
-    fn tell(&self, data: Data) {
+    fn update(&self, data: DataLookup) {
         self.shared.apply(Event::Input(self.key.clone(), data));
     }
 
-    fn unreadable(&self, error: &kube::Error) -> Data {
+    fn unreadable(&self, error: &kube::Error) -> DataLookup {
         let InputKey { service_account, object } = &self.key;
         match error {
             kube::Error::Api(status) if status.is_forbidden() => {
                 let hint = if status.message.contains("cannot impersonate") {
-                    "Purlin's own ClusterRole must allow it to impersonate service accounts".to_owned()
+                    "allow Purlin to impersonate service accounts in its ClusterRole".to_owned()
                 } else {
                     format!(
-                        "bind a Role to the service account `{service_account}` of namespace `{}` that allows get, list \
-                         and watch of `{}`",
-                        self.shared.name(),
-                        object.kind.resource()
+                        "bind a Role that allows get, list and watch of `{}` to the service account \
+                         `{service_account}` of namespace `{}`",
+                        object.kind.resource(),
+                        self.shared.name()
                     )
                 };
-                Data::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
+                DataLookup::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
             }
-            error => Data::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
+            error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
         }
     }
 }
@@ -165,11 +165,11 @@ fn is_refused(error: &watcher::Error) -> bool {
     matches!(code, 401 | 403 | 405)
 }
 
-/// A client that shares the connections of another one and acts as a service account.
+/// A client that shares the connections of `client` and impersonates a service account.
 fn acting_as(client: &Client, namespace: &str, service_account: &str) -> Client {
-    // No groups, as everywhere: the server adds those that every service account is in.
+    // Without groups: the server adds those of every service account.
     let user = format!("system:serviceaccount:{namespace}:{service_account}");
-    // Names of namespaces and service accounts are plain; one that is not would be nobody, who may do nothing.
+    // Valid names are valid header values. For any other name the request is anonymous, without permissions.
     let user = http::HeaderValue::try_from(user).unwrap_or(http::HeaderValue::from_static("system:anonymous"));
     let client = client.clone();
     let acting = tower::service_fn(move |mut request: http::Request<kube::client::Body>| {

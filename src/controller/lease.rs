@@ -1,11 +1,11 @@
 //! Leader election by a Lease.
 //!
-//! The Lease only keeps replicas from working at the same time most of the time; what keeps them from harm is the
-//! compare-and-swap on records. Every write of the Lease carries the resourceVersion it was read at. Expiry is judged
-//! by the own clock: from when this process last saw the Lease change, not from the times written in it.
+//! The Lease usually keeps replicas from working at the same time; safety depends on the compare-and-swap of records.
+//! Every write of the Lease has the resourceVersion of its read. Expiry is measured by the local clock, from the last
+//! observed change of the Lease, not by the times in it.
 //!
-//! Ready-made crates were looked at: `kube-leader-election` writes without compare-and-swap, and neither it nor
-//! `kube-lease-manager` can say who handed over cleanly, which recovery of open intents needs to know.
+//! Existing crates are not sufficient: `kube-leader-election` writes without compare-and-swap, and neither it nor
+//! `kube-lease-manager` records which processes shut down cleanly, which the recovery of open intents needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,58 +21,56 @@ use tokio::time::Instant;
 use super::options::ElectionTimes;
 use crate::process::{Clock, Shutdown};
 
-/// The name of the Lease.
 pub const LEASE: &str = "purlin-controller";
-/// The identities that last handed over cleanly, newest first, separated by commas.
+/// The annotation with the identities that last released the Lease, newest first, separated by commas.
 pub const RELEASED_BY: &str = "purlin.dev/released-by";
-/// How many of them are kept. Each is a sentence to recovery that its process has nothing under way any more; open
-/// intents of processes that left longer ago are resolved by their deadline.
+/// How many identities are kept. Each one shows recovery that its process has no running call; open intents of earlier
+/// processes are resolved after their deadline.
 const RELEASES_KEPT: usize = 8;
 
-/// What the Lease says, as far as it matters.
+/// The relevant fields of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseView {
-    /// Who holds it; empty: nobody.
+    /// The identity of the holder; empty: no holder.
     pub holder: String,
-    /// The compare-and-swap version.
+    /// The resourceVersion, for compare-and-swap.
     pub version: String,
-    /// For how long the holder claims it.
+    /// The lease duration.
     pub duration: Duration,
-    /// How often it changed hands.
+    /// How often the holder has changed.
     pub transitions: i32,
-    /// Who handed over cleanly, newest first.
+    /// The identities that released it, newest first.
     pub released_by: Vec<String>,
 }
 
-/// What to do about the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// There is none: create it.
+    /// No Lease exists: create it.
     Create,
     /// It is free or has expired: take it.
     Take,
-    /// It is ours: renew it.
+    /// This process holds it: renew it.
     Renew,
-    /// Somebody else has it.
-    Follow,
+    /// Another process holds it.
+    StandBy,
 }
 
-/// Decides. `unchanged_for` is for how long this process has seen the Lease in this very version.
+/// `unchanged_for`: for how long this process has observed the same version of the Lease.
 pub fn decide(me: &str, lease: Option<&LeaseView>, unchanged_for: Duration) -> Decision {
     match lease {
         None => Decision::Create,
         Some(lease) if lease.holder == me => Decision::Renew,
         Some(lease) if lease.holder.is_empty() || unchanged_for >= lease.duration => Decision::Take,
-        Some(_) => Decision::Follow,
+        Some(_) => Decision::StandBy,
     }
 }
 
-/// Whether a leader must stop to lead: it could not renew for too long, so that others may take over soon.
+/// Whether a leader must step down because it could not renew for too long.
 pub fn must_step_down(times: &ElectionTimes, since_renewal: Duration) -> bool {
     since_renewal >= times.renew
 }
 
-/// The Lease after `me` took, renewed or gave it up.
+/// The Lease after `me` acquired or renewed it.
 fn written(me: &str, before: Option<&LeaseView>, decision: Decision, times: &ElectionTimes, now: Timestamp) -> Lease {
     let taken = matches!(decision, Decision::Create | Decision::Take);
     let transitions = before.map_or(0, |lease| lease.transitions + i32::from(taken));
@@ -95,15 +93,15 @@ fn written(me: &str, before: Option<&LeaseView>, decision: Decision, times: &Ele
     }
 }
 
-/// The Lease after a clean hand-over: nobody holds it, and it says who left.
+/// The Lease after `me` released it.
 fn released(me: &str, before: &LeaseView, times: &ElectionTimes, now: Timestamp) -> Lease {
-    let mut leavers = vec![me.to_owned()];
-    leavers.extend(before.released_by.iter().filter(|other| *other != me).cloned());
-    leavers.truncate(RELEASES_KEPT);
-    let view = LeaseView { released_by: leavers, ..before.clone() };
+    let mut identities = vec![me.to_owned()];
+    identities.extend(before.released_by.iter().filter(|other| *other != me).cloned());
+    identities.truncate(RELEASES_KEPT);
+    let view = LeaseView { released_by: identities, ..before.clone() };
     let mut lease = written("", Some(&view), Decision::Renew, times, now);
     if let Some(spec) = &mut lease.spec {
-        // The API refuses an empty identity; an absent one means that nobody holds it.
+        // The API server rejects an empty identity; without one the Lease has no holder.
         spec.holder_identity = None;
         spec.lease_duration_seconds = Some(1);
     }
@@ -111,7 +109,6 @@ fn released(me: &str, before: &LeaseView, times: &ElectionTimes, now: Timestamp)
 }
 
 impl LeaseView {
-    /// Reads a Lease.
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.as_ref();
         let released = lease.metadata.annotations.as_ref().and_then(|all| all.get(RELEASED_BY));
@@ -129,58 +126,57 @@ impl LeaseView {
     }
 }
 
-/// What the rest of the process may know about leadership.
+/// The leadership of this process, for its other tasks.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     leading: watch::Receiver<bool>,
 }
 
 impl Leadership {
-    /// Leadership of the only replica: always.
+    /// For a single replica, which is always the leader.
     pub fn alone() -> Self {
         Self { leading: watch::Sender::new(true).subscribe() }
     }
 
-    /// Whether this replica may start steps.
     pub fn is_leading(&self) -> bool {
         *self.leading.borrow()
     }
 
-    /// Returns once leadership is as wanted; never, when it cannot become so.
-    pub async fn becomes(&mut self, wanted: bool) {
-        if self.leading.wait_for(|leading| *leading == wanted).await.is_err() {
-            // The elector has ended, so nothing changes any more.
+    /// Returns when leadership has the given value; never if it cannot change any more.
+    pub async fn becomes(&mut self, expected: bool) {
+        if self.leading.wait_for(|leading| *leading == expected).await.is_err() {
+            // The elector has ended, so leadership no longer changes.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Takes part in the election.
+/// Participates in the election.
 pub struct Elector {
     api: Api<Lease>,
     me: String,
     times: ElectionTimes,
     clock: Arc<dyn Clock>,
     leading: watch::Sender<bool>,
-    /// The Lease as last seen, and since when it is as it is.
-    seen: Option<(LeaseView, Instant)>,
+    /// The last observed Lease, and since when it is unchanged.
+    observed: Option<(LeaseView, Instant)>,
     renewed: Option<Instant>,
 }
 
 impl Elector {
-    /// An elector that does not lead yet. `me` names this process and no other one, ever.
+    /// `me` must be unique to this process.
     pub fn new(client: Client, namespace: &str, me: String, times: ElectionTimes, clock: Arc<dyn Clock>) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, me, times, clock, leading: watch::Sender::new(false), seen: None, renewed: None }
+        Self { api, me, times, clock, leading: watch::Sender::new(false), observed: None, renewed: None }
     }
 
-    /// Where the rest of the process sees whether it leads.
+    /// A handle for the other tasks.
     pub fn leadership(&self) -> Leadership {
         Leadership { leading: self.leading.subscribe() }
     }
 
-    /// Takes part until `drained`: while a stop awaits running calls, the Lease is renewed, so that nobody else starts
-    /// on what they work on. Then hands over.
+    /// Participates until `drained`, then releases the Lease. It renews the Lease while a shutdown waits for running
+    /// calls, so that no other replica works on the same objects.
     pub async fn run(mut self, drained: Shutdown) {
         loop {
             tokio::select! {
@@ -197,27 +193,27 @@ impl Elector {
         self.hand_over().await;
     }
 
-    /// One attempt to take or renew the Lease. The leader steps down when it could not renew in time.
+    /// One attempt to acquire or renew the Lease. The leader steps down if it could not renew in time.
     async fn attempt(&mut self) {
         let limit = self.times.renew.min(Duration::from_secs(5));
         let result = tokio::time::timeout(limit, self.compete()).await;
         match result {
             Ok(Ok(leading)) => self.lead(leading),
-            Ok(Err(error)) => self.doubt(&error.to_string()),
-            Err(_) => self.doubt("the API server did not answer in time"),
+            Ok(Err(error)) => self.renewal_failed(&error.to_string()),
+            Err(_) => self.renewal_failed("the API server did not respond in time"),
         }
     }
 
-    /// Reads and, when it is free or ours, writes the Lease. Whether it is ours now.
+    /// Reads the Lease, and writes it if it is free or held by this process. Returns whether this process holds it.
     async fn compete(&mut self) -> Result<bool, kube::Error> {
         let lease = self.api.get_opt(LEASE).await?.map(|lease| LeaseView::of(&lease));
         let unchanged_for = self.observe(lease.clone());
         let decision = decide(&self.me, lease.as_ref(), unchanged_for);
-        // The time before the write counts as the renewal: others may count from any moment after it.
+        // The renewal counts from before the write: other replicas may count from any later time.
         let before = Instant::now();
         let new = written(&self.me, lease.as_ref(), decision, &self.times, self.clock.now());
         let result = match decision {
-            Decision::Follow => return Ok(false),
+            Decision::StandBy => return Ok(false),
             Decision::Create => self.api.create(&PostParams::default(), &new).await,
             Decision::Take | Decision::Renew => self.api.replace(LEASE, &PostParams::default(), &new).await,
         };
@@ -234,10 +230,10 @@ impl Elector {
 
     fn observe(&mut self, lease: Option<LeaseView>) -> Duration {
         let now = Instant::now();
-        match (&self.seen, lease) {
-            (Some((seen, since)), Some(lease)) if *seen == lease => now - *since,
+        match (&self.observed, lease) {
+            (Some((observed, since)), Some(lease)) if *observed == lease => now - *since,
             (_, lease) => {
-                self.seen = lease.map(|lease| (lease, now));
+                self.observed = lease.map(|lease| (lease, now));
                 Duration::ZERO
             }
         }
@@ -245,24 +241,24 @@ impl Elector {
 
     fn lead(&mut self, leading: bool) {
         if self.leading.send_replace(leading) != leading {
-            let holder = self.seen.as_ref().map_or("", |(lease, _)| &lease.holder);
+            let holder = self.observed.as_ref().map_or("", |(lease, _)| &lease.holder);
             if leading {
-                tracing::info!(identity = self.me, "leading");
+                tracing::info!(identity = self.me, "started leading");
             } else {
-                tracing::warn!(identity = self.me, holder, "no longer leading");
+                tracing::warn!(identity = self.me, holder, "stopped leading");
             }
         }
     }
 
-    /// The Lease could not be read or written.
-    fn doubt(&mut self, error: &str) {
-        tracing::warn!(error, "the Lease could not be renewed");
+    /// Handles a failed attempt.
+    fn renewal_failed(&mut self, error: &str) {
+        tracing::warn!(error, "could not renew the Lease");
         if self.renewed.is_none_or(|at| must_step_down(&self.times, at.elapsed())) {
             self.lead(false);
         }
     }
 
-    /// Gives the Lease up, when it is ours. Called only after the last running step was recorded.
+    /// Releases the Lease if this process holds it. Call it only when all running steps are recorded.
     async fn hand_over(mut self) {
         let was_leading = *self.leading.borrow();
         self.leading.send_replace(false);
@@ -272,9 +268,9 @@ impl Elector {
         for _ in 0..3 {
             let attempt = tokio::time::timeout(Duration::from_secs(5), self.release()).await;
             match attempt {
-                Ok(Ok(())) => return tracing::info!(identity = self.me, "handed over"),
-                Ok(Err(error)) => tracing::warn!(%error, "the Lease could not be given up"),
-                Err(_) => tracing::warn!("the API server did not answer in time"),
+                Ok(Ok(())) => return tracing::info!(identity = self.me, "released the Lease"),
+                Ok(Err(error)) => tracing::warn!(%error, "could not release the Lease"),
+                Err(_) => tracing::warn!("could not release the Lease: the API server did not respond in time"),
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -308,17 +304,17 @@ mod tests {
     }
 
     #[test]
-    fn a_free_or_expired_lease_is_taken_and_a_live_one_followed() {
+    fn only_a_free_or_expired_lease_is_acquired() {
         let short = Duration::from_secs(14);
         assert_eq!(decide("me", None, short), Decision::Create);
         assert_eq!(decide("me", Some(&held_by("")), Duration::ZERO), Decision::Take);
-        assert_eq!(decide("me", Some(&held_by("other")), short), Decision::Follow);
+        assert_eq!(decide("me", Some(&held_by("other")), short), Decision::StandBy);
         assert_eq!(decide("me", Some(&held_by("other")), TIMES.lease), Decision::Take);
         assert_eq!(decide("me", Some(&held_by("me")), TIMES.lease * 9), Decision::Renew);
     }
 
     #[test]
-    fn a_leader_steps_down_before_others_may_take_over() {
+    fn a_leader_steps_down_before_the_lease_expires() {
         assert!(!must_step_down(&TIMES, Duration::from_secs(9)));
         assert!(must_step_down(&TIMES, TIMES.renew));
         assert!(TIMES.renew < TIMES.lease);
@@ -334,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_over_leaves_nobody_as_holder_and_remembers_who_left() {
+    fn a_released_lease_has_no_holder_and_records_the_last_one() {
         let before = LeaseView { released_by: vec!["old".into(), "me".into()], ..held_by("me") };
         let view = LeaseView::of(&released("me", &before, &TIMES, Timestamp::UNIX_EPOCH));
         assert_eq!((view.holder.as_str(), view.released_by), ("", vec!["me".to_owned(), "old".to_owned()]));

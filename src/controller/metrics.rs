@@ -1,7 +1,7 @@
-//! What Prometheus scrapes.
+//! Prometheus metrics.
 //!
-//! Labels are bounded: operations, outcomes and kinds of writes are ours; resource types are counted up to a limit,
-//! and what comes after it is `other`.
+//! The label values are bounded: operations, outcomes and kinds of writes are fixed, and resource types beyond a limit
+//! are counted as `other`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use prometheus_client::registry::Registry;
 use crate::model::Operation;
 use crate::reconcile::{Gauges, ObjectState};
 
-/// How many resource types get a label value of their own.
+/// How many resource types have their own label value.
 const TYPES: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,7 +51,7 @@ struct WatchLabels {
     watch: &'static str,
 }
 
-/// All metrics. Cheap to clone; all clones count into the same.
+/// All metrics. Clones are cheap and share their values.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -69,7 +69,7 @@ pub struct Metrics {
     leader: Gauge<u64, AtomicU64>,
 }
 
-/// From a millisecond to about four and a half hours: provider calls take anything in between.
+/// From one millisecond to about four and a half hours, the range of provider calls.
 fn call_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 4.0, 13))
 }
@@ -92,45 +92,43 @@ impl Default for Metrics {
             leader: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("purlin");
-        registry.register("steps", "Steps by how they ended", metrics.steps.clone());
-        registry.register("step_duration_seconds", "How long steps took", metrics.step_seconds.clone());
-        registry.register("plan_duration_seconds", "How long plans took", metrics.plan_seconds.clone());
+        registry.register("steps", "Finished and failed steps", metrics.steps.clone());
+        registry.register("step_duration_seconds", "Duration of steps", metrics.step_seconds.clone());
+        registry.register("plan_duration_seconds", "Duration of plans", metrics.plan_seconds.clone());
         registry.register("objects", "Resources by state", metrics.objects.clone());
-        registry.register("steps_running", "Steps under way", metrics.running.clone());
-        registry.register("names_queued", "Resources that changed and are not planned yet", metrics.queued.clone());
+        registry.register("steps_running", "Running steps", metrics.running.clone());
+        registry.register("names_queued", "Changed Resources that are not planned yet", metrics.queued.clone());
         registry.register("records_abandoned", "Records without a Resource", metrics.abandoned.clone());
-        registry.register("api_writes", "Writes of status and events", metrics.writes.clone());
-        registry.register("watch_errors", "Interruptions of watches", metrics.watch_errors.clone());
-        registry.register("events_dropped", "Events not sent, to spare the API server", metrics.events_dropped.clone());
-        registry.register("leader", "Whether this replica leads", metrics.leader.clone());
+        registry.register("api_writes", "Status and event writes to the API server", metrics.writes.clone());
+        registry.register("watch_errors", "Watch interruptions", metrics.watch_errors.clone());
+        registry.register("events_dropped", "Events dropped because of the rate limit", metrics.events_dropped.clone());
+        registry.register("leader", "Whether this replica is the leader", metrics.leader.clone());
         metrics.registry = Arc::new(registry);
         metrics
     }
 }
 
 impl Metrics {
-    /// The text that Prometheus reads.
+    /// Renders the metrics in the OpenMetrics text format.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
-            // Writing into a string cannot fail; should an encoder refuse nevertheless, half a page is no page.
+            // Writing to a string cannot fail. If an encoder fails anyway, no partial output is returned.
             text.clear();
             let _ = writeln!(text, "# EOF");
         }
         text
     }
 
-    /// A step has started.
     pub fn step_started(&self) {
         self.running.inc();
     }
 
-    /// A step that had started has seen a newer wish, and has done nothing.
+    /// A started step was withdrawn and has done nothing.
     pub fn step_withdrawn(&self) {
         self.running.dec();
     }
 
-    /// A step that had started has ended.
     pub fn step_ended(&self, operation: Operation, type_name: &Arc<str>, failed: bool, took: Duration) {
         self.running.dec();
         let outcome = if failed { "failed" } else { "finished" };
@@ -140,12 +138,11 @@ impl Metrics {
         self.step_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A plan was made.
     pub fn planned(&self, took: Duration) {
         self.plan_seconds.observe(took.as_secs_f64());
     }
 
-    /// What a namespace has changed from one to the other.
+    /// Adds the change of the gauges of a namespace.
     pub fn count(&self, before: &Gauges, now: &Gauges) {
         let difference = |before: usize, now: usize| {
             i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX)
@@ -161,23 +158,19 @@ impl Metrics {
         }
     }
 
-    /// Something was written to the API server.
     pub fn wrote(&self, kind: &'static str, ok: bool) {
         let outcome = if ok { "ok" } else { "error" };
         self.writes.get_or_create(&WriteLabels { kind, outcome }).inc();
     }
 
-    /// A watch was interrupted.
     pub fn watch_failed(&self, watch: &'static str) {
         self.watch_errors.get_or_create(&WatchLabels { watch }).inc();
     }
 
-    /// An event was not sent.
     pub fn event_dropped(&self) {
         self.events_dropped.inc();
     }
 
-    /// Whether this replica leads.
     pub fn leads(&self, leading: bool) {
         self.leader.set(u64::from(leading));
     }

@@ -1,7 +1,7 @@
-//! The task of one namespace: carries out what its reconciler asks for, and comes back with what that came to.
+//! The task of one namespace: executes the commands of its reconciler and returns their results to it.
 //!
-//! Nothing here decides anything, and nothing blocks on a driver or on the API server: plans, recoveries, moves and small
-//! requests run in tasks that this one owns, and steps in its workers.
+//! It makes no decisions and never blocks on a driver or on the API server: plans, recoveries, moves and small requests
+//! run in their own tasks, and steps in its workers.
 
 mod planning;
 mod provider_configs;
@@ -19,68 +19,66 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::inputs::InputWatches;
-use super::status::Target;
-use super::world::Shared;
-use crate::driver::{ObjectWatcher, Watched};
-use crate::execute::{Order, Place, Places, ProgressKind, Wishes, Workers};
+use super::namespaces::NamespaceHandle;
+use super::status::StatusTarget;
+use crate::driver::{ObjectWatcher, WatchedInstance};
+use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
-use crate::reconcile::{Command, Gauges, Happened, Outside, Turn};
+use crate::reconcile::{Command, Environment, Gauges, Signal, Turn};
 
-/// How many things that happened are taken in by one turn: enough to keep up with fast steps, few enough to notice a
-/// wake-up within a millisecond.
+/// How many signals one turn processes: enough to keep up with fast steps, few enough to react to an event within a
+/// millisecond.
 const BATCH: usize = 256;
-/// The pause after a turn that panicked: likely enough it panics again.
+/// The delay after a turn that panicked, since it is likely to panic again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// The task of one namespace.
 pub struct NamespaceTask {
     context: Arc<Context>,
-    shared: Arc<Shared>,
+    shared: Arc<NamespaceHandle>,
     workers: Workers,
-    /// The steps that run: since when, and the type of their object.
+    /// The running steps, with their start and the type of their object.
     running: BTreeMap<Step, (Instant, Arc<str>)>,
-    plannings: JoinSet<Happened>,
-    /// Recoveries and moves, which are awaited whatever happens.
-    settling: JoinSet<Happened>,
+    plannings: JoinSet<Signal>,
+    /// Recoveries and moves, which are always awaited.
+    recoveries: JoinSet<Signal>,
     /// Small requests to the API server and to providers.
-    requests: JoinSet<Happened>,
-    /// The ConfigMaps and Secrets that Resources read.
+    requests: JoinSet<Signal>,
+    /// The watches of ConfigMaps and Secrets that Resources read.
     inputs: InputWatches,
-    /// What the gauges count already.
+    /// The gauges of this namespace that the metrics include.
     counted: Gauges,
     mode: Mode,
 }
 
-/// What the task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Leading,
     StandingBy,
-    Stopping,
+    ShuttingDown,
 }
 
-/// What a task of ours came to. Those that may panic catch it themselves; one that was aborted has nothing to report.
-fn ended(result: Result<Happened, JoinError>) -> Happened {
+/// The result of a task. Tasks that may panic catch it; an aborted one has no result.
+fn ended(result: Result<Signal, JoinError>) -> Signal {
     result.unwrap_or_else(|error| {
         if error.is_panic() {
-            tracing::error!(%error, "a task was lost by a fault of Purlin");
+            tracing::error!(%error, "a task panicked because of a bug in Purlin");
         }
-        Happened::Nothing
+        Signal::Wake
     })
 }
 
 impl NamespaceTask {
-    /// A task that looks at everything in the namespace first.
-    pub fn new(context: Arc<Context>, shared: Arc<Shared>) -> Self {
+    /// Creates a task that first checks everything in the namespace.
+    pub fn new(context: Arc<Context>, shared: Arc<NamespaceHandle>) -> Self {
         let newest = shared.clone();
-        let wishes = Wishes::that_change(move |name| newest.lock().index().wish(name));
+        let desired = DesiredDigests::live(move |name| newest.lock().index().desired_digest(name));
         Self {
-            workers: Workers::new(context.engine.clone(), wishes),
+            workers: Workers::new(context.engine.clone(), desired),
             context,
             shared,
             running: BTreeMap::new(),
             plannings: JoinSet::new(),
-            settling: JoinSet::new(),
+            recoveries: JoinSet::new(),
             requests: JoinSet::new(),
             inputs: InputWatches::default(),
             counted: Gauges::default(),
@@ -88,30 +86,30 @@ impl NamespaceTask {
         }
     }
 
-    /// Works until the namespace is empty, or until the process ends or no longer leads. Then it returns only after
-    /// every running call has ended and was recorded.
+    /// Runs until the namespace is empty, or until the process terminates or loses leadership. Then it returns only
+    /// after every running call has ended and is recorded.
     ///
-    /// Should a turn panic, by a fault of Purlin, what runs goes on: only the plans are forgotten, and after a pause
-    /// everything is looked at again.
+    /// If a turn panics because of a bug in Purlin, running calls continue: only the plans are dropped, and after a
+    /// delay everything is checked again.
     pub async fn work(mut self) {
         tracing::debug!(namespace = &**self.shared.name(), "namespace opened");
-        let mut happened = self.beginning();
+        let mut signals = self.initial_signals();
         loop {
-            match self.turn(happened) {
+            match self.turn(signals) {
                 Some(turn) if self.is_over(turn) => break,
-                Some(turn) => happened = self.wait(turn).await,
+                Some(turn) => signals = self.wait(turn).await,
                 None => {
                     tracing::error!(
                         namespace = &**self.shared.name(),
-                        "a decision failed by a fault of Purlin; it is made again in a moment, and running calls go on"
+                        "the reconciler panicked because of a bug in Purlin; it restarts after a delay"
                     );
                     tokio::time::sleep(AFTER_PANIC).await;
-                    happened = self.beginning();
+                    signals = self.initial_signals();
                 }
             }
         }
         let mut reconciler = self.shared.lock();
-        reconciler.rest();
+        reconciler.reset();
         let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
         drop(reconciler);
         self.carry_out_all(commands, gauges);
@@ -119,22 +117,23 @@ impl NamespaceTask {
         tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
     }
 
-    /// What a reconciler begins with that remembers nothing but what runs.
-    fn beginning(&self) -> Vec<Happened> {
+    /// The first signals of a reconciler that has no state except its running calls.
+    fn initial_signals(&self) -> Vec<Signal> {
         match self.mode {
-            Mode::Leading => vec![Happened::Begun],
-            Mode::StandingBy => vec![Happened::Begun, Happened::StoodDown],
-            Mode::Stopping => vec![Happened::Begun, Happened::Stopping],
+            Mode::Leading => vec![Signal::Started],
+            Mode::StandingBy => vec![Signal::Started, Signal::LeadershipLost],
+            Mode::ShuttingDown => vec![Signal::Started, Signal::ShuttingDown],
         }
     }
 
-    /// One turn of the reconciler, and the start of all that it asks for; `None` when it has panicked.
-    fn turn(&mut self, happened: Vec<Happened>) -> Option<Turn> {
+    /// Runs one turn of the reconciler and starts its commands; `None` if it panicked.
+    fn turn(&mut self, signals: Vec<Signal>) -> Option<Turn> {
         let now = self.context.moment();
-        self.workers.forget_full();
+        self.workers.clear_exhausted();
         let mut reconciler = self.shared.lock();
-        let mut outside = Around { context: &self.context, shared: &self.shared, workers: &mut self.workers };
-        let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(happened, now, &mut outside)));
+        let mut environment =
+            TaskEnvironment { context: &self.context, shared: &self.shared, workers: &mut self.workers };
+        let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(signals, now, &mut environment)));
         let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
         drop(reconciler);
         self.carry_out_all(commands, gauges);
@@ -148,71 +147,72 @@ impl NamespaceTask {
     }
 
     fn is_over(&self, turn: Turn) -> bool {
-        let is_idle = turn.is_quiet && self.workers.is_idle() && self.settling.is_empty();
+        let is_idle = turn.is_quiet && self.workers.is_idle() && self.recoveries.is_empty();
         match self.mode {
             Mode::Leading => {
                 let nothing_waits = is_idle && self.plannings.is_empty() && self.requests.is_empty();
-                nothing_waits && self.context.world.close_if_empty(&self.shared)
+                nothing_waits && self.context.namespaces.close_if_empty(&self.shared)
             }
-            Mode::StandingBy | Mode::Stopping => is_idle,
+            Mode::StandingBy | Mode::ShuttingDown => is_idle,
         }
     }
 
-    /// Waits for the next thing to happen, but no longer than the reconciler wants to wait.
-    async fn wait(&mut self, turn: Turn) -> Vec<Happened> {
+    /// Waits for the next signals, at most until the requested time.
+    async fn wait(&mut self, turn: Turn) -> Vec<Signal> {
         let context = self.context.clone();
         let mut leadership = context.leadership.clone();
         let leads = self.mode == Mode::Leading;
         let next = turn.wake.map(|time| context.instant(time));
-        let happened = tokio::select! {
+        let signal = tokio::select! {
             biased;
-            () = context.shutdown.triggered(), if self.mode != Mode::Stopping => {
-                self.mode = Mode::Stopping;
-                Happened::Stopping
+            () = context.shutdown.triggered(), if self.mode != Mode::ShuttingDown => {
+                self.mode = Mode::ShuttingDown;
+                Signal::ShuttingDown
             }
-            () = leadership.becomes(!leads), if self.mode != Mode::Stopping => {
+            () = leadership.becomes(!leads), if self.mode != Mode::ShuttingDown => {
                 self.mode = if leads { Mode::StandingBy } else { Mode::Leading };
-                if leads { Happened::StoodDown } else { Happened::Begun }
+                if leads { Signal::LeadershipLost } else { Signal::Started }
             }
-            report = self.workers.next(), if !self.workers.is_idle() => Happened::Worker(report),
-            Some(made) = self.plannings.join_next() => ended(made),
-            Some(settled) = self.settling.join_next() => ended(settled),
+            report = self.workers.next(), if !self.workers.is_idle() => Signal::Worker(report),
+            Some(planned) = self.plannings.join_next() => ended(planned),
+            Some(recovered) = self.recoveries.join_next() => ended(recovered),
             Some(answered) = self.requests.join_next() => ended(answered),
-            () = self.shared.wake.notified(), if leads => Happened::Nothing,
-            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Happened::Nothing,
+            () = self.shared.wake.notified(), if leads => Signal::Wake,
+            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Signal::Wake,
         };
-        let mut all = vec![happened];
-        // What has happened already is taken in by the same turn, so that a wave of fast steps is not slowed down.
+        let mut all = vec![signal];
+        // Signals that are already available go into the same turn, so that many fast steps are not slowed down.
         while all.len() < BATCH
             && !self.workers.is_idle()
             && let Some(report) = self.workers.next().now_or_never()
         {
-            all.push(Happened::Worker(report));
+            all.push(Signal::Worker(report));
         }
         all
     }
 
-    /// Begins to do what the reconciler asks for.
+    /// Starts a command.
     fn carry_out(&mut self, command: Command) {
         let (context, shared) = (self.context.clone(), self.shared.clone());
         match command {
-            Command::Plan(request) => drop(self.plannings.spawn(planning::make(context, *request))),
+            Command::Plan(request) => drop(self.plannings.spawn(planning::compute(context, *request))),
             Command::Adopted { .. } => {}
             Command::Progress(step, kind) => self.count_end(&step, &kind),
             Command::CancelPlans => self.plannings = JoinSet::new(),
             Command::Execute(order) => {
-                if let Order::Start(input, _) = &order {
+                if let WorkerCommand::Start(input, _) = &order {
                     self.running.insert(input.step().clone(), (Instant::now(), input.type_name().clone()));
                     context.metrics.step_started();
                 }
-                self.workers.carry_out(order);
+                self.workers.execute(order);
             }
-            Command::Recover(stored) => drop(self.settling.spawn(recovery::recover(context, shared, stored))),
-            Command::Move(request) => drop(self.settling.spawn(recovery::carry_out_moves(context, *request))),
+            Command::Recover(stored) => drop(self.recoveries.spawn(recovery::recover(context, shared, stored))),
+            Command::Move(request) => drop(self.recoveries.spawn(recovery::carry_out_moves(context, *request))),
             Command::Watch { address, type_name, service_account, object } => {
-                let whose = Watched { namespace: shared.name(), address: &address, service_account: &service_account };
+                let instance =
+                    WatchedInstance { namespace: shared.name(), address: &address, service_account: &service_account };
                 if let Some(watcher) = context.watcher(&type_name) {
-                    watcher.watch(&whose, &object);
+                    watcher.watch(&instance, &object);
                 }
             }
             Command::Unwatch { address, type_name } => {
@@ -220,9 +220,9 @@ impl NamespaceTask {
                     watcher.unwatch(shared.name(), &address);
                 }
             }
-            Command::FollowInputs(wanted) => self.inputs.follow(&wanted, &context, &shared),
+            Command::WatchInputs(desired) => self.inputs.set(&desired, &context, &shared),
             Command::WriteStatus { name, uid, status, digest, urgency } => {
-                let target = Target { namespace: shared.name().clone(), name, uid };
+                let target = StatusTarget { namespace: shared.name().clone(), name, uid };
                 context.status.write(target, *status, digest, urgency);
             }
             Command::Report { about, note, terminating } => {
@@ -232,7 +232,7 @@ impl NamespaceTask {
             Command::ReadRecord(address) => {
                 self.requests.spawn(requests::read_record(context, shared, address));
             }
-            Command::TryProvider(name, used) => {
+            Command::ConfigureProvider(name, used) => {
                 self.requests.spawn(provider_configs::try_provider(context, name, used));
             }
             Command::WriteProviderConfig { view, status, finalizers } => {
@@ -241,36 +241,35 @@ impl NamespaceTask {
         }
     }
 
-    /// Counts a step that has ended.
     fn count_end(&mut self, step: &Step, kind: &ProgressKind) {
         let failed = match kind {
-            ProgressKind::Finished | ProgressKind::Withdrawn | ProgressKind::LetGo => false,
+            ProgressKind::Finished | ProgressKind::Superseded | ProgressKind::WaitInterrupted => false,
             ProgressKind::Failed { .. } => true,
             _ => return,
         };
         let Some((began, type_name)) = self.running.remove(step) else { return };
         let metrics = &self.context.metrics;
         match kind {
-            ProgressKind::Withdrawn | ProgressKind::LetGo => metrics.step_withdrawn(),
+            ProgressKind::Superseded | ProgressKind::WaitInterrupted => metrics.step_withdrawn(),
             _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }
 }
 
-/// What the reconciler sees of its surroundings.
-struct Around<'a> {
+/// The environment of the reconciler.
+struct TaskEnvironment<'a> {
     context: &'a Context,
-    shared: &'a Shared,
+    shared: &'a NamespaceHandle,
     workers: &'a mut Workers,
 }
 
-impl Places for Around<'_> {
-    fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        self.workers.take(type_name, provider)
+impl Permits for TaskEnvironment<'_> {
+    fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
+        self.workers.try_take(type_name, provider)
     }
 }
 
-impl Outside for Around<'_> {
+impl Environment for TaskEnvironment<'_> {
     fn can_watch(&self, type_name: &str) -> bool {
         self.context.watcher(type_name).is_some()
     }

@@ -1,53 +1,49 @@
-//! How the controller runs.
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::execute::Limits;
 
-/// How the controller runs. The flags of `purlin controller`, as values.
+/// The options of the controller: the flags of `purlin controller` as values.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kubeconfig; `None`: in a Pod its service account, elsewhere `KUBECONFIG` or `~/.kube/config`.
+    /// The kubeconfig; `None`: the service account in a Pod, otherwise `KUBECONFIG` or `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; `None`: its current one.
+    /// The context of the kubeconfig; `None`: its current context.
     pub context: Option<String>,
-    /// Where records and the Lease are.
+    /// The namespace of the records and of the Lease.
     pub namespace: String,
-    /// The Pod this process runs in; `None` outside of a Pod.
+    /// The Pod of this process; `None` outside of a cluster.
     pub pod: Option<Pod>,
-    /// The namespaces to serve; empty: all.
+    /// The namespaces to watch; empty: all.
     pub watch_namespaces: Vec<String>,
-    /// As which service account built-in drivers act when a Resource names none.
+    /// The service account of built-in drivers for Resources that name none.
     pub default_service_account: String,
-    /// How much may happen at once.
+    /// The concurrency limits.
     pub limits: Limits,
-    /// How long a stop waits for running calls.
+    /// How long a shutdown waits for running calls.
     pub grace: Duration,
-    /// Where metrics and health are served; `None`: nowhere.
+    /// The address for metrics and health; `None`: not served.
     pub metrics_address: Option<SocketAddr>,
-    /// Leader election; `None`: this is the only replica, and the caller answers for that.
+    /// Leader election; `None`: the caller guarantees that this is the only replica.
     pub election: Option<ElectionTimes>,
 }
 
 /// The Pod of this process, from the downward API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// `metadata.name`.
     pub name: String,
-    /// `metadata.uid`.
     pub uid: String,
 }
 
-/// The times of leader election, with the meaning that all Kubernetes controllers give them.
+/// The times of leader election, with the usual meaning of Kubernetes controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElectionTimes {
-    /// How long others wait after the last renewal that they saw.
+    /// How long other replicas wait after the last renewal that they saw.
     pub lease: Duration,
-    /// How long the leader tries to renew before it stops to lead. Less than `lease`.
+    /// How long the leader tries to renew before it steps down. Less than `lease`.
     pub renew: Duration,
-    /// How often it is tried.
+    /// The interval between attempts.
     pub retry: Duration,
 }
 
@@ -57,16 +53,16 @@ impl Default for ElectionTimes {
     }
 }
 
-/// Where a Pod finds its namespace when no variable says it.
+/// The namespace file of a Pod, the fallback for `POD_NAMESPACE`.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// The namespace of the Pod that this process runs in: `POD_NAMESPACE`, or that of the mounted service account.
+/// The namespace of this Pod: `POD_NAMESPACE`, or that of the mounted service account.
 pub fn own_namespace() -> Option<String> {
     let file = || std::fs::read_to_string(NAMESPACE_FILE).ok().map(|text| text.trim().to_owned());
     variable("POD_NAMESPACE").or_else(file).filter(|name| !name.is_empty())
 }
 
-/// The Pod that this process runs in: `POD_NAME` and `POD_UID`.
+/// The Pod of this process: `POD_NAME` and `POD_UID`.
 pub fn own_pod() -> Option<Pod> {
     Some(Pod { name: variable("POD_NAME")?, uid: variable("POD_UID")? })
 }

@@ -1,9 +1,9 @@
-//! Writes status. One writer for the whole process: of one object only the latest status is kept and written, and
-//! many objects are written at once.
+//! Writes the status of Resources. One writer serves the whole process: it keeps only the latest status of each object
+//! and writes many objects concurrently.
 //!
-//! A status is replaced as a whole, by a JSON patch: a merge patch would leave behind what the new status no longer
-//! has. The patch tests the UID, so that a status never reaches another Resource of the same name, and carries no
-//! resourceVersion, since nobody else writes status.
+//! A JSON patch replaces the whole status: a merge patch would not remove fields. The patch tests the UID, so that a
+//! status never reaches another Resource of the same name. It has no resourceVersion, because only the leader writes
+//! status.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,33 +23,30 @@ use crate::model::{Address, Version};
 use crate::process::Random;
 use crate::reconcile::{Urgency, retry};
 
-/// How many status are written at once: an API server with two cores is busy with that, and its default share of
-/// requests for one client is not used up.
+/// How many requests run at the same time: enough to use an API server with two cores, without exhausting the default
+/// priority level of one client.
 const AT_ONCE: usize = 32;
-/// The answer would be the whole Resource; nobody reads it.
+/// Requests only the metadata of the Resource in the response.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-/// How many of these may be about objects that are still on their way. In a burst their status is about to be replaced
-/// by the last one, which then is the only one to be written; a server with time to spare takes hundreds a second.
+/// How many of these requests may be interim statuses. In a burst, a final status replaces most of them before they are
+/// written; an idle server handles hundreds a second.
 const INTERIM_AT_ONCE: usize = 1;
-/// No pause between two attempts is longer.
+/// The longest delay between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Which Resource, or which `DataSource`.
+/// Identifies a Resource or a `DataSource`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// Its namespace.
+pub struct StatusTarget {
     pub namespace: Arc<str>,
-    /// Its name, as addresses have it.
+    /// The name in its address.
     pub name: Arc<str>,
-    /// Its UID.
     pub uid: Arc<str>,
 }
 
-/// Takes what became of the status with a digest: the version that the Resource has since, or nothing when it will not
-/// be written.
-pub type Report = Arc<dyn Fn(&Target, u64, Option<Version>) + Send + Sync>;
+/// Receives the result of writing the status with this digest: the new version of the Resource, or `None` if the status
+/// will not be written.
+pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, Option<Version>) + Send + Sync>;
 
-/// A status to be written.
 #[derive(Clone, Debug)]
 struct Pending {
     status: api::ResourceStatus,
@@ -57,63 +54,61 @@ struct Pending {
     urgency: Urgency,
 }
 
-/// Takes status to be written. Cheap to clone; the writer ends when all clones are gone and all is written.
+/// A cheap handle to the writer. The writer ends when all clones are dropped and everything is written.
 #[derive(Clone)]
 pub struct StatusWriter {
-    sender: mpsc::UnboundedSender<(Target, Pending)>,
+    sender: mpsc::UnboundedSender<(StatusTarget, Pending)>,
 }
 
 impl StatusWriter {
-    /// Hands a status over. It replaces one of the same object that is not written yet. By `digest` it is known again
-    /// when it was written.
-    pub fn write(&self, target: Target, status: api::ResourceStatus, digest: u64, urgency: Urgency) {
-        // The writer outlives all who write, but for an aborted stop.
+    /// Queues a status. It replaces a queued status of the same object. `digest` identifies it in the report.
+    pub fn write(&self, target: StatusTarget, status: api::ResourceStatus, digest: u64, urgency: Urgency) {
+        // The writer outlives its handles, except in an aborted shutdown.
         let _ = self.sender.send((target, Pending { status, digest, urgency }));
     }
 }
 
-/// What became of an attempt.
 enum Outcome {
     Done(Option<Version>),
     Again(Box<Pending>),
 }
 
-/// What waits to be written, the latest of each object.
+/// The latest queued status of each object.
 #[derive(Default)]
 struct Queue {
-    latest: BTreeMap<Target, Pending>,
-    settled: VecDeque<Target>,
-    interim: VecDeque<Target>,
-    in_flight: BTreeMap<Target, Urgency>,
-    attempts: BTreeMap<Target, u32>,
+    latest: BTreeMap<StatusTarget, Pending>,
+    finals: VecDeque<StatusTarget>,
+    interim: VecDeque<StatusTarget>,
+    in_flight: BTreeMap<StatusTarget, Urgency>,
+    attempts: BTreeMap<StatusTarget, u32>,
 }
 
 impl Queue {
-    fn push(&mut self, target: Target, pending: Pending) {
+    fn push(&mut self, target: StatusTarget, pending: Pending) {
         let urgency = pending.urgency;
         let before = self.latest.insert(target.clone(), pending).map(|before| before.urgency);
-        // A place under another urgency stays behind, and is passed over when its turn comes.
+        // An entry with another urgency remains and is skipped later.
         if before != Some(urgency) {
             self.order(urgency).push_back(target);
         }
     }
 
-    fn order(&mut self, urgency: Urgency) -> &mut VecDeque<Target> {
+    fn order(&mut self, urgency: Urgency) -> &mut VecDeque<StatusTarget> {
         match urgency {
             Urgency::Interim => &mut self.interim,
-            Urgency::Settled => &mut self.settled,
+            Urgency::Final => &mut self.finals,
         }
     }
 
-    /// The next status to be written. An object is written by one request at a time.
-    fn pop(&mut self) -> Option<(Target, Pending, u32)> {
+    /// The next status to write. Each object is written by one request at a time.
+    fn pop(&mut self) -> Option<(StatusTarget, Pending, u32)> {
         if self.in_flight.len() >= AT_ONCE {
             return None;
         }
         let interim = self.in_flight.values().filter(|urgency| **urgency == Urgency::Interim).count();
-        let target = match self.next(Urgency::Settled) {
+        let target = match self.next(Urgency::Final) {
             None if interim < INTERIM_AT_ONCE => self.next(Urgency::Interim)?,
-            settled => settled?,
+            target => target?,
         };
         let pending = self.latest.remove(&target)?;
         self.in_flight.insert(target.clone(), pending.urgency);
@@ -121,10 +116,10 @@ impl Queue {
         Some((target, pending, attempts))
     }
 
-    fn next(&mut self, urgency: Urgency) -> Option<Target> {
-        let Self { latest, in_flight, settled, interim, .. } = self;
-        let order = if urgency == Urgency::Settled { settled } else { interim };
-        let counts = |target: &Target| latest.get(target).is_some_and(|pending| pending.urgency == urgency);
+    fn next(&mut self, urgency: Urgency) -> Option<StatusTarget> {
+        let Self { latest, in_flight, finals, interim, .. } = self;
+        let order = if urgency == Urgency::Final { finals } else { interim };
+        let counts = |target: &StatusTarget| latest.get(target).is_some_and(|pending| pending.urgency == urgency);
         while order.front().is_some_and(|target| !counts(target)) {
             order.pop_front();
         }
@@ -132,14 +127,14 @@ impl Queue {
         order.remove(at)
     }
 
-    fn finish(&mut self, target: Target, outcome: Outcome) {
+    fn finish(&mut self, target: StatusTarget, outcome: Outcome) {
         self.in_flight.remove(&target);
         match outcome {
             Outcome::Done(_) => {
                 self.attempts.remove(&target);
                 if self.latest.is_empty() {
-                    // The room that a burst took is given back.
-                    self.settled = VecDeque::new();
+                    // Frees the memory of a burst.
+                    self.finals = VecDeque::new();
                     self.interim = VecDeque::new();
                 }
             }
@@ -153,11 +148,11 @@ impl Queue {
     }
 }
 
-/// The writer, and the task to run for it.
+/// The handle, and the task to run.
 pub fn writer(
     client: Client,
     leadership: Leadership,
-    report: Report,
+    report: WriteCallback,
     random: Arc<dyn Random>,
     metrics: Metrics,
 ) -> (StatusWriter, impl Future<Output = ()>) {
@@ -166,10 +161,10 @@ pub fn writer(
 }
 
 async fn work(
-    mut receiver: mpsc::UnboundedReceiver<(Target, Pending)>,
+    mut receiver: mpsc::UnboundedReceiver<(StatusTarget, Pending)>,
     client: Client,
     leadership: Leadership,
-    report: Report,
+    report: WriteCallback,
     random: Arc<dyn Random>,
     metrics: Metrics,
 ) {
@@ -185,7 +180,7 @@ async fn work(
                 tokio::time::sleep(pause.unwrap_or_default()).await;
                 let outcome = match leadership.is_leading() {
                     true => attempt(&client, &target, pending, &metrics).await,
-                    // Whoever leads now knows more.
+                    // The current leader writes its own status.
                     false => Outcome::Done(None),
                 };
                 (target, digest, outcome)
@@ -200,7 +195,7 @@ async fn work(
                     }
                     queue.finish(target, outcome);
                 }
-                Err(error) => tracing::error!(%error, "a status write was lost"),
+                Err(error) => tracing::error!(%error, "a status write panicked because of a bug in Purlin"),
             },
             message = receiver.recv(), if open => match message {
                 Some((target, pending)) => queue.push(target, pending),
@@ -210,9 +205,9 @@ async fn work(
     }
 }
 
-async fn attempt(client: &Client, target: &Target, pending: Pending, metrics: &Metrics) -> Outcome {
+async fn attempt(client: &Client, target: &StatusTarget, pending: Pending, metrics: &Metrics) -> Outcome {
     let Some(request) = patch(target, &pending.status) else {
-        tracing::error!(namespace = &*target.namespace, name = &*target.name, "a status cannot be written as JSON");
+        tracing::error!(namespace = &*target.namespace, name = &*target.name, "could not serialize a status");
         return Outcome::Done(None);
     };
     let result = client.request::<PartialObjectMeta>(request).await;
@@ -222,20 +217,20 @@ async fn attempt(client: &Client, target: &Target, pending: Pending, metrics: &M
         Ok(written) => {
             Outcome::Done(written.metadata.resource_version.and_then(|text| Some(Version(text.parse().ok()?))))
         }
-        // Gone, or another Resource of that name by now.
+        // The Resource was deleted, or another one of that name exists.
         Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done(None),
         Err(kube::Error::Api(error)) if matches!(error.code, 400 | 413 | 422) => {
-            tracing::debug!(namespace, name, error = error.message, "a status was refused");
+            tracing::debug!(namespace, name, error = error.message, "the API server rejected a status");
             Outcome::Done(None)
         }
         Err(error) => {
-            tracing::warn!(namespace, name, %error, "a status could not be written; it is tried again");
+            tracing::warn!(namespace, name, %error, "could not write a status; retrying");
             Outcome::Again(Box::new(pending))
         }
     }
 }
 
-fn patch(target: &Target, status: &api::ResourceStatus) -> Option<http::Request<Vec<u8>>> {
+fn patch(target: &StatusTarget, status: &api::ResourceStatus) -> Option<http::Request<Vec<u8>>> {
     let address = Address::single(target.name.clone());
     let (path, status) = match address.is_data() {
         false => {
@@ -264,8 +259,8 @@ fn patch(target: &Target, status: &api::ResourceStatus) -> Option<http::Request<
 mod tests {
     use super::*;
 
-    fn target(name: &str) -> Target {
-        Target { namespace: "shop".into(), name: name.into(), uid: "u".into() }
+    fn target(name: &str) -> StatusTarget {
+        StatusTarget { namespace: "shop".into(), name: name.into(), uid: "u".into() }
     }
 
     fn status(generation: i64) -> api::ResourceStatus {
@@ -279,11 +274,11 @@ mod tests {
     #[test]
     fn the_latest_status_wins_and_an_object_is_written_by_one_request_at_a_time() {
         let mut queue = Queue::default();
-        queue.push(target("a"), pending(1, Urgency::Settled));
-        queue.push(target("a"), pending(2, Urgency::Settled));
+        queue.push(target("a"), pending(1, Urgency::Final));
+        queue.push(target("a"), pending(2, Urgency::Final));
         let (_, first, _) = queue.pop().unwrap();
         assert_eq!(first.status.observed_generation, 2);
-        queue.push(target("a"), pending(3, Urgency::Settled));
+        queue.push(target("a"), pending(3, Urgency::Final));
         assert!(queue.pop().is_none());
         queue.finish(target("a"), Outcome::Again(Box::new(first)));
         let (_, next, attempts) = queue.pop().unwrap();
@@ -291,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_on_their_way_give_way_to_those_at_rest() {
+    fn final_statuses_are_written_before_interim_ones() {
         let mut queue = Queue::default();
         for name in ["a", "b", "c", "d"] {
             queue.push(target(name), pending(1, Urgency::Interim));
         }
-        queue.push(target("d"), pending(2, Urgency::Settled));
+        queue.push(target("d"), pending(2, Urgency::Final));
         let mut names = Vec::new();
         while let Some((target, pending, _)) = queue.pop() {
             names.push((target.name, pending.status.observed_generation));
@@ -307,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_a_data_source_goes_there() {
+    fn the_status_of_a_data_source_uses_its_path() {
         let request = patch(&target("data.a"), &status(1)).unwrap();
         assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/datasources/a/status");
     }
 
     #[test]
-    fn a_patch_replaces_the_status_of_this_very_resource() {
+    fn a_patch_tests_the_uid_of_the_resource() {
         let request = patch(&target("a"), &status(1)).unwrap();
         assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/a/status");
         let body = String::from_utf8(request.into_body()).unwrap();

@@ -1,4 +1,4 @@
-//! Owns the tasks of all namespaces: starts them while this replica leads, and sees them end.
+//! Supervises the tasks of all namespaces: starts them while this replica is the leader, and waits for their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,17 +9,16 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::context::Context;
 use super::namespace::NamespaceTask;
-use super::world::Shared;
+use super::namespaces::NamespaceHandle;
 use crate::process::Readiness;
 
-/// The pause before a task that panicked starts anew: likely enough it panics again.
+/// The delay before a task that panicked is restarted, since it is likely to panic again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// So long before the end of the grace period providers are asked to give up the calls that run: they need some time to
-/// come back with what they have made so far.
-const BEFORE_THE_END: Duration = Duration::from_secs(30);
+/// How long before the end of the grace period providers are asked to stop their running calls: they need time to
+/// return the objects created so far.
+const PROVIDER_STOP_MARGIN: Duration = Duration::from_secs(30);
 
-/// The tasks, at most one for each namespace.
 struct Tasks {
     context: Arc<Context>,
     set: JoinSet<Arc<str>>,
@@ -27,11 +26,10 @@ struct Tasks {
     by_id: BTreeMap<Id, Arc<str>>,
 }
 
-/// Works until the process is told to end, and then until every running call was recorded. Gives `false` when the
-/// grace period was over before.
+/// Runs until `shutdown`, then until every running call is recorded. Returns `false` if the grace period ends earlier.
 pub async fn supervise(
     context: &Arc<Context>,
-    mut opened: mpsc::UnboundedReceiver<Arc<Shared>>,
+    mut opened: mpsc::UnboundedReceiver<Arc<NamespaceHandle>>,
     readiness: &Readiness,
     give_up: &watch::Sender<bool>,
     grace: Duration,
@@ -41,7 +39,7 @@ pub async fn supervise(
     tokio::select! {
         biased;
         () = context.shutdown.triggered() => return true,
-        () = readiness.wait() => tracing::info!("ready: every watch has delivered"),
+        () = readiness.wait() => tracing::info!("ready: every watch has delivered its first list"),
     }
     let mut leadership = context.leadership.clone();
     let mut leading = false;
@@ -64,23 +62,23 @@ pub async fn supervise(
     tasks.drain(give_up, grace).await
 }
 
-/// What a new leader does before its first step.
+/// Cleans up before the first step of a new leader.
 async fn take_over(context: &Context) {
     match context.journal.secrets().sweep_parts(context.engine.clock.now()).await {
         Ok(0) => {}
-        Ok(parts) => tracing::info!(parts, "removed parts of records that a crash had left"),
-        Err(error) => tracing::warn!(%error, "parts of records that a crash left could not be looked for"),
+        Ok(parts) => tracing::info!(parts, "removed record parts that a crash left behind"),
+        Err(error) => tracing::warn!(%error, "could not remove record parts that a crash left behind"),
     }
 }
 
 impl Tasks {
     fn start_all(&mut self) {
-        for shared in self.context.world.open_namespaces() {
+        for shared in self.context.namespaces.open_namespaces() {
             self.start(shared, Duration::ZERO);
         }
     }
 
-    fn start(&mut self, shared: Arc<Shared>, after: Duration) {
+    fn start(&mut self, shared: Arc<NamespaceHandle>, after: Duration) {
         let name = shared.name().clone();
         if !self.running.insert(name.clone()) {
             return;
@@ -97,35 +95,35 @@ impl Tasks {
         self.by_id.insert(handle.id(), name);
     }
 
-    /// A namespace may have got something again since its task ended, or have been waited for by a new leader.
+    /// Restarts the task if the namespace is open again and this replica is the leader.
     fn ended(&mut self, ended: Result<(Id, Arc<str>), JoinError>, leading: bool) {
         let (id, after) = match ended {
             Ok((id, _)) => (id, Duration::ZERO),
             Err(error) => {
-                tracing::error!(%error, "the task of a namespace failed by a fault of Purlin; it starts anew");
+                tracing::error!(%error, "the task of a namespace panicked because of a bug in Purlin; restarting it");
                 (error.id(), AFTER_PANIC)
             }
         };
         let Some(name) = self.by_id.remove(&id) else { return };
         self.running.remove(&name);
-        let open = self.context.world.open_namespaces();
+        let open = self.context.namespaces.open_namespaces();
         if let Some(shared) = open.into_iter().find(|shared| *shared.name() == name).filter(|_| leading) {
             self.start(shared, after);
         }
     }
 
-    /// The tasks have seen the shutdown themselves; here they are only awaited.
+    /// Waits for the tasks, which receive the shutdown signal directly.
     async fn drain(mut self, give_up: &watch::Sender<bool>, grace: Duration) -> bool {
         let all = async { while self.set.join_next().await.is_some() {} };
-        let (context, late) = (self.context.clone(), grace.min(BEFORE_THE_END));
+        let (context, late) = (self.context.clone(), grace.min(PROVIDER_STOP_MARGIN));
         let out_of_time = async move {
             tokio::time::sleep(grace.saturating_sub(late)).await;
-            let asked = match context.engine.drivers.providers() {
+            let stopping = match context.engine.drivers.providers() {
                 Some(providers) => providers.stop().await,
                 None => false,
             };
-            if asked {
-                tracing::warn!("the grace period is nearly over: providers are asked to give up the calls that run");
+            if stopping {
+                tracing::warn!("the grace period is nearly over: asking providers to stop their running calls");
             }
             tokio::time::sleep(late).await;
         };
@@ -135,10 +133,10 @@ impl Tasks {
             () = out_of_time => false,
             () = self.context.shutdown.aborted() => false,
         };
-        // Writes that would be tried for ever end now, whoever still waits for them.
+        // Ends writes that would be retried forever.
         give_up.send_replace(true);
         if !drained {
-            tracing::error!(?grace, "running calls are cut off; their open intents are settled at the next start");
+            tracing::error!(?grace, "aborting running calls; the next start resolves their open intents");
         }
         self.set.shutdown().await;
         drained

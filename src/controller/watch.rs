@@ -1,5 +1,5 @@
-//! Watches: from the API server's streams to events of the world. Only compact forms are kept: an object is decoded as
-//! it arrives, and its JSON, managed fields and last-applied annotation are dropped with it.
+//! Watches: converts the streams of the API server to events of namespaces. Only compact forms are kept: objects are
+//! decoded on arrival, and their JSON, managed fields and last-applied annotation are dropped.
 
 mod records;
 
@@ -16,41 +16,37 @@ use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
 use super::metrics::Metrics;
-use super::world::World;
+use super::namespaces::Namespaces;
 use crate::api;
 use crate::load::{self, Interner};
 use crate::model::{Address, Diagnostic, Reason, Value, Version};
 use crate::process::{Gate, Random};
-use crate::reconcile::index::{Event, Observed, ObservedSettings, Published, SettingsMeta};
+use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
 use crate::reconcile::retry;
 use crate::store::ResourceMeta;
 
-/// kubectl's copy of what was applied: no part of any desired state.
+/// kubectl's copy of the applied manifest, which is no part of the desired state.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// At this many texts the table of those that Resources share begins anew.
+/// The interner of shared strings is reset at this size.
 const MOST_TEXTS: usize = 10_000;
 
-/// What every watch has.
+/// The dependencies of every watch.
 #[derive(Clone)]
 pub struct Watch {
-    /// Where events go.
-    pub world: Arc<World>,
-    /// Counts interruptions.
+    pub namespaces: Arc<Namespaces>,
     pub metrics: Metrics,
-    /// Randomness, for jitter.
     pub random: Arc<dyn Random>,
 }
 
-/// The pauses between attempts to watch. An API server that was away for a moment is back within a second or two; one
-/// that stays away is asked every ten seconds at most, with jitter, so that replicas do not come all at once.
+/// The back-off between attempts to watch: short after a brief outage of the API server, and at most ten seconds.
+/// Jitter keeps replicas from reconnecting at the same time.
 pub struct Pauses {
     failures: u32,
     random: Arc<dyn Random>,
 }
 
 impl Pauses {
-    /// Pauses with jitter from `random`.
     pub fn new(random: Arc<dyn Random>) -> Self {
         Self { failures: 0, random }
     }
@@ -74,12 +70,10 @@ impl Backoff for Pauses {
 }
 
 impl Watch {
-    /// Watches the Resources of one namespace, or of all.
     pub async fn resources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
         self.objects(client, namespace, service_account, gate, Kind::Resource).await;
     }
 
-    /// Watches the `DataSources` of one namespace, or of all.
     pub async fn data_sources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
         self.objects(client, namespace, service_account, gate, Kind::DataSource).await;
     }
@@ -92,7 +86,7 @@ impl Watch {
         gate: Gate,
         which: Kind,
     ) {
-        // Dynamic objects, so that one that does not fit our types does not keep the others from being listed.
+        // Dynamic objects, so that one that cannot be decoded does not fail the list.
         let (kind, plural, relisting, listed) = match which {
             Kind::Resource => (
                 ApiResource::erase::<api::Resource>(&()),
@@ -115,31 +109,36 @@ impl Watch {
         let only = namespace.as_deref();
         let mut interner = Interner::default();
         while let Some(event) = stream.next().await {
-            // What repeats, repeats often; the rest is not worth holding on to.
+            // Frequent strings are interned again soon.
             if interner.len() > MOST_TEXTS {
                 interner = Interner::default();
             }
             match event {
-                watcher::Event::Init => self.world.apply_to_all(only, &relisting),
+                watcher::Event::Init => self.namespaces.apply_to_all(only, &relisting),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
                     let observed = observe(object, which, &service_account, &mut interner);
-                    self.world.apply(&namespace, Event::ResourceApplied(observed));
+                    self.namespaces.apply(&namespace, Event::ResourceApplied(observed));
                 }
                 watcher::Event::Delete(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    self.world.apply(&namespace, Event::ResourceDeleted(which.address(&object.name_any()).name));
+                    self.namespaces.apply(&namespace, Event::ResourceDeleted(which.address(&object.name_any()).name));
                 }
                 watcher::Event::InitDone => {
-                    self.world.apply_to_all(only, &listed);
+                    self.namespaces.apply_to_all(only, &listed);
                     gate.open();
                 }
             }
         }
     }
 
-    /// Watches the Providers of the cluster. `tell` is called with each that was read.
-    pub async fn providers(self, client: Client, tell: impl Fn(&api::Provider, &Arc<load::ProviderSpec>), gate: Gate) {
+    /// Watches the Providers of the cluster. `report` is called for each event of a Provider.
+    pub async fn providers(
+        self,
+        client: Client,
+        report: impl Fn(&api::Provider, &Arc<load::ProviderSpec>),
+        gate: Gate,
+    ) {
         let stream = watcher(Api::<api::Provider>::all(client), Config::default());
         let mut stream = std::pin::pin!(self.events("providers", stream));
         let mut known: BTreeMap<Arc<str>, Arc<load::ProviderSpec>> = BTreeMap::new();
@@ -149,33 +148,32 @@ impl Watch {
                 watcher::Event::Init => listing = Some(BTreeMap::new()),
                 watcher::Event::InitApply(provider) => {
                     let spec = Arc::new(load::provider_from_api(&provider));
-                    tell(&provider, &spec);
+                    report(&provider, &spec);
                     listing.get_or_insert_default().insert(spec.provider.name.clone(), spec);
                 }
                 watcher::Event::Apply(provider) => {
                     let spec = Arc::new(load::provider_from_api(&provider));
-                    tell(&provider, &spec);
-                    // Our own status comes back as well.
+                    report(&provider, &spec);
+                    // The watch also delivers own status writes.
                     let same = |old: &Arc<load::ProviderSpec>| old.provider == spec.provider;
                     if !known.get(&spec.provider.name).is_some_and(same) {
                         known.insert(spec.provider.name.clone(), spec);
-                        self.world.provide(known.clone());
+                        self.namespaces.provide(known.clone());
                     }
                 }
                 watcher::Event::Delete(provider) => {
                     known.remove(&*provider.name_any());
-                    self.world.provide(known.clone());
+                    self.namespaces.provide(known.clone());
                 }
                 watcher::Event::InitDone => {
                     known = listing.take().unwrap_or_default();
-                    self.world.provide(known.clone());
+                    self.namespaces.provide(known.clone());
                     gate.open();
                 }
             }
         }
     }
 
-    /// Watches the `ProviderConfigs` of one namespace, or of all.
     pub async fn provider_configs(
         self,
         client: Client,
@@ -200,19 +198,19 @@ impl Watch {
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let place = place(&object);
                     unlisted.remove(&place);
-                    let observed = observe_settings(&object, &service_account, &mut interner);
-                    self.world.apply(&place.0, Event::ProviderConfigApplied(observed));
+                    let observed = observe_provider_config(&object, &service_account, &mut interner);
+                    self.namespaces.apply(&place.0, Event::ProviderConfigApplied(observed));
                     known.insert(place);
                 }
                 watcher::Event::Delete(object) => {
                     let place = place(&object);
                     known.remove(&place);
-                    self.world.apply(&place.0, Event::ProviderConfigDeleted(place.1));
+                    self.namespaces.apply(&place.0, Event::ProviderConfigDeleted(place.1));
                 }
                 watcher::Event::InitDone => {
                     for (namespace, name) in std::mem::take(&mut unlisted) {
                         known.remove(&(namespace.clone(), name.clone()));
-                        self.world.apply(&namespace, Event::ProviderConfigDeleted(name));
+                        self.namespaces.apply(&namespace, Event::ProviderConfigDeleted(name));
                     }
                     gate.open();
                 }
@@ -220,7 +218,6 @@ impl Watch {
         }
     }
 
-    /// Watches one Namespace, or all.
     pub async fn namespaces(self, client: Client, only: Option<String>, gate: Gate) {
         let config = match &only {
             Some(name) => Config::default().fields(&format!("metadata.name={name}")),
@@ -232,17 +229,17 @@ impl Watch {
             match event {
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let name: Arc<str> = object.name_any().into();
-                    self.world.apply(&name, describe(&object));
+                    self.namespaces.apply(&name, describe(&object));
                 }
-                // What lived in it has told its own end; Resources cannot outlive their namespace.
-                watcher::Event::Delete(object) => self.world.forget_namespace(&object.name_any()),
+                // The watch of Resources has delivered their deletions; Resources cannot outlive their namespace.
+                watcher::Event::Delete(object) => self.namespaces.forget_namespace(&object.name_any()),
                 watcher::Event::Init => {}
                 watcher::Event::InitDone => gate.open(),
             }
         }
     }
 
-    /// The events of a watch, which begins anew after every error.
+    /// The events of a watch, which restarts after every error.
     fn events<K, S>(&self, name: &'static str, stream: S) -> impl Stream<Item = watcher::Event<K>> + Send + use<K, S>
     where
         K: Send + 'static,
@@ -253,14 +250,13 @@ impl Watch {
         stream.backoff(pauses).filter_map(move |event| {
             let event = event.inspect_err(|error| {
                 metrics.watch_failed(name);
-                tracing::warn!(watch = name, %error, "a watch was interrupted, it begins anew");
+                tracing::warn!(watch = name, %error, "watch interrupted; restarting it");
             });
             std::future::ready(event.ok())
         })
     }
 }
 
-/// What is watched in one way, and kept together.
 #[derive(Clone, Copy)]
 enum Kind {
     Resource,
@@ -276,9 +272,13 @@ impl Kind {
     }
 }
 
-/// A Resource or a `DataSource` in compact form.
-fn observe(mut object: DynamicObject, kind: Kind, service_account: &Arc<str>, interner: &mut Interner) -> Observed {
-    // Who owns which field is half of what arrives, and nobody here reads it.
+fn observe(
+    mut object: DynamicObject,
+    kind: Kind,
+    service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> ObservedResource {
+    // Managed fields are half of the data and are not used.
     object.metadata.managed_fields = None;
     let meta = Arc::new(ResourceMeta::of(&object.metadata, |text| interner.get(text)));
     let version = version(&object.metadata);
@@ -293,30 +293,29 @@ fn observe(mut object: DynamicObject, kind: Kind, service_account: &Arc<str>, in
             .map(|data| (load::data_from_api(&data, service_account, interner), data.to_resource().status)),
     };
     match parsed {
-        Ok((instance, status)) => Observed {
+        Ok((instance, status)) => ObservedResource {
             instance: Arc::new(instance),
-            published: status.map_or_else(Published::nothing, |status| Published::of(&status, interner)),
+            published: status.map_or_else(PublishedStatus::empty, |status| PublishedStatus::of(&status, interner)),
             version,
             meta,
         },
-        Err(error) => Observed {
+        Err(error) => ObservedResource {
             instance: Arc::new(undecodable(object, kind, service_account, interner, &error.to_string())),
-            published: Published::nothing(),
+            published: PublishedStatus::empty(),
             version,
             meta,
         },
     }
 }
 
-/// A `ProviderConfig` in compact form.
-pub fn observe_settings(
+pub fn observe_provider_config(
     object: &api::ProviderConfig,
     service_account: &Arc<str>,
     interner: &mut Interner,
-) -> ObservedSettings {
+) -> ObservedProviderConfig {
     let config = Arc::new(load::provider_config_from_api(object, service_account, interner));
     let metadata = &object.metadata;
-    let meta = SettingsMeta {
+    let meta = ProviderConfigMeta {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
         version: version(metadata),
         generation: metadata.generation.unwrap_or_default(),
@@ -324,10 +323,10 @@ pub fn observe_settings(
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
         status: object.status.clone().unwrap_or_default(),
     };
-    ObservedSettings { config, meta: Arc::new(meta) }
+    ObservedProviderConfig { config, meta: Arc::new(meta) }
 }
 
-/// A Resource that does not fit our types. It counts as present with an error, so that nothing of it is destroyed.
+/// The instance for an object that cannot be decoded. It exists with an error, so that nothing is destroyed.
 fn undecodable(
     object: DynamicObject,
     kind: Kind,
@@ -355,15 +354,15 @@ fn undecodable(
 }
 
 fn version(metadata: &ObjectMeta) -> Version {
-    // The API promises a growing decimal. Without one the deletion counts as newer than anything known.
+    // The API guarantees an increasing decimal number. Without one, a deletion counts as newer than anything known.
     let number = metadata.resource_version.as_deref().and_then(|text| text.parse().ok());
     Version(number.unwrap_or(u64::MAX))
 }
 
 fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
     let texts = |map: &std::collections::BTreeMap<String, String>| {
-        let kept = map.iter().filter(|(key, _)| *key != LAST_APPLIED);
-        Value::map(kept.map(|(key, value)| (key.as_str(), Value::from(value.as_str()))))
+        let shown = map.iter().filter(|(key, _)| *key != LAST_APPLIED);
+        Value::map(shown.map(|(key, value)| (key.as_str(), Value::from(value.as_str()))))
     };
     let value = Value::map([
         ("name", Value::from(namespace.name_any().as_str())),
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_that_does_not_fit_counts_as_present_with_an_error() {
+    fn a_resource_that_cannot_be_decoded_exists_with_an_error() {
         let observed = observe(
             object(serde_json::json!({
                 "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",

@@ -1,47 +1,46 @@
-//! Whether what became of an object is what was planned: OpenTofu's rules for results, and for a second plan of the same
-//! change. What it finds is a fault of the provider. From providers with the legacy type system these are warnings for
-//! the log only.
+//! Checks that the result of an apply, or a second plan of the same change, matches the plan. The rules are OpenTofu's.
+//! A violation is a bug in the provider; for providers with the legacy type system it is only logged as a warning.
 
-use super::contract::Check;
+use super::checker::Checker;
 use super::schema::{Block, NestedBlock, Nesting};
 use super::{Type, Value, ValueError, nested};
 
-/// Every place at which the actual value breaks a promise of the planned one: what was known has changed, or what was
-/// unknown is not what was told of it. Both are of the type of the block.
-pub fn result_faults(block: &Block, planned: &Value, actual: &Value) -> Vec<ValueError> {
-    let mut check = Check::default();
+/// Returns an error for each position at which the actual value contradicts the planned one: a known value changed, or
+/// a value does not match its refinement. Both values must have the type of the block.
+pub fn result_errors(block: &Block, planned: &Value, actual: &Value) -> Vec<ValueError> {
+    let mut check = Checker::default();
     check_block(&mut check, block, planned, actual);
-    check.found
+    check.errors
 }
 
-fn check_block(check: &mut Check, block: &Block, planned: &Value, actual: &Value) {
+fn check_block(check: &mut Checker, block: &Block, planned: &Value, actual: &Value) {
     match (planned.is_null(), actual.is_null()) {
-        (true, false) => return check.report("was planned to be absent, but is there"),
-        (false, true) => return check.report("was planned, but is absent"),
+        (true, false) => return check.report("was planned to be absent, but is present"),
+        (false, true) => return check.report("was planned to be present, but is absent"),
         (true, true) => return,
         (false, false) => {}
     }
     for (name, attribute) in block.attributes() {
-        let (planned, actual) = (planned.part(name), actual.part(name));
+        let (planned, actual) = (planned.child(name), actual.child(name));
         check.at_name(name, |check| {
             if !attribute.sensitive {
                 check_value(check, planned, actual);
             } else if !check.passes(|check| check_value(check, planned, actual)) {
-                // Which part of it differs would tell about it.
-                check.report("is not as planned");
+                // A path inside of the sensitive value could reveal parts of it.
+                check.report("does not match the planned value");
             }
         });
     }
     for (name, nested) in block.blocks() {
-        let (planned, actual) = (planned.part(name), actual.part(name));
+        let (planned, actual) = (planned.child(name), actual.child(name));
         check.at_name(name, |check| check_blocks(check, nested, planned, actual));
     }
 }
 
-fn check_blocks(check: &mut Check, nested: &NestedBlock, planned: &Value, actual: &Value) {
+fn check_blocks(check: &mut Checker, nested: &NestedBlock, planned: &Value, actual: &Value) {
     let block = &nested.block;
     if matches!(nested.nesting, Nesting::Single | Nesting::Group) {
-        // How many blocks there are was not known, so there may be none.
+        // An unknown block may turn out to be absent.
         if !(planned.is_unknown() && actual.is_null()) {
             check_block(check, block, planned, actual);
         }
@@ -66,7 +65,11 @@ fn check_blocks(check: &mut Check, nested: &NestedBlock, planned: &Value, actual
         _ => {
             let [planned, actual] = [planned, actual].map(|value| nested::items(value, block.ty()));
             if planned.len() != actual.len() {
-                return check.report(format!("{} blocks were planned, but there are {}", planned.len(), actual.len()));
+                return check.report(format!(
+                    "{} blocks were planned, but the result has {}",
+                    planned.len(),
+                    actual.len()
+                ));
             }
             for (place, (planned, actual)) in planned.iter().zip(actual.iter()).enumerate() {
                 check.at_index(place, |check| check_block(check, block, planned, actual));
@@ -75,10 +78,10 @@ fn check_blocks(check: &mut Check, nested: &NestedBlock, planned: &Value, actual
     }
 }
 
-fn check_value(check: &mut Check, planned: &Value, actual: &Value) {
+fn check_value(check: &mut Checker, planned: &Value, actual: &Value) {
     match (planned, actual) {
         (Value::Unknown(refinement), actual) if refinement.admits(actual.bare()) => {}
-        (Value::Unknown(_), _) => check.report("is not what the plan told of the value, which was not known yet"),
+        (Value::Unknown(_), _) => check.report("does not match the refinement of the planned unknown value"),
         (Value::Dynamic(planned), Value::Dynamic(actual)) => {
             if !fits(&planned.ty, &actual.ty) {
                 return check.report(format!("was planned as {}, but is {}", planned.ty, actual.ty));
@@ -90,10 +93,10 @@ fn check_value(check: &mut Check, planned: &Value, actual: &Value) {
             true => "was planned, but is null",
             false => "was planned to be null, but is not",
         }),
-        (_, Value::Unknown(_)) => check.report("was known, but is unknown now"),
+        (_, Value::Unknown(_)) => check.report("was known, but is now unknown"),
         (Value::List(planned), Value::List(actual)) | (Value::Tuple(planned), Value::Tuple(actual)) => {
             if planned.len() != actual.len() {
-                check.report(format!("{} elements were planned, but there are {}", planned.len(), actual.len()));
+                check.report(format!("{} elements were planned, but the result has {}", planned.len(), actual.len()));
             }
             for (place, (planned, actual)) in planned.iter().zip(actual.iter()).enumerate() {
                 check.at_index(place, |check| check_value(check, planned, actual));
@@ -107,35 +110,34 @@ fn check_value(check: &mut Check, planned: &Value, actual: &Value) {
             }
         }
         (Value::Set(planned), Value::Set(actual)) => check_sets(check, planned, actual, check_value),
-        (planned, actual) if planned != actual => check.report("is not as planned"),
+        (planned, actual) if planned != actual => check.report("does not match the planned value"),
         _ => {}
     }
 }
 
-/// Each element of either side needs a partner. Elements may have turned out to be one, but none may have been added.
+/// Each element of either set must match an element of the other. Unknown elements may turn out to be equal, but no
+/// elements may be added.
 fn check_sets(
-    check: &mut Check,
+    check: &mut Checker,
     planned: &[Value],
     actual: &[Value],
-    compare: impl Fn(&mut Check, &Value, &Value) + Copy,
+    compare: impl Fn(&mut Checker, &Value, &Value) + Copy,
 ) {
     if planned == actual {
         return;
     }
     if actual.len() > planned.len() {
-        check.report(format!("{} elements were planned, but there are {}", planned.len(), actual.len()));
+        check.report(format!("{} elements were planned, but the result has {}", planned.len(), actual.len()));
     }
     let mut alike = |planned: &Value, actual: &Value| check.passes(|check| compare(check, planned, actual));
     let vanished = planned.iter().filter(|planned| !actual.iter().any(|actual| alike(planned, actual))).count();
     let appeared = actual.iter().filter(|actual| !planned.iter().any(|planned| alike(planned, actual))).count();
     if vanished + appeared > 0 {
-        check.report(format!(
-            "{vanished} of the planned elements are not there, and {appeared} are that were not planned"
-        ));
+        check.report(format!("{vanished} planned elements are missing, and {appeared} elements were not planned"));
     }
 }
 
-/// Whether a value of the type `actual` may stand where `planned` was promised, which may be open in parts.
+/// Whether `actual` matches the planned type, which may be dynamic in parts.
 fn fits(planned: &Type, actual: &Type) -> bool {
     match (planned, actual) {
         (Type::Dynamic, _) => true,

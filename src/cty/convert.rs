@@ -1,17 +1,16 @@
-//! From the engine's values, which have no types, to values of a type.
+//! Converts untyped model values to values of a type.
 //!
-//! These are cty's conversions: numbers and booleans become texts and back where the text says one, lists serve for sets
-//! and tuples, maps for objects. What stands at a dynamic place gets the type that a literal of Terraform's language would
-//! have there.
+//! The rules are cty's: numbers and booleans convert to strings, and such strings convert back; lists convert to sets
+//! and tuples, and maps to objects. A value at a dynamic position gets the type that a literal would have in Terraform.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decimal, DynamicTypes, MAX_DEPTH, Type, Typed, Value, text};
+use super::{Decimal, DynamicTypes, MAX_DEPTH, Type, TypedValue, Value, strings};
 use crate::model::suggest::closest;
 use crate::model::{self, Path, Segment};
 
-/// What is wrong with a value, below the place where reading began.
+/// A problem in a value. The path starts at the value that is converted.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub path: Path,
@@ -19,24 +18,24 @@ pub(super) struct Problem {
     pub hint: Option<String>,
 }
 
-/// Where values come from.
+/// The origin of a value.
 #[derive(Clone, Copy)]
-pub(super) enum From<'a> {
-    /// A person: what is missing or not known by the type is a mistake.
+pub(super) enum Source<'a> {
+    /// A user's configuration: a missing or unsupported attribute is a problem.
     Config,
-    /// A record: it may be of an earlier schema, so what is missing is null and what is not known is left out.
+    /// A record, possibly of an earlier schema: a missing attribute is null, and an unsupported one is dropped.
     Record(&'a DynamicTypes),
 }
 
-/// Converts, and collects every problem it meets. Where there is one it goes on with null.
+/// Converts values and collects all problems. A value with a problem becomes null.
 pub(super) struct Converter<'a> {
-    from: From<'a>,
+    from: Source<'a>,
     at: Vec<Segment>,
     pub problems: Vec<Problem>,
 }
 
 impl<'a> Converter<'a> {
-    pub fn new(from: From<'a>) -> Self {
+    pub fn new(from: Source<'a>) -> Self {
         Self { from, at: Vec::new(), problems: Vec::new() }
     }
 
@@ -51,26 +50,25 @@ impl<'a> Converter<'a> {
         self.within(Segment::Name(name.clone()), convert)
     }
 
-    /// Reports a problem at the present place; gives null to go on with.
+    /// Reports a problem at the current path and returns null.
     pub fn problem(&mut self, what: impl Into<String>, hint: Option<String>) -> Value {
         self.problems.push(Problem { path: Path(self.at.clone()), what: what.into(), hint });
         Value::Null
     }
 
-    /// Reports a name that stands for nothing here.
+    /// Reports an unsupported argument.
     pub fn unknown_name(&mut self, name: &Arc<str>, known: &[&Arc<str>]) {
         let hint = match closest(name, known.iter().map(AsRef::as_ref)) {
             Some(meant) => Some(format!("did you mean `{meant}`?")),
             None if known.is_empty() => None,
             None => {
                 let names: Vec<String> = known.iter().take(12).map(|name| format!("`{name}`")).collect();
-                Some(format!("there are {}", names.join(", ")))
+                Some(format!("supported arguments: {}", names.join(", ")))
             }
         };
-        self.within_name(name, |converter| converter.problem("there is no such argument", hint));
+        self.within_name(name, |converter| converter.problem("unsupported argument", hint));
     }
 
-    /// The value as one of the type.
     pub fn convert(&mut self, value: &model::Value, ty: &Type) -> Value {
         let value = value.unmarked();
         match (ty, value) {
@@ -80,34 +78,34 @@ impl<'a> Converter<'a> {
             (Type::String, model::Value::String(string)) => Value::String(normalized(string)),
             (Type::String, model::Value::Number(number)) => match decimal(number) {
                 Some(number) => Value::string(&number.to_string()),
-                None => self.wrong(ty, value),
+                None => self.type_mismatch(ty, value),
             },
             (Type::String, model::Value::Bool(bool)) => Value::string(if *bool { "true" } else { "false" }),
             (Type::Number, model::Value::Number(number)) => match decimal(number) {
                 Some(number) => Value::Number(number),
-                None => self.wrong(ty, value),
+                None => self.type_mismatch(ty, value),
             },
             (Type::Number, model::Value::String(string)) => match Decimal::parse(string) {
                 Some(number) => Value::Number(number),
-                None => self.wrong(ty, value),
+                None => self.type_mismatch(ty, value),
             },
             (Type::Bool, model::Value::Bool(bool)) => Value::Bool(*bool),
             (Type::Bool, model::Value::String(string)) => match string.as_ref() {
                 "true" | "1" => Value::Bool(true),
                 "false" | "0" => Value::Bool(false),
                 other if ["true", "false"].contains(&other.to_lowercase().as_str()) => {
-                    self.problem("must be a boolean, not a text", Some("write it in small letters".to_owned()))
+                    self.problem("must be a boolean, not a string", Some("write it in lowercase".to_owned()))
                 }
-                _ => self.wrong(ty, value),
+                _ => self.type_mismatch(ty, value),
             },
             (Type::List(element), model::Value::List(items)) => Value::List(self.items(items, |_| element).into()),
             (Type::Set(element), model::Value::List(items)) => Value::set(self.items(items, |_| element)),
             (Type::Tuple(elements), model::Value::List(items)) => {
                 if items.len() != elements.len() {
                     let (wanted, found) = (elements.len(), items.len());
-                    return self.problem(format!("must be a list of {wanted} elements, not of {found}"), None);
+                    return self.problem(format!("must be a list of {wanted} elements, not {found}"), None);
                 }
-                Value::Tuple(self.items(items, |place| &elements[place]).into())
+                Value::Tuple(self.items(items, |index| &elements[index]).into())
             }
             (Type::Map(element), model::Value::Map(entries)) => {
                 let converted = entries.iter().map(|(key, item)| {
@@ -116,20 +114,20 @@ impl<'a> Converter<'a> {
                 Value::Map(Arc::new(converted.collect()))
             }
             (Type::Object(attributes), model::Value::Map(entries)) => self.object(entries, attributes),
-            (ty, value) => self.wrong(ty, value),
+            (ty, value) => self.type_mismatch(ty, value),
         }
     }
 
     fn items<'t>(&mut self, items: &[model::Value], element: impl Fn(usize) -> &'t Type) -> Vec<Value> {
         let mut converted = Vec::with_capacity(items.len());
-        for (place, item) in items.iter().enumerate() {
-            converted.push(self.within(Segment::Index(place), |converter| converter.convert(item, element(place))));
+        for (index, item) in items.iter().enumerate() {
+            converted.push(self.within(Segment::Index(index), |converter| converter.convert(item, element(index))));
         }
         converted
     }
 
     fn object(&mut self, entries: &model::Map, attributes: &BTreeMap<Arc<str>, Type>) -> Value {
-        let strict = matches!(self.from, From::Config);
+        let strict = matches!(self.from, Source::Config);
         if strict {
             for name in entries.keys().filter(|name| !attributes.contains_key(*name)) {
                 self.unknown_name(name, &attributes.keys().collect::<Vec<_>>());
@@ -139,7 +137,7 @@ impl<'a> Converter<'a> {
             let value = self.within_name(name, |converter| match entries.get(name) {
                 Some(item) => converter.convert(item, ty),
                 None if strict => {
-                    converter.problem("is required, but not set", Some("set it to null to leave it open".to_owned()))
+                    converter.problem("is required, but not set", Some("set it to null to leave it unset".to_owned()))
                 }
                 None => Value::Null,
             });
@@ -148,9 +146,9 @@ impl<'a> Converter<'a> {
         Value::Object(Arc::new(converted.collect()))
     }
 
-    /// The value with the type it had when it was recorded, or with the one of a literal.
+    /// Converts with the type that was recorded for the value, or else with the type of a literal.
     fn dynamic(&mut self, value: &model::Value) -> Value {
-        if let From::Record(types) = self.from
+        if let Source::Record(types) = self.from
             && let Some(ty) = types.at(&self.at)
         {
             let before = self.problems.len();
@@ -158,30 +156,30 @@ impl<'a> Converter<'a> {
             if self.problems.len() == before {
                 return Value::dynamic(ty.clone(), converted);
             }
-            // The record has another value there by now, so it has another type.
+            // The recorded value has changed since, so it has another type.
             self.problems.truncate(before);
         }
         let typed = self.literal(value);
         Value::dynamic(typed.ty, typed.value)
     }
 
-    fn literal(&mut self, value: &model::Value) -> Typed {
+    fn literal(&mut self, value: &model::Value) -> TypedValue {
         if self.at.len() > MAX_DEPTH {
-            return Typed { ty: Type::Dynamic, value: self.problem("nests too deep", None) };
+            return TypedValue { ty: Type::Dynamic, value: self.problem("is nested too deeply", None) };
         }
         match value.unmarked() {
-            model::Value::Unknown => Typed { ty: Type::Dynamic, value: Value::UNKNOWN },
-            model::Value::Bool(bool) => Typed { ty: Type::Bool, value: Value::Bool(*bool) },
-            model::Value::String(string) => Typed { ty: Type::String, value: Value::String(normalized(string)) },
+            model::Value::Unknown => TypedValue { ty: Type::Dynamic, value: Value::UNKNOWN },
+            model::Value::Bool(bool) => TypedValue { ty: Type::Bool, value: Value::Bool(*bool) },
+            model::Value::String(string) => TypedValue { ty: Type::String, value: Value::String(normalized(string)) },
             model::Value::Number(number) => match decimal(number) {
-                Some(number) => Typed { ty: Type::Number, value: Value::Number(number) },
-                None => Typed { ty: Type::Dynamic, value: self.wrong(&Type::Number, value) },
+                Some(number) => TypedValue { ty: Type::Number, value: Value::Number(number) },
+                None => TypedValue { ty: Type::Dynamic, value: self.type_mismatch(&Type::Number, value) },
             },
             model::Value::List(items) => {
                 let typed = items.iter().enumerate();
-                let typed = typed.map(|(place, item)| self.within(Segment::Index(place), |c| c.literal(item)));
+                let typed = typed.map(|(index, item)| self.within(Segment::Index(index), |c| c.literal(item)));
                 let (types, items): (Vec<_>, Vec<_>) = typed.map(|typed| (typed.ty, typed.value)).unzip();
-                Typed { ty: Type::Tuple(types.into()), value: Value::Tuple(items.into()) }
+                TypedValue { ty: Type::Tuple(types.into()), value: Value::Tuple(items.into()) }
             }
             model::Value::Map(entries) => {
                 let typed = entries.iter().map(|(key, item)| {
@@ -190,21 +188,20 @@ impl<'a> Converter<'a> {
                     ((key.clone(), typed.ty), (key, typed.value))
                 });
                 let (types, entries): (Vec<_>, Vec<_>) = typed.unzip();
-                Typed { ty: Type::object(types), value: Value::object(entries) }
+                TypedValue { ty: Type::object(types), value: Value::object(entries) }
             }
-            model::Value::Null | model::Value::Sensitive(_) => Typed { ty: Type::Dynamic, value: Value::Null },
+            model::Value::Null | model::Value::Sensitive(_) => TypedValue { ty: Type::Dynamic, value: Value::Null },
         }
     }
 
-    /// Reports that a value is of another type.
-    fn wrong(&mut self, ty: &Type, value: &model::Value) -> Value {
+    fn type_mismatch(&mut self, ty: &Type, value: &model::Value) -> Value {
         let one = matches!(ty, Type::List(_) | Type::Set(_)) && !matches!(value, model::Value::List(_));
         let hint = one.then(|| "write it as a list with one element".to_owned());
-        self.problem(format!("must be {}, not {}", type_word(ty), word(value)), hint)
+        self.problem(format!("must be {}, not {}", type_kind(ty), kind_of(value)), hint)
     }
 }
 
-/// The number as the engine has it; `None` when it is too long.
+/// `None` if the number has too many digits.
 fn decimal(number: &model::Number) -> Option<Decimal> {
     match number {
         model::Number::Int(int) => Some(Decimal::Int(*int)),
@@ -212,31 +209,31 @@ fn decimal(number: &model::Number) -> Option<Decimal> {
     }
 }
 
-/// The text in its normal form, which it nearly always has.
+/// Normalizes the string. ASCII strings, the usual case, are shared.
 fn normalized(string: &Arc<str>) -> Arc<str> {
-    if string.is_ascii() { string.clone() } else { text::normalized(string) }
+    if string.is_ascii() { string.clone() } else { strings::to_nfc(string) }
 }
 
-/// What a value is, without telling it.
-pub(super) fn word(value: &model::Value) -> &'static str {
+/// The kind of a value for messages, which must not reveal the value itself.
+pub(super) fn kind_of(value: &model::Value) -> &'static str {
     match value {
         model::Value::Null => "null",
         model::Value::Unknown => "unknown",
         model::Value::Bool(_) => "a boolean",
         model::Value::Number(_) => "a number",
-        model::Value::String(_) => "a text",
+        model::Value::String(_) => "a string",
         model::Value::List(_) => "a list",
         model::Value::Map(_) => "an object",
-        model::Value::Sensitive(inner) => word(inner),
+        model::Value::Sensitive(inner) => kind_of(inner),
     }
 }
 
-fn type_word(ty: &Type) -> &'static str {
+fn type_kind(ty: &Type) -> &'static str {
     match ty {
-        Type::String => "a text",
+        Type::String => "a string",
         Type::Number => "a number",
         Type::Bool => "a boolean",
-        Type::Dynamic => "anything",
+        Type::Dynamic => "any value",
         Type::List(_) | Type::Set(_) | Type::Tuple(_) => "a list",
         Type::Map(_) => "a map",
         Type::Object(_) => "an object",

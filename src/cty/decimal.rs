@@ -1,27 +1,27 @@
-//! Numbers of any size and precision.
+//! Decimal numbers of any size and precision.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest number, in digits before and after the point: an `f64` never needs more than 1,100. A text such as
-/// `1e999999999` must not become a gigabyte.
+/// The maximum number of digits before and after the point: an `f64` never needs more than 1,100. Without a limit, a
+/// number such as `1e999999999` would take a gigabyte.
 const MAX_DIGITS: usize = 4096;
 
-/// A decimal number. Two are equal when they are written alike with the fewest digits that tell them apart from their
-/// neighbours, as go-cty compares them: the `f64` nearest to 0.1 is 0.1.
+/// A decimal number. As in go-cty, two numbers are equal if their shortest round-trip representations are equal: the
+/// `f64` nearest to 0.1 equals 0.1.
 #[derive(Clone, Debug)]
 pub enum Decimal {
-    /// A whole number that fits 64 bits; never in another form.
+    /// Every integer that fits 64 bits.
     Int(i64),
-    /// A finite number with a fraction, as it came from an `f64` or is exactly representable as one.
+    /// A finite number with a fraction that came from an `f64` or is exactly representable as one.
     Float(f64),
-    /// Every other number: digits with at most one point, without exponent, superfluous zeros or `+`.
+    /// Every other number: digits with at most one point, without an exponent, redundant zeros or `+`.
     Digits(Arc<str>),
 }
 
 impl Decimal {
-    /// Reads a number: digits with an optional sign, point and exponent. `None` for any other text, and for more than
+    /// Parses digits with an optional sign, point and exponent. Returns `None` for any other string, and for more than
     /// 4,096 digits.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(int) = text.parse::<i64>() {
@@ -45,7 +45,7 @@ impl Decimal {
         Self::from_digits(negative, &format!("{whole}{fraction}"), point)
     }
 
-    /// The number of the given digits with the point after the first `point` of them.
+    /// Returns the number with the given digits and the point after the first `point` of them.
     fn from_digits(negative: bool, digits: &str, point: i64) -> Option<Self> {
         let significant = digits.trim_start_matches('0');
         let point = point - signed(digits.len() - significant.len());
@@ -71,20 +71,20 @@ impl Decimal {
         Some(exact_float(&text).map_or_else(|| Self::Digits(text.into()), Self::Float))
     }
 
-    /// The number that an `f64` stands for; `None` when it is infinite or no number.
+    /// Returns `None` for infinity and NaN.
     pub fn from_f64(float: f64) -> Option<Self> {
-        // 2^63, from which on a whole f64 fits no i64.
-        const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+        // 2^63: a whole f64 of at least this size does not fit an i64.
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 64 bits")]
         match float {
             _ if !float.is_finite() => None,
             _ if float.fract() != 0.0 => Some(Self::Float(float)),
-            _ if float.abs() < BEYOND => Some(Self::Int(float as i64)),
+            _ if float.abs() < LIMIT => Some(Self::Int(float as i64)),
             _ => Self::parse(&float.to_string()),
         }
     }
 
-    /// The number with at most ten significant digits, as C's `%.10g` and Go write it.
+    /// Formats the number with at most ten significant digits, like `%.10g` in C and Go.
     pub(super) fn to_ten_digits(&self) -> String {
         let text = self.to_string();
         let (sign, unsigned) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
@@ -114,12 +114,11 @@ impl Decimal {
     }
 }
 
-/// A count of digits, of which there are a few thousand at most.
 fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The first `count` digits, rounded half up; and whether that carried into a new digit in front.
+/// Rounds half up to the first `count` digits. Also returns whether that added a digit in front.
 fn round_digits(digits: &str, count: usize) -> (String, bool) {
     if digits.len() <= count {
         return (digits.to_owned(), false);
@@ -138,7 +137,7 @@ fn round_digits(digits: &str, count: usize) -> (String, bool) {
     (format!("1{}", "0".repeat(count)), true)
 }
 
-/// The `f64` that a canonical number with a fraction is exactly, if there is one.
+/// Returns the `f64` that exactly equals a canonical number with a fraction, if there is one.
 fn exact_float(text: &str) -> Option<f64> {
     let (_, fraction) = text.split_once('.')?;
     let float: f64 = text.parse().ok()?;
@@ -148,7 +147,7 @@ fn exact_float(text: &str) -> Option<f64> {
     let bits = float.to_bits();
     let exponent = i64::try_from((bits >> 52) & 0x7ff).ok()? - 1075;
     let mantissa = bits & ((1 << 52) - 1) | (1 << 52);
-    // An odd number over 2^k has k decimals exactly, so any other count of decimals is another number.
+    // An odd number divided by 2^k has exactly k decimals, so a number with another count of decimals is different.
     let binary_places = -(exponent + i64::from(mantissa.trailing_zeros()));
     let exact = signed(fraction.len()) == binary_places && format!("{float:.*}", fraction.len()) == text;
     exact.then_some(float)
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_write_a_number_gives_one_form() {
+    fn every_notation_has_one_canonical_form() {
         for (written, canonical) in [
             ("0", "0"),
             ("-0.0", "0"),
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_f64_is_exactly_becomes_one() {
+    fn only_exactly_representable_numbers_become_floats() {
         let float = |text: &str| matches!(Decimal::parse(text), Some(Decimal::Float(_)));
         assert!(
             float("0.5") && float("-1234.0625") && float("0.1000000000000000055511151231257827021181583404541015625")
@@ -262,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_equal_when_they_are_written_alike() {
+    fn numbers_are_equal_by_their_shortest_form() {
         assert_eq!(Decimal::from_f64(0.1), Decimal::parse("0.1"));
         assert_eq!(Decimal::from_f64(1e30), Decimal::parse("1e30"));
         assert_ne!(Decimal::from_f64(0.1), Decimal::parse("0.10000000000000001"));
     }
 
     #[test]
-    fn numbers_are_in_order_of_their_size() {
+    fn numbers_are_ordered_by_value() {
         let ordered = ["-1e20", "-2.5", "-2.25", "-1", "0", "0.1", "0.11", "0.2", "1", "10", "9.3e18", "1e20"];
         let numbers: Vec<_> = ordered.iter().map(|text| Decimal::parse(text).unwrap()).collect();
         assert!(numbers.is_sorted());

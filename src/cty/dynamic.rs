@@ -1,19 +1,19 @@
-//! Places whose type is not told by the schema.
+//! Values at dynamic positions, whose type the schema does not declare.
 //!
-//! A value at such a place carries its type: `{"a": "x"}` as `object of a: string`. Seen through its own type its parts
-//! are plain; seen through a schema that calls a part dynamic, that part carries a type of its own. [`lift`] and
-//! [`lower`] go from one view to the other.
+//! Such a value carries its type: `{"a": "x"}` as an object with `a: string`. Under its own concrete type its parts are
+//! plain; under a declared type that makes a part dynamic, that part carries its own type. [`lift`] and [`lower`]
+//! convert between the two forms.
 
 use std::sync::Arc;
 
-use super::value::each;
-use super::{Type, Typed, Value};
+use super::value::map_values;
+use super::{Type, TypedValue, Value};
 
-/// The value of the type `concrete`, seen through `declared`: where that is dynamic, parts carry their types.
+/// Converts a value of the type `concrete` to the form of `declared`: where that is dynamic, parts carry their types.
 pub(super) fn lift(value: &Value, concrete: &Type, declared: &Type) -> Value {
     if *declared == Type::Dynamic {
         return match value {
-            // Null or unknown of no type at all.
+            // A null or unknown value without a type.
             _ if *concrete == Type::Dynamic => value.clone(),
             _ => Value::dynamic(concrete.clone(), value.clone()),
         };
@@ -35,7 +35,7 @@ pub(super) fn lift(value: &Value, concrete: &Type, declared: &Type) -> Value {
             )
         }
         (Value::Map(entries), Type::Map(concrete), Type::Map(declared)) => {
-            Value::Map(each(entries, |item| lift(item, concrete, declared)))
+            Value::Map(map_values(entries, |item| lift(item, concrete, declared)))
         }
         (Value::Object(entries), Type::Object(concrete), Type::Object(declared)) => {
             Value::object(entries.iter().map(|(name, item)| {
@@ -50,9 +50,9 @@ pub(super) fn lift(value: &Value, concrete: &Type, declared: &Type) -> Value {
     }
 }
 
-/// The value seen through `declared`, with the type it has by itself; its parts are plain then.
-pub(super) fn lower(value: &Value, declared: &Type) -> Typed {
-    let unchanged = || Typed { ty: declared.clone(), value: value.clone() };
+/// Converts a value in the form of `declared` to its concrete type, in which its parts are plain.
+pub(super) fn lower(value: &Value, declared: &Type) -> TypedValue {
+    let unchanged = || TypedValue { ty: declared.clone(), value: value.clone() };
     if !declared.has_dynamic() {
         return unchanged();
     }
@@ -60,21 +60,21 @@ pub(super) fn lower(value: &Value, declared: &Type) -> Typed {
         (Value::Dynamic(typed), Type::Dynamic) => typed.as_ref().clone(),
         (Value::List(items), Type::List(element)) => {
             let (element, items) = lower_alike(&items.iter().collect::<Vec<_>>(), element);
-            Typed { ty: Type::List(element), value: Value::list(items) }
+            TypedValue { ty: Type::List(element), value: Value::list(items) }
         }
         (Value::Set(items), Type::Set(element)) => {
             let (element, items) = lower_alike(&items.iter().collect::<Vec<_>>(), element);
-            Typed { ty: Type::Set(element), value: Value::set(items) }
+            TypedValue { ty: Type::Set(element), value: Value::set(items) }
         }
         (Value::Map(entries), Type::Map(element)) => {
             let (element, items) = lower_alike(&entries.values().collect::<Vec<_>>(), element);
             let entries = entries.keys().cloned().zip(items).collect();
-            Typed { ty: Type::Map(element), value: Value::Map(Arc::new(entries)) }
+            TypedValue { ty: Type::Map(element), value: Value::Map(Arc::new(entries)) }
         }
         (Value::Tuple(items), Type::Tuple(elements)) => {
             let lowered = items.iter().zip(elements.iter()).map(|(item, ty)| lower(item, ty));
             let (types, items): (Vec<_>, Vec<_>) = lowered.map(|typed| (typed.ty, typed.value)).unzip();
-            Typed { ty: Type::Tuple(types.into()), value: Value::Tuple(items.into()) }
+            TypedValue { ty: Type::Tuple(types.into()), value: Value::Tuple(items.into()) }
         }
         (Value::Object(entries), Type::Object(attributes)) => {
             let lowered = entries.iter().map(|(name, item)| {
@@ -82,15 +82,15 @@ pub(super) fn lower(value: &Value, declared: &Type) -> Typed {
                 ((name.clone(), typed.ty), (name.clone(), typed.value))
             });
             let (types, entries): (Vec<_>, Vec<_>) = lowered.unzip();
-            Typed { ty: Type::object(types), value: Value::object(entries) }
+            TypedValue { ty: Type::object(types), value: Value::object(entries) }
         }
         _ => unchanged(),
     }
 }
 
-/// Elements of a collection, which have one type; where theirs differ they keep carrying them.
+/// The elements of a collection, which must have one type: elements whose types differ keep carrying them.
 fn lower_alike(items: &[&Value], declared: &Arc<Type>) -> (Arc<Type>, Vec<Value>) {
-    let lowered: Vec<Typed> = items.iter().map(|item| lower(item, declared)).collect();
+    let lowered: Vec<TypedValue> = items.iter().map(|item| lower(item, declared)).collect();
     match lowered.first() {
         Some(first) if lowered.iter().all(|typed| typed.ty == first.ty) => {
             (Arc::new(first.ty.clone()), lowered.into_iter().map(|typed| typed.value).collect())

@@ -1,37 +1,35 @@
-//! What is wrong with an encoding or a value, and where.
+//! The error of an encoding or a value, with its path.
 
 use std::fmt;
 
 use crate::model::{Path, Segment};
 
-/// A value that cannot be read or written, or is not what it must be. Never tells the value itself, which may be sensitive.
+/// An error in a value or its encoding. It never contains the value itself, which may be sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
-    /// The place, from the root of the value.
+    /// From the root of the value.
     pub path: Path,
-    /// What is wrong there.
     pub what: String,
 }
 
 impl ValueError {
-    /// An error at the present place.
+    /// An error at the current position.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self { path: Path::default(), what: what.into() }
     }
 
-    /// The error seen from one level above. The path is built on the way out, so that reading what is right pays
-    /// nothing for it; [`Self::rooted`] puts it in order at the end.
+    /// Adds the segment of the enclosing level. The path is built in reverse while the error propagates, so reading
+    /// valid input does not pay for it; [`Self::rooted`] reverses it at the end.
     pub(super) fn inside(mut self, segment: Segment) -> Self {
         self.path.0.push(segment);
         self
     }
 
-    /// The error inside of the attribute or key `name`.
     pub(super) fn inside_name(self, name: &str) -> Self {
         self.inside(Segment::Name(name.into()))
     }
 
-    /// The error with its path from the root on.
+    /// Puts the path in order, from the root.
     pub(super) fn rooted(mut self) -> Self {
         self.path.0.reverse();
         self

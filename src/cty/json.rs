@@ -1,7 +1,7 @@
-//! The JSON encoding: what states and identities are kept in.
+//! The JSON encoding of states and identities.
 //!
-//! It follows the type as msgpack does. Numbers keep all their digits, sets are arrays, and what stands at a dynamic place
-//! is `{"value":...,"type":...}`. Nothing in it can be unknown.
+//! Like msgpack it follows the type. Numbers keep all their digits, sets are arrays, and a value at a dynamic position
+//! is `{"value":...,"type":...}`. Unknown values cannot be encoded.
 
 mod reader;
 
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::reader::{Reader, Scalar};
-use super::{Decimal, Type, Value, ValueError, text};
+use super::{Decimal, Type, Value, ValueError, strings};
 use crate::model::Segment;
 
-/// What is done with an attribute that the type does not have.
+/// How to handle an attribute that the type does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsupported {
-    /// It is an error.
-    Refuse,
-    /// It is left out: a state written under an earlier schema of the same version may have some.
-    LeaveOut,
+pub enum UnsupportedAttributes {
+    /// Return an error.
+    Reject,
+    /// Drop it: a state written with an earlier schema of the same version may have such attributes.
+    Ignore,
 }
 
-/// The JSON of a value of the given type, byte by byte as go-cty writes it. Fails when the value is of another type or
-/// contains something unknown.
+/// Encodes a value of the given type with the same bytes as go-cty. Fails if the value has another type or contains an
+/// unknown value.
 pub fn encode(value: &Value, ty: &Type) -> Result<String, ValueError> {
     let mut out = String::with_capacity(256);
     write(&mut out, value, ty).map_err(ValueError::rooted)?;
@@ -32,14 +32,14 @@ pub fn encode(value: &Value, ty: &Type) -> Result<String, ValueError> {
 fn write(out: &mut String, value: &Value, ty: &Type) -> Result<(), ValueError> {
     match (ty, value) {
         (_, Value::Null) => out.push_str("null"),
-        (_, Value::Unknown(_)) => return Err(ValueError::new("the value is not known")),
-        (Type::String, Value::String(string)) => text::write_json(string, out),
+        (_, Value::Unknown(_)) => return Err(ValueError::new("the value is unknown")),
+        (Type::String, Value::String(string)) => strings::write_json(string, out),
         (Type::Bool, Value::Bool(bool)) => out.push_str(if *bool { "true" } else { "false" }),
         (Type::Number, Value::Number(number)) => out.push_str(&number.to_string()),
         (Type::List(element), Value::List(items)) => write_items(out, items, |_| Some(element.as_ref()))?,
         (Type::Set(element), Value::Set(items)) => write_items(out, items, |_| Some(element.as_ref()))?,
         (Type::Tuple(elements), Value::Tuple(items)) if elements.len() == items.len() => {
-            write_items(out, items, |place| elements.get(place))?;
+            write_items(out, items, |index| elements.get(index))?;
         }
         (Type::Map(element), Value::Map(entries)) => write_entries(out, entries, |_| Some(element.as_ref()))?,
         (Type::Object(attributes), Value::Object(entries)) if attributes.len() == entries.len() => {
@@ -52,7 +52,7 @@ fn write(out: &mut String, value: &Value, ty: &Type) -> Result<(), ValueError> {
             out.push_str(&typed.ty.to_json());
             out.push('}');
         }
-        (ty, value) => return Err(ValueError::new(format!("{ty} is required, not {}", value.kind()))),
+        (ty, value) => return Err(ValueError::new(format!("expected {ty}, found {}", value.kind()))),
     }
     Ok(())
 }
@@ -63,13 +63,13 @@ fn write_items<'a>(
     element: impl Fn(usize) -> Option<&'a Type>,
 ) -> Result<(), ValueError> {
     out.push('[');
-    for (place, item) in items.iter().enumerate() {
-        if place > 0 {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
             out.push(',');
         }
-        let none = || ValueError::new("there is no such element");
-        let written = element(place).ok_or_else(none).and_then(|ty| write(out, item, ty));
-        written.map_err(|error| error.inside(Segment::Index(place)))?;
+        let none = || ValueError::new("the type has no such element");
+        let written = element(index).ok_or_else(none).and_then(|ty| write(out, item, ty));
+        written.map_err(|error| error.inside(Segment::Index(index)))?;
     }
     out.push(']');
     Ok(())
@@ -81,13 +81,13 @@ fn write_entries<'a>(
     element: impl Fn(&str) -> Option<&'a Type>,
 ) -> Result<(), ValueError> {
     out.push('{');
-    for (place, (name, item)) in entries.iter().enumerate() {
-        if place > 0 {
+    for (index, (name, item)) in entries.iter().enumerate() {
+        if index > 0 {
             out.push(',');
         }
-        text::write_json(name, out);
+        strings::write_json(name, out);
         out.push(':');
-        let none = || ValueError::new("there is no such attribute");
+        let none = || ValueError::new("the type has no such attribute");
         let written = element(name).ok_or_else(none).and_then(|ty| write(out, item, ty));
         written.map_err(|error| error.inside_name(name))?;
     }
@@ -95,16 +95,16 @@ fn write_entries<'a>(
     Ok(())
 }
 
-/// Reads a value of the given type. An attribute that is missing is null, as in states of earlier schemas.
-pub fn decode(bytes: &[u8], ty: &Type, unsupported: Unsupported) -> Result<Value, ValueError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ValueError::new("the JSON is no UTF-8"))?;
+/// Decodes a value of the given type. Missing attributes become null, because states of earlier schemas lack some.
+pub fn decode(bytes: &[u8], ty: &Type, unsupported: UnsupportedAttributes) -> Result<Value, ValueError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ValueError::new("the JSON is not valid UTF-8"))?;
     let mut reader = Reader::new(text);
     let value = read(&mut reader, ty, unsupported).map_err(ValueError::rooted)?;
-    reader.end()?;
+    reader.expect_end()?;
     Ok(value)
 }
 
-fn read(reader: &mut Reader<'_>, ty: &Type, unsupported: Unsupported) -> Result<Value, ValueError> {
+fn read(reader: &mut Reader<'_>, ty: &Type, unsupported: UnsupportedAttributes) -> Result<Value, ValueError> {
     reader.deeper(|reader| {
         if reader.null()? {
             return Ok(Value::Null);
@@ -129,7 +129,7 @@ fn read(reader: &mut Reader<'_>, ty: &Type, unsupported: Unsupported) -> Result<
             Type::List(element) => Ok(Value::list(read_items(reader, unsupported, ty, |_| Some(element.as_ref()))?)),
             Type::Set(element) => Ok(Value::set(read_items(reader, unsupported, ty, |_| Some(element.as_ref()))?)),
             Type::Tuple(elements) => {
-                let items = read_items(reader, unsupported, ty, |place| elements.get(place))?;
+                let items = read_items(reader, unsupported, ty, |index| elements.get(index))?;
                 if items.len() != elements.len() {
                     return Err(ValueError::new(format!("a tuple of {} elements is required", elements.len())));
                 }
@@ -139,7 +139,7 @@ fn read(reader: &mut Reader<'_>, ty: &Type, unsupported: Unsupported) -> Result<
                 let mut entries = BTreeMap::new();
                 reader.entries(&required, |reader, key| {
                     let item = read(reader, element, unsupported).map_err(|error| error.inside_name(key))?;
-                    entries.insert(text::normalized(key), item);
+                    entries.insert(strings::to_nfc(key), item);
                     Ok(())
                 })?;
                 Ok(Value::Map(Arc::new(entries)))
@@ -150,7 +150,7 @@ fn read(reader: &mut Reader<'_>, ty: &Type, unsupported: Unsupported) -> Result<
     })
 }
 
-/// A boolean written as a text, as cty converts it.
+/// Converts a string to a boolean as cty does.
 fn read_bool(text: &str) -> Option<Value> {
     match text {
         "true" | "1" => Some(Value::Bool(true)),
@@ -161,17 +161,17 @@ fn read_bool(text: &str) -> Option<Value> {
 
 fn read_items<'a>(
     reader: &mut Reader<'_>,
-    unsupported: Unsupported,
+    unsupported: UnsupportedAttributes,
     ty: &Type,
     element: impl Fn(usize) -> Option<&'a Type>,
 ) -> Result<Vec<Value>, ValueError> {
     let mut items = Vec::new();
     let required = || ValueError::new(format!("{ty} is required"));
     reader.items(&required, |reader| {
-        let place = items.len();
-        let none = || ValueError::new("there are more elements than the tuple has");
-        let item = element(place).ok_or_else(none).and_then(|ty| read(reader, ty, unsupported));
-        items.push(item.map_err(|error| error.inside(Segment::Index(place)))?);
+        let index = items.len();
+        let none = || ValueError::new("the array has more elements than the tuple type");
+        let item = element(index).ok_or_else(none).and_then(|ty| read(reader, ty, unsupported));
+        items.push(item.map_err(|error| error.inside(Segment::Index(index)))?);
         Ok(())
     })?;
     Ok(items)
@@ -180,7 +180,7 @@ fn read_items<'a>(
 fn read_object(
     reader: &mut Reader<'_>,
     attributes: &BTreeMap<Arc<str>, Type>,
-    unsupported: Unsupported,
+    unsupported: UnsupportedAttributes,
 ) -> Result<Value, ValueError> {
     let mut entries: BTreeMap<Arc<str>, Value> = attributes.keys().map(|name| (name.clone(), Value::Null)).collect();
     let required = || ValueError::new("an object is required");
@@ -190,22 +190,22 @@ fn read_object(
             entries.insert(name.into(), item);
             Ok(())
         }
-        (None, Unsupported::LeaveOut) => reader.skip(),
-        (None, Unsupported::Refuse) => {
-            Err(ValueError::new("there is no such attribute in the schema").inside_name(name))
+        (None, UnsupportedAttributes::Ignore) => reader.skip(),
+        (None, UnsupportedAttributes::Reject) => {
+            Err(ValueError::new("the schema has no such attribute").inside_name(name))
         }
     })?;
     Ok(Value::Object(Arc::new(entries)))
 }
 
-/// A value with its type, which may come after it.
-fn read_dynamic(reader: &mut Reader<'_>, unsupported: Unsupported) -> Result<Value, ValueError> {
+/// Reads a value and its type, in any order.
+fn read_dynamic(reader: &mut Reader<'_>, unsupported: UnsupportedAttributes) -> Result<Value, ValueError> {
     let (mut ty, mut value) = (None, None);
     let required = || ValueError::new("an object with `value` and `type` is required");
     reader.entries(&required, |reader, key| {
         match key {
             "type" => {
-                let json = reader.skipped()?;
+                let json = reader.skip_raw()?;
                 ty = Some(Type::from_json(json.as_bytes()).map_err(|error| ValueError::new(error.to_string()))?);
             }
             "value" => {
@@ -218,31 +218,31 @@ fn read_dynamic(reader: &mut Reader<'_>, unsupported: Unsupported) -> Result<Val
     })?;
     let (Some(ty), Some(mut at_value)) = (ty, value) else { return Err(required()) };
     let value = read(&mut at_value, &ty, unsupported)?;
-    reader.count(&at_value);
+    reader.add_elements(&at_value);
     Ok(Value::dynamic(ty, value))
 }
 
-/// The members of an object, each as it is written. Fails when the text is no object.
+/// Returns the keys of a JSON object with the text of their values. Fails if the text is not an object.
 pub fn members(text: &str) -> Result<Vec<(String, &str)>, ValueError> {
     let mut found = Vec::new();
     let mut reader = Reader::new(text);
     reader.entries(&|| ValueError::new("an object is required"), |reader, key| {
-        found.push((key.to_owned(), reader.skipped()?));
+        found.push((key.to_owned(), reader.skip_raw()?));
         Ok(())
     })?;
-    reader.end()?;
+    reader.expect_end()?;
     Ok(found)
 }
 
-/// The elements of an array, each as it is written. Fails when the text is no array.
+/// Returns the texts of the elements of a JSON array. Fails if the text is not an array.
 pub fn elements(text: &str) -> Result<Vec<&str>, ValueError> {
     let mut found = Vec::new();
     let mut reader = Reader::new(text);
     reader.items(&|| ValueError::new("an array is required"), |reader| {
-        found.push(reader.skipped()?);
+        found.push(reader.skip_raw()?);
         Ok(())
     })?;
-    reader.end()?;
+    reader.expect_end()?;
     Ok(found)
 }
 

@@ -1,5 +1,5 @@
-//! The blocks and objects inside of a value, whether they stand in a list, a set, a map, or in the tuple or object that a
-//! list or a map of blocks becomes when their types may differ.
+//! Access to nested blocks and objects, which are held in a list, set or map, or in the tuple or object that replaces a
+//! list or map of blocks with dynamic parts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Type, Value, dynamic};
 
-/// The elements of a list, a set or a tuple, each seen as of the type `element`; none of any other value.
+/// The elements of a list, set or tuple, each in the form of the type `element`. Empty for any other value.
 pub(super) fn items<'a>(value: &'a Value, element: &Type) -> Cow<'a, [Value]> {
     match value {
         Value::List(items) | Value::Tuple(items) => Cow::Borrowed(items),
@@ -25,7 +25,8 @@ pub(super) fn items<'a>(value: &'a Value, element: &Type) -> Cow<'a, [Value]> {
     }
 }
 
-/// The entries of a map or of the object in its place, each seen as of the type `element`; none of any other value.
+/// The entries of a map, or of the object that replaces it, each in the form of the type `element`. Empty for any other
+/// value.
 pub(super) fn entries<'a>(value: &'a Value, element: &Type) -> Cow<'a, BTreeMap<Arc<str>, Value>> {
     match value {
         Value::Map(entries) | Value::Object(entries) => Cow::Borrowed(entries),
@@ -43,7 +44,7 @@ pub(super) fn entries<'a>(value: &'a Value, element: &Type) -> Cow<'a, BTreeMap<
     }
 }
 
-/// A list of blocks of the type `element`.
+/// Builds the value of a list of blocks of the type `element`.
 pub(super) fn list(items: Vec<Value>, element: &Type) -> Value {
     if !element.has_dynamic() {
         return Value::List(items.into());
@@ -53,7 +54,7 @@ pub(super) fn list(items: Vec<Value>, element: &Type) -> Value {
     Value::dynamic(Type::Tuple(types.into()), Value::Tuple(items.into()))
 }
 
-/// A map of blocks of the type `element`.
+/// Builds the value of a map of blocks of the type `element`.
 pub(super) fn map(entries: BTreeMap<Arc<str>, Value>, element: &Type) -> Value {
     if !element.has_dynamic() {
         return Value::Map(Arc::new(entries));

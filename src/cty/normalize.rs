@@ -1,23 +1,23 @@
-//! States as the rest expects them, whoever wrote them.
+//! Normalizes the states of providers with the legacy type system.
 
 use super::schema::{Block, NestedBlock, Nesting};
 use super::{Value, nested};
 
-/// The value with blocks in their proper form. The legacy type system cannot tell "no blocks" from null and answers
-/// either. Blocks with dynamic places are left as they are: no provider of that type system has any.
+/// Returns the value with blocks in canonical form. The legacy type system does not distinguish "no blocks" from null
+/// and returns either. Blocks with dynamic parts are not changed: no provider with that type system has any.
 #[must_use]
-pub fn normalized(block: &Block, value: &Value) -> Value {
+pub fn normalize(block: &Block, value: &Value) -> Value {
     let Value::Object(entries) = value else { return value.clone() };
     let mut entries = entries.as_ref().clone();
     for (name, nested) in block.blocks().iter().filter(|(_, nested)| !nested.is_dynamic()) {
         if let Some(value) = entries.get_mut(name) {
-            *value = normalized_blocks(nested, value);
+            *value = normalize_nested(nested, value);
         }
     }
     Value::Object(entries.into())
 }
 
-fn normalized_blocks(nested: &NestedBlock, value: &Value) -> Value {
+fn normalize_nested(nested: &NestedBlock, value: &Value) -> Value {
     let block = &nested.block;
     match (nested.nesting, value) {
         (Nesting::Single, Value::Null) | (Nesting::Map, Value::Unknown(_)) => value.clone(),
@@ -25,27 +25,25 @@ fn normalized_blocks(nested: &NestedBlock, value: &Value) -> Value {
         (Nesting::Single | Nesting::Group, Value::Unknown(_)) => unknown_block(block),
         (Nesting::List, Value::Unknown(_)) => Value::list([unknown_block(block)]),
         (Nesting::Set, Value::Unknown(_)) => Value::set([unknown_block(block)]),
-        (Nesting::Single | Nesting::Group, value) => normalized(block, value),
+        (Nesting::Single | Nesting::Group, value) => normalize(block, value),
         (Nesting::List, value) => {
-            Value::list(nested::items(value, block.ty()).iter().map(|item| normalized(block, item)))
+            Value::list(nested::items(value, block.ty()).iter().map(|item| normalize(block, item)))
         }
-        (Nesting::Set, value) => {
-            Value::set(nested::items(value, block.ty()).iter().map(|item| normalized(block, item)))
-        }
+        (Nesting::Set, value) => Value::set(nested::items(value, block.ty()).iter().map(|item| normalize(block, item))),
         (Nesting::Map, value) => {
-            Value::map(nested::entries(value, block.ty()).iter().map(|(key, item)| (key, normalized(block, item))))
+            Value::map(nested::entries(value, block.ty()).iter().map(|(key, item)| (key, normalize(block, item))))
         }
     }
 }
 
-/// A block of which nothing is known but that it is there.
+/// A block that exists and whose attributes are all unknown.
 fn unknown_block(block: &Block) -> Value {
     let attributes = block.attributes().keys().map(|name| (name.clone(), Value::UNKNOWN));
     let blocks = block.blocks().iter().map(|(name, nested)| {
         let value = match nested.nesting {
             Nesting::Map => nested.empty(),
             _ if nested.is_dynamic() => Value::UNKNOWN,
-            _ => normalized_blocks(nested, &Value::UNKNOWN),
+            _ => normalize_nested(nested, &Value::UNKNOWN),
         };
         (name.clone(), value)
     });
@@ -76,7 +74,7 @@ mod tests {
         };
         let empty = rule().empty();
         assert_eq!(
-            normalized(&outer, &all(Value::Null)),
+            normalize(&outer, &all(Value::Null)),
             Value::object([
                 ("group", empty),
                 ("list", Value::list([])),
@@ -87,7 +85,7 @@ mod tests {
         );
         let unknown = Value::object([("port", Value::UNKNOWN)]);
         assert_eq!(
-            normalized(&outer, &all(Value::UNKNOWN)),
+            normalize(&outer, &all(Value::UNKNOWN)),
             Value::object([
                 ("group", unknown.clone()),
                 ("list", Value::list([unknown.clone()])),
@@ -96,6 +94,6 @@ mod tests {
                 ("single", unknown),
             ])
         );
-        assert_eq!(normalized(&outer, &Value::Null), Value::Null);
+        assert_eq!(normalize(&outer, &Value::Null), Value::Null);
     }
 }

@@ -1,7 +1,5 @@
-//! The proposed value: what a provider is asked to plan.
-//!
-//! It is the configuration, completed by what the provider computed before. These are OpenTofu's rules; without them
-//! every computed attribute would look like a change.
+//! The proposed new state that a provider plans with: the configuration, completed with the computed values of the
+//! prior state. The rules are OpenTofu's; without them every computed attribute would look like a change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,50 +7,50 @@ use std::sync::Arc;
 use super::schema::{Attribute, Block, NestedType, Nesting, Shape};
 use super::{Type, Value, nested};
 
-/// The value to propose for an object that is `prior` (null: there is none) and shall be `config`, both of the type of
-/// the block.
-pub fn proposed(block: &Block, prior: &Value, config: &Value) -> Value {
+/// Returns the proposed new state. `prior` (null for a new object) and `config` must have the type of the block.
+pub fn proposed_state(block: &Block, prior: &Value, config: &Value) -> Value {
     if config.is_null() && prior.is_null() {
         return Value::Null;
     }
     if prior.is_null() {
-        return merged_block(block, &block.empty(), config);
+        return merge_block(block, &block.empty(), config);
     }
-    merged_block(block, prior, config)
+    merge_block(block, prior, config)
 }
 
-/// What a data source that cannot be read yet will give: the configuration, and unknown where it computes.
-pub fn unread(block: &Block, config: &Value) -> Value {
-    merged_block(block, &Value::UNKNOWN, config)
+/// Returns the planned value of a data source that cannot be read yet: the configuration, with unknown values for the
+/// computed attributes.
+pub fn unread_data_source(block: &Block, config: &Value) -> Value {
+    merge_block(block, &Value::UNKNOWN, config)
 }
 
-fn merged_block(block: &Block, prior: &Value, config: &Value) -> Value {
+fn merge_block(block: &Block, prior: &Value, config: &Value) -> Value {
     if config.is_unknown() {
         return config.clone();
     }
     if config.is_null() {
         return prior.clone();
     }
-    let mut merged = merged_attributes(block.attributes(), prior, config);
+    let mut merged = merge_attributes(block.attributes(), prior, config);
     for (name, nested) in block.blocks() {
-        let (prior, config) = (prior.part(name), config.part(name));
-        merged.insert(name.clone(), merged_nested(Level::Block(&nested.block), nested.nesting, prior, config));
+        let (prior, config) = (prior.child(name), config.child(name));
+        merged.insert(name.clone(), merge_nested(Level::Block(&nested.block), nested.nesting, prior, config));
     }
     Value::Object(Arc::new(merged))
 }
 
-fn merged_attributes(
+fn merge_attributes(
     attributes: &BTreeMap<Arc<str>, Attribute>,
     prior: &Value,
     config: &Value,
 ) -> BTreeMap<Arc<str>, Value> {
     let merged = attributes
         .iter()
-        .map(|(name, attribute)| (name.clone(), merged_attribute(attribute, prior.part(name), config.part(name))));
+        .map(|(name, attribute)| (name.clone(), merge_attribute(attribute, prior.child(name), config.child(name))));
     merged.collect()
 }
 
-fn merged_attribute(attribute: &Attribute, prior: &Value, config: &Value) -> Value {
+fn merge_attribute(attribute: &Attribute, prior: &Value, config: &Value) -> Value {
     match &attribute.shape {
         _ if attribute.computed && config.is_null() => {
             if came_from_config(attribute, prior) {
@@ -61,13 +59,13 @@ fn merged_attribute(attribute: &Attribute, prior: &Value, config: &Value) -> Val
                 prior.clone()
             }
         }
-        Shape::Nested(nested) => merged_nested(Level::Object(nested), nested.nesting, prior, config),
+        Shape::Nested(nested) => merge_nested(Level::Object(nested), nested.nesting, prior, config),
         Shape::Plain(_) => config.clone(),
     }
 }
 
-/// Whether a prior value of an attribute must have been configured, at least in part: it sets something that the
-/// provider does not compute. Then leaving it out of the configuration now means to remove it.
+/// Whether a prior value of an attribute must have been configured, at least in part, because it sets something that
+/// the provider does not compute. If the configuration now leaves it out, it is removed.
 fn came_from_config(attribute: &Attribute, prior: &Value) -> bool {
     let Shape::Nested(nested) = &attribute.shape else { return false };
     attribute.optional && objects_of(nested, prior).iter().any(|object| has_configured(nested, object))
@@ -75,8 +73,8 @@ fn came_from_config(attribute: &Attribute, prior: &Value) -> bool {
 
 fn has_configured(nested: &NestedType, object: &Value) -> bool {
     nested.attributes().iter().any(|(name, attribute)| {
-        let value = object.part(name);
-        // What is inside of an unknown object cannot be told.
+        let value = object.child(name);
+        // The attributes of an unknown object are unknown too.
         let known_object = !object.is_unknown() && !value.is_null();
         let inside = |inner: &NestedType| objects_of(inner, value).iter().any(|object| has_configured(inner, object));
         known_object && (!attribute.computed || matches!(&attribute.shape, Shape::Nested(inner) if inside(inner)))
@@ -91,7 +89,7 @@ fn objects_of(nested: &NestedType, value: &Value) -> Vec<Value> {
     }
 }
 
-/// What stands in a nesting: a block, or an object of an attribute.
+/// The content of a nesting: a block, or the objects of a nested attribute.
 #[derive(Clone, Copy)]
 enum Level<'a> {
     Block(&'a Block),
@@ -108,37 +106,37 @@ impl Level<'_> {
 
     fn merged(&self, prior: &Value, config: &Value) -> Value {
         match self {
-            Self::Block(block) => proposed(block, prior, config),
+            Self::Block(block) => proposed_state(block, prior, config),
             Self::Object(_) if config.is_null() || config.is_unknown() => config.clone(),
-            Self::Object(nested) => Value::Object(Arc::new(merged_attributes(nested.attributes(), prior, config))),
+            Self::Object(nested) => Value::Object(Arc::new(merge_attributes(nested.attributes(), prior, config))),
         }
     }
 }
 
-fn merged_nested(level: Level<'_>, nesting: Nesting, prior: &Value, config: &Value) -> Value {
+fn merge_nested(level: Level<'_>, nesting: Nesting, prior: &Value, config: &Value) -> Value {
     let single_without_config = nesting == Nesting::Single && config.is_null();
     if config.is_unknown() || single_without_config {
         return config.clone();
     }
     match nesting {
         Nesting::Single | Nesting::Group => level.merged(prior, config),
-        Nesting::List => merged_list(level, prior, config),
-        Nesting::Map => merged_map(level, prior, config),
-        Nesting::Set => merged_set(level, prior, config),
+        Nesting::List => merge_list(level, prior, config),
+        Nesting::Map => merge_map(level, prior, config),
+        Nesting::Set => merge_set(level, prior, config),
     }
 }
 
-/// Elements belong together by their place.
-fn merged_list(level: Level<'_>, prior: &Value, config: &Value) -> Value {
-    let wanted = nested::items(config, level.element());
-    if wanted.is_empty() {
+/// Matches elements by index.
+fn merge_list(level: Level<'_>, prior: &Value, config: &Value) -> Value {
+    let configured = nested::items(config, level.element());
+    if configured.is_empty() {
         return config.clone();
     }
     let before = nested::items(prior, level.element());
-    let merged = wanted.iter().enumerate().map(|(place, wanted)| match before.get(place) {
-        Some(before) => level.merged(before, wanted),
-        None if prior.is_unknown() => level.merged(&Value::UNKNOWN, wanted),
-        None => wanted.clone(),
+    let merged = configured.iter().enumerate().map(|(index, configured)| match before.get(index) {
+        Some(before) => level.merged(before, configured),
+        None if prior.is_unknown() => level.merged(&Value::UNKNOWN, configured),
+        None => configured.clone(),
     });
     match config {
         Value::List(_) => Value::list(merged),
@@ -146,15 +144,15 @@ fn merged_list(level: Level<'_>, prior: &Value, config: &Value) -> Value {
     }
 }
 
-/// Elements belong together by their key.
-fn merged_map(level: Level<'_>, prior: &Value, config: &Value) -> Value {
-    let wanted = nested::entries(config, level.element());
-    if wanted.is_empty() {
+/// Matches elements by key.
+fn merge_map(level: Level<'_>, prior: &Value, config: &Value) -> Value {
+    let configured = nested::entries(config, level.element());
+    if configured.is_empty() {
         return config.clone();
     }
     let before = nested::entries(prior, level.element());
-    let merged = wanted.iter().map(|(key, wanted)| {
-        let merged = before.get(key).map_or_else(|| wanted.clone(), |before| level.merged(before, wanted));
+    let merged = configured.iter().map(|(key, configured)| {
+        let merged = before.get(key).map_or_else(|| configured.clone(), |before| level.merged(before, configured));
         (key.clone(), merged)
     });
     match config {
@@ -163,26 +161,26 @@ fn merged_map(level: Level<'_>, prior: &Value, config: &Value) -> Value {
     }
 }
 
-/// An element belongs to the first one before that it could have become, each of those being used once.
-fn merged_set(level: Level<'_>, prior: &Value, config: &Value) -> Value {
-    let wanted = nested::items(config, level.element());
-    if wanted.is_empty() {
+/// Matches each configured element with the first unused prior element that it could have become.
+fn merge_set(level: Level<'_>, prior: &Value, config: &Value) -> Value {
+    let configured = nested::items(config, level.element());
+    if configured.is_empty() {
         return config.clone();
     }
     let before = nested::items(prior, level.element());
     let mut used = vec![false; before.len()];
-    let merged = wanted.iter().map(|wanted| {
+    let merged = configured.iter().map(|configured| {
         let mut candidates = before.iter().enumerate();
-        let partner = candidates.find(|(place, before)| !used[*place] && could_become(level, wanted, before));
-        if let Some((place, _)) = partner {
-            used[place] = true;
+        let partner = candidates.find(|(index, before)| !used[*index] && could_become(level, configured, before));
+        if let Some((index, _)) = partner {
+            used[index] = true;
         }
-        level.merged(partner.map_or(&Value::Null, |(_, before)| before), wanted)
+        level.merged(partner.map_or(&Value::Null, |(_, before)| before), configured)
     });
     Value::set(merged.collect::<Vec<_>>())
 }
 
-/// Whether a configured element could have become `prior`: wherever they differ, the provider computes.
+/// Whether a configured element could have become `prior`: they differ only in computed attributes.
 fn could_become(level: Level<'_>, config: &Value, prior: &Value) -> bool {
     if config == prior || prior.is_null() || prior.is_unknown() {
         return true;
@@ -192,21 +190,21 @@ fn could_become(level: Level<'_>, config: &Value, prior: &Value) -> bool {
         Level::Object(nested) => nested.attributes(),
     };
     let attributes_fit = attributes.iter().all(|(name, attribute)| {
-        let prior = prior.part(name);
+        let prior = prior.child(name);
         inside(config, name).is_some_and(|config| attribute_could_become(attribute, config, prior))
     });
     let Level::Block(block) = level else { return attributes_fit };
     attributes_fit
         && block.blocks().iter().all(|(name, nested)| {
-            let prior = prior.part(name);
+            let prior = prior.child(name);
             let inner = Level::Block(&nested.block);
             inside(config, name).is_some_and(|config| nested_could_become(inner, nested.nesting, config, prior))
         })
 }
 
-/// What stands at `name` in a configured object; `None` in null, which has no inside.
+/// The value of `name` in a configured object; `None` if the object is null.
 fn inside<'a>(config: &'a Value, name: &str) -> Option<&'a Value> {
-    (!config.is_null()).then(|| config.part(name))
+    (!config.is_null()).then(|| config.child(name))
 }
 
 fn attribute_could_become(attribute: &Attribute, config: &Value, prior: &Value) -> bool {
@@ -215,7 +213,7 @@ fn attribute_could_become(attribute: &Attribute, config: &Value, prior: &Value) 
     }
     match &attribute.shape {
         Shape::Nested(nested) => nested_could_become(Level::Object(nested), nested.nesting, config, prior),
-        // Inside of sets there is no way to tell which element became which.
+        // The elements of a set cannot be matched with each other.
         Shape::Plain(Type::Set(_)) => false,
         Shape::Plain(_) if matches!(config.bare(), Value::Set(_)) => false,
         Shape::Plain(_) => attribute.computed && config.is_null(),
@@ -234,16 +232,17 @@ fn nested_could_become(level: Level<'_>, nesting: Nesting, config: &Value, prior
     }
     match nesting {
         Nesting::List => {
-            let (wanted, before) = (nested::items(config, level.element()), nested::items(prior, level.element()));
-            before.iter().enumerate().all(|(place, before)| match wanted.get(place) {
-                Some(wanted) => could_become(level, wanted, before),
+            let (configured, before) = (nested::items(config, level.element()), nested::items(prior, level.element()));
+            before.iter().enumerate().all(|(index, before)| match configured.get(index) {
+                Some(configured) => could_become(level, configured, before),
                 None => config.is_unknown() && could_become(level, &Value::UNKNOWN, before),
             })
         }
         Nesting::Map => {
-            let (wanted, before) = (nested::entries(config, level.element()), nested::entries(prior, level.element()));
-            before.iter().all(|(key, before)| match wanted.get(key) {
-                Some(wanted) => could_become(level, wanted, before),
+            let (configured, before) =
+                (nested::entries(config, level.element()), nested::entries(prior, level.element()));
+            before.iter().all(|(key, before)| match configured.get(key) {
+                Some(configured) => could_become(level, configured, before),
                 None => config.is_unknown() && could_become(level, &Value::UNKNOWN, before),
             })
         }

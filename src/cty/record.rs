@@ -1,54 +1,58 @@
-//! Values on record: the engine keeps them without types, and gets them back without loss.
+//! Conversion between cty values and the untyped values of [`crate::model`] that records hold, without loss.
 
-use super::convert::{Converter, From};
+use super::convert::{Converter, Source};
 use super::schema::{Attribute, Block, NestedType, Nesting, Shape};
-use super::{DynamicTypes, Type, Value, ValueError, nested, text};
+use super::{DynamicTypes, Type, Value, ValueError, nested, strings};
 use crate::model::{self, Segment};
 
-/// The value as the engine has it: what the schema calls sensitive is marked, sets are lists in their canonical order.
-pub fn to_engine(block: &Block, value: &Value) -> model::Value {
-    let Value::Object(entries) = value else { return plain(value) };
+/// Converts to a model value. Attributes that the schema declares sensitive are marked, sets become lists in canonical
+/// order.
+pub fn to_model(block: &Block, value: &Value) -> model::Value {
+    let Value::Object(entries) = value else { return to_unmarked_model(value) };
     let marked = entries.iter().map(|(name, item)| {
         let item = match (block.attributes().get(name), block.blocks().get(name)) {
-            (Some(attribute), _) => attribute_to_engine(attribute, item),
+            (Some(attribute), _) => attribute_to_model(attribute, item),
             (None, Some(nested)) => {
-                nested_to_engine(nested.nesting, nested.block.ty(), item, &|item| to_engine(&nested.block, item))
+                nested_to_model(nested.nesting, nested.block.ty(), item, &|item| to_model(&nested.block, item))
             }
-            (None, None) => plain(item),
+            (None, None) => to_unmarked_model(item),
         };
         (name.clone(), item)
     });
     model::Value::map(marked)
 }
 
-fn attribute_to_engine(attribute: &Attribute, value: &Value) -> model::Value {
+fn attribute_to_model(attribute: &Attribute, value: &Value) -> model::Value {
     match &attribute.shape {
-        // That nothing is set is no secret.
-        _ if attribute.sensitive && !value.is_null() => plain(value).into_sensitive(),
+        // A null does not reveal anything.
+        _ if attribute.sensitive && !value.is_null() => to_unmarked_model(value).into_sensitive(),
         Shape::Nested(nested) => {
-            nested_to_engine(nested.nesting, nested.element(), value, &|item| object_to_engine(nested, item))
+            nested_to_model(nested.nesting, nested.element(), value, &|item| object_to_model(nested, item))
         }
-        Shape::Plain(_) => plain(value),
+        Shape::Plain(_) => to_unmarked_model(value),
     }
 }
 
-fn object_to_engine(nested: &NestedType, value: &Value) -> model::Value {
-    let Value::Object(entries) = value else { return plain(value) };
+fn object_to_model(nested: &NestedType, value: &Value) -> model::Value {
+    let Value::Object(entries) = value else { return to_unmarked_model(value) };
     let marked = entries.iter().map(|(name, item)| {
-        let item = nested.attributes().get(name).map_or_else(|| plain(item), |inner| attribute_to_engine(inner, item));
+        let item = nested
+            .attributes()
+            .get(name)
+            .map_or_else(|| to_unmarked_model(item), |inner| attribute_to_model(inner, item));
         (name.clone(), item)
     });
     model::Value::map(marked)
 }
 
-fn nested_to_engine(
+fn nested_to_model(
     nesting: Nesting,
     element: &Type,
     value: &Value,
     convert: &dyn Fn(&Value) -> model::Value,
 ) -> model::Value {
     match nesting {
-        _ if value.is_null() || value.is_unknown() => plain(value),
+        _ if value.is_null() || value.is_unknown() => to_unmarked_model(value),
         Nesting::Single | Nesting::Group => convert(value),
         Nesting::List | Nesting::Set => model::Value::list(nested::items(value, element).iter().map(convert)),
         Nesting::Map => {
@@ -58,8 +62,8 @@ fn nested_to_engine(
     }
 }
 
-/// The value as the engine has it, nothing of it marked.
-pub fn plain(value: &Value) -> model::Value {
+/// Converts to a model value without sensitive marks.
+pub fn to_unmarked_model(value: &Value) -> model::Value {
     match value {
         Value::Null => model::Value::Null,
         Value::Unknown(_) => model::Value::Unknown,
@@ -71,19 +75,19 @@ pub fn plain(value: &Value) -> model::Value {
             model::Value::Number(kept)
         }
         Value::String(string) => model::Value::String(string.clone()),
-        Value::List(items) | Value::Tuple(items) => model::Value::list(items.iter().map(plain)),
-        Value::Set(items) => model::Value::list(items.iter().map(plain)),
+        Value::List(items) | Value::Tuple(items) => model::Value::list(items.iter().map(to_unmarked_model)),
+        Value::Set(items) => model::Value::list(items.iter().map(to_unmarked_model)),
         Value::Map(entries) | Value::Object(entries) => {
-            model::Value::map(entries.iter().map(|(key, item)| (key.clone(), plain(item))))
+            model::Value::map(entries.iter().map(|(key, item)| (key.clone(), to_unmarked_model(item))))
         }
-        Value::Dynamic(typed) => plain(&typed.value),
+        Value::Dynamic(typed) => to_unmarked_model(&typed.value),
     }
 }
 
-/// The value that the engine has kept, with the types it had at dynamic places. Attributes that are missing are null, and
-/// those that the type does not have are left out.
-pub fn from_engine(ty: &Type, value: &model::Value, types: &DynamicTypes) -> Result<Value, ValueError> {
-    let mut converter = Converter::new(From::Record(types));
+/// Converts a recorded model value back, with the types that it had at dynamic positions. Missing attributes become
+/// null, and attributes that the type does not have are dropped.
+pub fn from_model(ty: &Type, value: &model::Value, types: &DynamicTypes) -> Result<Value, ValueError> {
+    let mut converter = Converter::new(Source::Record(types));
     let value = converter.convert(value, ty);
     match converter.problems.into_iter().next() {
         Some(problem) => Err(ValueError { path: problem.path, what: problem.what }),
@@ -91,7 +95,7 @@ pub fn from_engine(ty: &Type, value: &model::Value, types: &DynamicTypes) -> Res
     }
 }
 
-/// The state that an earlier schema left, as JSON for the provider to upgrade: that schema is not needed for it.
+/// Returns a state as JSON for the provider to upgrade. The schema that it was written with is not needed.
 pub fn raw_state(value: &model::Value, types: &DynamicTypes) -> String {
     let mut out = String::with_capacity(256);
     write_raw(value, types, &mut Vec::new(), &mut out);
@@ -107,14 +111,14 @@ fn write_raw(value: &model::Value, types: &DynamicTypes, at: &mut Vec<Segment>, 
         model::Value::Null | model::Value::Unknown | model::Value::Sensitive(_) => out.push_str("null"),
         model::Value::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
         model::Value::Number(number) => out.push_str(&number.to_string()),
-        model::Value::String(string) => text::write_json(string, out),
+        model::Value::String(string) => strings::write_json(string, out),
         model::Value::List(items) => {
             out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
-                at.push(Segment::Index(place));
+                at.push(Segment::Index(index));
                 write_raw(item, types, at, out);
                 at.pop();
             }
@@ -122,11 +126,11 @@ fn write_raw(value: &model::Value, types: &DynamicTypes, at: &mut Vec<Segment>, 
         }
         model::Value::Map(entries) => {
             out.push('{');
-            for (place, (key, item)) in entries.iter().enumerate() {
-                if place > 0 {
+            for (index, (key, item)) in entries.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
-                text::write_json(key, out);
+                strings::write_json(key, out);
                 out.push(':');
                 at.push(Segment::Name(key.clone()));
                 write_raw(item, types, at, out);

@@ -1,22 +1,23 @@
-//! Which of the paths that a provider says require a replacement really do.
+//! Filters the paths that a provider lists as requiring replacement.
 
 use super::schema::{Attribute, Block, Shape};
 use super::{Value, ValueError};
 use crate::model::{Path, Segment};
 
-/// The paths at which the planned value differs from the prior one, is not known yet, or is never kept. For a new object
-/// (`prior` is null) there are none: the legacy type system names some all the same. A path into a set leads to the set:
-/// its elements have no place. A path that neither value has is a fault of the provider.
-pub fn replacing(block: &Block, prior: &Value, planned: &Value, paths: &[Path]) -> Result<Vec<Path>, ValueError> {
+/// Returns the paths at which the planned value differs from the prior one, is unknown, or is write-only. For a new
+/// object (`prior` is null) the result is empty: providers with the legacy type system list paths even then. A path
+/// into a set is shortened to the set, because its elements have no path. A path that exists in neither value is an
+/// error.
+pub fn replace_paths(block: &Block, prior: &Value, planned: &Value, paths: &[Path]) -> Result<Vec<Path>, ValueError> {
     let mut replacing: Vec<Path> = Vec::new();
     if prior.is_null() {
         return Ok(replacing);
     }
     for path in paths {
-        let (before, after) = (prior.reach(path), planned.reach(path));
+        let (before, after) = (prior.lookup(path), planned.lookup(path));
         let reached = before.as_ref().or(after.as_ref()).map(|(length, _)| *length);
         let Some(length) = reached else {
-            let what = "requires a replacement according to the provider, but does not exist".to_owned();
+            let what = "is listed by the provider as requiring replacement, but does not exist".to_owned();
             return Err(ValueError { path: path.clone(), what });
         };
         let (before, after) = (before.map(|(_, value)| value), after.map(|(_, value)| value));
@@ -31,7 +32,7 @@ pub fn replacing(block: &Block, prior: &Value, planned: &Value, paths: &[Path]) 
     Ok(replacing)
 }
 
-/// Whether the path leads to an attribute that is told to the provider and never kept, or inside of one.
+/// Whether the path leads to or into a write-only attribute.
 fn is_write_only(block: &Block, path: &Path) -> bool {
     let mut block = Some(block);
     let mut attribute: Option<&Attribute> = None;
@@ -57,9 +58,9 @@ fn is_write_only(block: &Block, path: &Path) -> bool {
 }
 
 impl Value {
-    /// What stands at a path, and how many segments of it lead there: fewer than all of them when it leads into a set or
-    /// into something unknown. `None` where there is nothing.
-    fn reach(&self, path: &Path) -> Option<(usize, &Self)> {
+    /// Returns the value at a path and the number of segments that lead to it, which is smaller than the length of the
+    /// path if the path leads into a set or an unknown value. `None` if the path does not exist.
+    fn lookup(&self, path: &Path) -> Option<(usize, &Self)> {
         let mut here = self;
         for (passed, segment) in path.0.iter().enumerate() {
             here = match (here.bare(), segment) {
@@ -88,7 +89,7 @@ mod tests {
             [("rule", nested(Nesting::List, rule.clone())), ("set", nested(Nesting::Set, rule))],
         );
         let paths: Vec<Path> = paths.iter().map(|path| path.parse().unwrap()).collect();
-        let found = replacing(&outer, prior, planned, &paths).map_err(|error| error.to_string())?;
+        let found = replace_paths(&outer, prior, planned, &paths).map_err(|error| error.to_string())?;
         Ok(found.iter().map(ToString::to_string).collect())
     }
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_requires_a_replacement() {
+    fn only_changed_paths_require_replacement() {
         let (one, two) = (value("x".into(), 1.into()), value("x".into(), 2.into()));
         assert_eq!(check(&one, &two, &["a", "rule[0].port"]).unwrap(), ["rule[0].port"]);
         let unknown = value(Value::UNKNOWN, 1.into());
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_one_side_only_changes_and_what_is_on_neither_is_a_fault() {
+    fn a_path_on_one_side_changes_and_a_path_on_neither_side_is_an_error() {
         let one = value("x".into(), 1.into());
         let Value::Object(entries) = &one else { panic!("no object") };
         let mut entries = entries.as_ref().clone();
@@ -128,6 +129,6 @@ mod tests {
         let none = Value::Object(entries.into());
         assert_eq!(check(&one, &none, &["rule[0].port"]).unwrap(), ["rule[0].port"]);
         let error = check(&none, &none, &["rule[0].port"]).unwrap_err();
-        assert_eq!(error, "rule[0].port: requires a replacement according to the provider, but does not exist");
+        assert_eq!(error, "rule[0].port: is listed by the provider as requiring replacement, but does not exist");
     }
 }

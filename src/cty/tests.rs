@@ -1,4 +1,4 @@
-//! Arbitrary types and values of them.
+//! Strategies that generate types and values.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ fn leaf_type() -> impl Strategy<Value = Type> {
     prop_oneof![Just(Type::String), Just(Type::Number), Just(Type::Bool), Just(Type::Dynamic)]
 }
 
-/// Any type, three levels deep.
+/// A type with up to three levels.
 pub(super) fn any_type() -> impl Strategy<Value = Type> {
     leaf_type().prop_recursive(3, 12, 4, |inner| {
         prop_oneof![
             inner.clone().prop_map(|element| Type::List(Arc::new(element))),
             inner.clone().prop_map(|element| Type::Map(Arc::new(element))),
-            // Sets are compared by their elements, which therefore have one type.
+            // The elements of a set are compared with each other, so they must have one type.
             inner
                 .clone()
                 .prop_filter("dynamic in a set", |element| !element.has_dynamic())
@@ -37,7 +37,7 @@ fn number() -> impl Strategy<Value = Decimal> {
     ]
 }
 
-/// A value of the given type, null and unknown here and there.
+/// A value of the given type that may be or contain null and unknown.
 pub(super) fn value_of(ty: Type) -> BoxedStrategy<Value> {
     let known = match ty {
         Type::String => prop_oneof!["[a-c<é\"\\n]{0,4}", any::<String>()].prop_map(|text| Value::string(&text)).boxed(),
@@ -65,7 +65,6 @@ pub(super) fn value_of(ty: Type) -> BoxedStrategy<Value> {
     prop_oneof![8 => known, 1 => Just(Value::Null), 1 => Just(Value::UNKNOWN)].boxed()
 }
 
-/// A type and a value of it.
 pub(super) fn typed_value() -> impl Strategy<Value = (Type, Value)> {
     any_type().prop_flat_map(|ty| value_of(ty.clone()).prop_map(move |value| (ty.clone(), value)))
 }

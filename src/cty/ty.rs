@@ -1,4 +1,4 @@
-//! Types, and their JSON form.
+//! Types and their JSON form.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,32 +6,25 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{MAX_DEPTH, text};
+use super::{MAX_DEPTH, strings};
 
-/// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A text.
     String,
-    /// A number.
     Number,
-    /// A boolean.
     Bool,
-    /// Anything: a value here carries its own type.
+    /// Any type: a value of this type carries its own type.
     Dynamic,
-    /// A list of one type.
     List(Arc<Type>),
-    /// A set of one type.
     Set(Arc<Type>),
-    /// A map of one type.
     Map(Arc<Type>),
-    /// A list of fixed length with a type for each place.
+    /// A list of fixed length with a type for each element.
     Tuple(Arc<[Type]>),
-    /// Attributes by name, each of its type. All of them are there, if only as null.
+    /// The types of the attributes by name. A value has all of them, possibly null.
     Object(Arc<BTreeMap<Arc<str>, Type>>),
 }
 
-/// A text that is the JSON form of no type.
+/// An invalid JSON form of a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid type: {0}")]
 pub struct TypeError(String);
@@ -43,12 +36,11 @@ impl TypeError {
 }
 
 impl Type {
-    /// An object type of the given attributes.
     pub fn object<K: Into<Arc<str>>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Object(Arc::new(attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect()))
     }
 
-    /// Whether some place of the type is dynamic.
+    /// Whether the type is or contains `dynamic`.
     pub fn has_dynamic(&self) -> bool {
         match self {
             Self::Dynamic => true,
@@ -59,8 +51,8 @@ impl Type {
         }
     }
 
-    /// Reads the JSON form: `"string"`, `["list",T]`, `["object",{name:T}]`. Which attributes of an object are optional,
-    /// its third element, matters only for the conversion of literals and is left out.
+    /// Reads the JSON form: `"string"`, `["list",T]`, `["object",{name:T}]`. The third element of an object type, which
+    /// lists its optional attributes, matters only for the conversion of literals and is ignored.
     pub fn from_json(bytes: &[u8]) -> Result<Self, TypeError> {
         let json = serde_json::from_slice(bytes).map_err(|error| TypeError(error.to_string()))?;
         Self::from_json_value(json, 0)
@@ -69,7 +61,7 @@ impl Type {
     fn from_json_value(json: Json, depth: usize) -> Result<Self, TypeError> {
         let fail = |what: &str| Err(TypeError(what.to_owned()));
         if depth > MAX_DEPTH {
-            return fail("it nests too deep");
+            return fail("it is nested too deeply");
         }
         let inner = |json: Json| Self::from_json_value(json, depth + 1);
         let mut parts = match json {
@@ -79,15 +71,15 @@ impl Type {
                     "number" => Ok(Self::Number),
                     "bool" => Ok(Self::Bool),
                     "dynamic" => Ok(Self::Dynamic),
-                    other => fail(&format!("there is no type `{other}`")),
+                    other => fail(&format!("unknown type `{other}`")),
                 };
             }
             Json::Array(parts) => parts.into_iter(),
-            _ => return fail("it is neither a text nor a list"),
+            _ => return fail("it is neither a string nor an array"),
         };
         let (kind, argument, optional) = (parts.next(), parts.next(), parts.next());
         let (Some(Json::String(kind)), Some(argument), None) = (kind, argument, parts.next()) else {
-            return fail("a list must have the kind of the type and its argument");
+            return fail("an array must hold a type constructor and its argument");
         };
         match (kind.as_str(), argument, optional) {
             ("list", element, None) => Ok(Self::List(Arc::new(inner(element)?))),
@@ -97,14 +89,14 @@ impl Type {
                 Ok(Self::Tuple(elements.into_iter().map(inner).collect::<Result<_, _>>()?))
             }
             ("object", Json::Object(attributes), None | Some(Json::Array(_))) => {
-                let attributes = attributes.into_iter().map(|(name, ty)| Ok((text::normalized(&name), inner(ty)?)));
+                let attributes = attributes.into_iter().map(|(name, ty)| Ok((strings::to_nfc(&name), inner(ty)?)));
                 Ok(Self::Object(Arc::new(attributes.collect::<Result<_, _>>()?)))
             }
-            (kind, ..) => fail(&format!("there is no type `{kind}` with this argument")),
+            (kind, ..) => fail(&format!("unknown type constructor `{kind}`, or an invalid argument for it")),
         }
     }
 
-    /// The JSON form, without spaces, attributes in the order of their names.
+    /// Returns the JSON form without whitespace, with attributes sorted by name.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
@@ -127,8 +119,8 @@ impl Type {
             }
             Self::Tuple(elements) => {
                 out.push_str("[\"tuple\",[");
-                for (place, element) in elements.iter().enumerate() {
-                    if place > 0 {
+                for (index, element) in elements.iter().enumerate() {
+                    if index > 0 {
                         out.push(',');
                     }
                     element.write_json(out);
@@ -137,11 +129,11 @@ impl Type {
             }
             Self::Object(attributes) => {
                 out.push_str("[\"object\",{");
-                for (place, (name, ty)) in attributes.iter().enumerate() {
-                    if place > 0 {
+                for (index, (name, ty)) in attributes.iter().enumerate() {
+                    if index > 0 {
                         out.push(',');
                     }
-                    text::write_json(name, out);
+                    strings::write_json(name, out);
                     out.push(':');
                     ty.write_json(out);
                 }
@@ -154,7 +146,7 @@ impl Type {
     }
 }
 
-/// For people: `list of string`, `object`.
+/// The form in messages: `list of string`, `object`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -192,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_refused() {
+    fn invalid_types_are_rejected() {
         for text in ["", "null", "1", r#""text""#, "[]", r#"["list"]"#, r#"["list","string","x"]"#, r#"["object",[]]"#]
         {
             assert!(Type::from_json(text.as_bytes()).is_err(), "{text}");

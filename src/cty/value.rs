@@ -1,73 +1,61 @@
-//! Values.
-
+//! Values of cty types.
 mod set;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Decimal, Type, text};
+use super::{Decimal, Type, strings};
 
 pub use set::Set;
 
 /// A value. Cloning is cheap: everything large is shared.
 ///
-/// A value has the shape of its type and does not repeat it. Null and unknown are of whatever type stands beside them;
-/// at a dynamic place [`Value::Dynamic`] tells the type, and without it a null or unknown value there has none.
+/// A value has the shape of its type and does not repeat it. Null and unknown can have any type; at a dynamic position
+/// [`Value::Dynamic`] holds the type, and a null or unknown value without it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
-    /// Absent.
     #[default]
     Null,
-    /// Known only after an apply.
+    /// Known only after the apply.
     Unknown(Refinement),
-    /// A boolean.
     Bool(bool),
-    /// A number.
     Number(Decimal),
-    /// A text, in normalization form C: make it with [`Value::string`].
+    /// A string in Unicode normalization form C; created with [`Value::string`].
     String(Arc<str>),
-    /// A list.
     List(Arc<[Value]>),
-    /// A set.
     Set(Set),
-    /// A tuple.
     Tuple(Arc<[Value]>),
-    /// A map, its keys in normalization form C.
+    /// A map whose keys are in Unicode normalization form C.
     Map(Arc<BTreeMap<Arc<str>, Value>>),
-    /// An object: every attribute of its type is there.
+    /// An object with every attribute of its type.
     Object(Arc<BTreeMap<Arc<str>, Value>>),
-    /// What stands at a dynamic place, with its type. Never of the type `dynamic` itself.
-    Dynamic(Arc<Typed>),
+    /// A value at a dynamic position with its type, which is never `dynamic` itself.
+    Dynamic(Arc<TypedValue>),
 }
 
-/// A value with its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Typed {
-    /// The type.
+pub struct TypedValue {
     pub ty: Type,
-    /// A value of that type.
     pub value: Value,
 }
 
-/// What is known of an unknown value. It is a promise of the provider and no part of the value: two unknown values are
-/// equal whatever is known of them.
+/// What a provider promises about an unknown value. It is not part of the value: two unknown values are equal whatever
+/// their refinements.
 #[derive(Clone, Debug, Default)]
 pub struct Refinement(Option<Arc<Bounds>>);
 
-/// The parts of a refinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// It will not be null.
     pub not_null: bool,
-    /// A text will begin with this.
+    /// A string begins with this.
     pub prefix: Option<Arc<str>>,
-    /// A number will be at least this; `true`: or equal to it.
+    /// The lower bound of a number, and whether it is inclusive.
     pub lower: Option<(Decimal, bool)>,
-    /// A number will be at most this; `true`: or equal to it.
+    /// The upper bound of a number, and whether it is inclusive.
     pub upper: Option<(Decimal, bool)>,
-    /// A collection will have at least so many elements.
+    /// The minimum number of elements of a collection.
     pub min_length: Option<u64>,
-    /// A collection will have at most so many elements.
+    /// The maximum number of elements of a collection.
     pub max_length: Option<u64>,
 }
 
@@ -80,12 +68,11 @@ impl PartialEq for Refinement {
 impl Eq for Refinement {}
 
 impl Refinement {
-    /// The refinement of the given bounds.
     pub(super) fn new(bounds: Bounds) -> Self {
         Self((bounds != Bounds::default()).then(|| Arc::new(bounds)))
     }
 
-    /// Whether the value promised may be this one. An unknown one may.
+    /// Whether the unknown value may turn out to be `value`. Unknown values are always admitted.
     pub fn admits(&self, value: &Value) -> bool {
         let Some(bounds) = &self.0 else { return true };
         let length = |length: usize| {
@@ -109,41 +96,36 @@ impl Refinement {
 }
 
 impl Value {
-    /// An unknown value of which nothing else is known.
+    /// An unknown value without a refinement.
     pub const UNKNOWN: Self = Self::Unknown(Refinement(None));
 
-    /// A text.
     pub fn string(text: &str) -> Self {
-        Self::String(text::normalized(text))
+        Self::String(strings::to_nfc(text))
     }
 
-    /// A list.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
         Self::List(items.into_iter().collect())
     }
 
-    /// A set.
     pub fn set(items: impl IntoIterator<Item = Self>) -> Self {
         Self::Set(Set::new(items.into_iter().collect()))
     }
 
-    /// A map.
     pub fn map<K: AsRef<str>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
-        let entries = entries.into_iter().map(|(key, item)| (text::normalized(key.as_ref()), item));
+        let entries = entries.into_iter().map(|(key, item)| (strings::to_nfc(key.as_ref()), item));
         Self::Map(Arc::new(entries.collect()))
     }
 
-    /// An object.
     pub fn object<K: Into<Arc<str>>>(attributes: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Object(Arc::new(attributes.into_iter().map(|(name, item)| (name.into(), item)).collect()))
     }
 
-    /// What stands at a dynamic place: the value with its type. A value of the type `dynamic` has its type already.
+    /// A value for a dynamic position. If `ty` is `dynamic`, the value already carries its type or has none.
     pub fn dynamic(ty: Type, value: Self) -> Self {
-        if ty == Type::Dynamic { value } else { Self::Dynamic(Arc::new(Typed { ty, value })) }
+        if ty == Type::Dynamic { value } else { Self::Dynamic(Arc::new(TypedValue { ty, value })) }
     }
 
-    /// The value without the type that it carries at a dynamic place.
+    /// The value without the type that it carries at a dynamic position.
     pub fn bare(&self) -> &Self {
         match self {
             Self::Dynamic(typed) => &typed.value,
@@ -151,17 +133,16 @@ impl Value {
         }
     }
 
-    /// Whether it is null, of whatever type.
     pub fn is_null(&self) -> bool {
         matches!(self.bare(), Self::Null)
     }
 
-    /// Whether it is unknown as a whole.
+    /// Whether the value itself is unknown. See [`Self::has_unknown`] for its parts.
     pub fn is_unknown(&self) -> bool {
         matches!(self.bare(), Self::Unknown(_))
     }
 
-    /// Whether it is, or contains, something unknown.
+    /// Whether the value is or contains an unknown value.
     pub fn has_unknown(&self) -> bool {
         match self {
             Self::Unknown(_) => true,
@@ -173,7 +154,7 @@ impl Value {
         }
     }
 
-    /// The value with every unknown place made null, as a result is kept whose provider left places unknown.
+    /// Replaces every unknown part with null. This is how a result is recorded when its provider left parts unknown.
     #[must_use]
     pub fn unknown_as_null(&self) -> Self {
         if !self.has_unknown() {
@@ -184,14 +165,14 @@ impl Value {
             Self::List(items) => Self::list(items.iter().map(Self::unknown_as_null)),
             Self::Tuple(items) => Self::Tuple(items.iter().map(Self::unknown_as_null).collect()),
             Self::Set(items) => Self::set(items.iter().map(Self::unknown_as_null)),
-            Self::Map(entries) => Self::Map(each(entries, Self::unknown_as_null)),
-            Self::Object(entries) => Self::Object(each(entries, Self::unknown_as_null)),
+            Self::Map(entries) => Self::Map(map_values(entries, Self::unknown_as_null)),
+            Self::Object(entries) => Self::Object(map_values(entries, Self::unknown_as_null)),
             Self::Dynamic(typed) => Self::dynamic(typed.ty.clone(), typed.value.unknown_as_null()),
             other => other.clone(),
         }
     }
 
-    /// The attribute of an object, or the element of a map; `None` where there is none.
+    /// The attribute of an object, or the element of a map.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self.bare() {
             Self::Object(entries) | Self::Map(entries) => entries.get(name),
@@ -199,15 +180,16 @@ impl Value {
         }
     }
 
-    /// The attribute of an object, or the element of a map. Of an unknown one it is unknown; elsewhere it is null.
-    pub(super) fn part(&self, name: &str) -> &Self {
+    /// The attribute of an object, or the element of a map. Unknown if the whole value is unknown, null if there is
+    /// none.
+    pub(super) fn child(&self, name: &str) -> &Self {
         match self.bare() {
             Self::Unknown(_) => &Self::UNKNOWN,
             _ => self.get(name).unwrap_or(&Self::Null),
         }
     }
 
-    /// What the value is, for messages, without telling it.
+    /// The kind of the value for messages, which must not reveal the value itself.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -225,8 +207,8 @@ impl Value {
     }
 }
 
-/// The entries with something done to each value.
-pub(super) fn each(
+/// Applies `change` to each value.
+pub(super) fn map_values(
     entries: &BTreeMap<Arc<str>, Value>,
     change: impl Fn(&Value) -> Value,
 ) -> Arc<BTreeMap<Arc<str>, Value>> {
@@ -275,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_places_become_null_and_equal_elements_one() {
+    fn unknown_parts_become_null_and_equal_set_elements_merge() {
         let value = Value::object([("a", Value::set([Value::UNKNOWN, Value::UNKNOWN])), ("b", 1.into())]);
         assert!(value.has_unknown());
         let known = value.unknown_as_null();

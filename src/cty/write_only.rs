@@ -1,4 +1,4 @@
-//! Attributes that are told to the provider and never kept.
+//! Write-only attributes, which are sent to the provider and never recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::schema::{Attribute, Block, NestedType, Nesting, Shape};
-use super::value::each;
+use super::value::map_values;
 use super::{Type, Value, ValueError, msgpack};
 use crate::model::{Path, Segment};
 
-/// Every place of an answer at which a write-only attribute is not null. A provider must never give one back: these are
-/// its faults.
-pub fn kept_write_only(block: &Block, value: &Value) -> Vec<ValueError> {
+/// Returns an error for each write-only attribute that is not null in a provider's response. A provider must never
+/// return a write-only value.
+pub fn write_only_errors(block: &Block, value: &Value) -> Vec<ValueError> {
     let mut found = Vec::new();
     visit(block, value, &mut |path, _, _| {
         found.push(ValueError { path, what: "is write-only, but the provider returned it".to_owned() });
@@ -20,7 +20,7 @@ pub fn kept_write_only(block: &Block, value: &Value) -> Vec<ValueError> {
     found
 }
 
-/// The value with every write-only attribute null.
+/// Sets every write-only attribute to null.
 #[must_use]
 pub fn without_write_only(block: &Block, value: &Value) -> Value {
     let mut any = false;
@@ -28,16 +28,16 @@ pub fn without_write_only(block: &Block, value: &Value) -> Value {
     if any { strip_block(block, value) } else { value.clone() }
 }
 
-/// What a configuration sets of write-only attributes.
-pub fn write_only(block: &Block, config: &Value) -> Vec<Value> {
+/// Returns the write-only values that a configuration sets.
+pub fn write_only_values(block: &Block, config: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     visit(block, config, &mut |_, _, value| found.push(value.clone()));
     found
 }
 
-/// A fingerprint of what a configuration sets of write-only attributes; `None`: nothing. No plan shows when one changes,
-/// but the fingerprint does. `salt` keeps the same secret of two objects from having the same fingerprint. Places not
-/// known yet count as such, so that of a configuration with unknown places says nothing yet.
+/// Returns a fingerprint of the write-only values that a configuration sets; `None` if it sets none. A plan does not
+/// show a changed write-only value, but the fingerprint does. `salt` gives the same secret in two objects different
+/// fingerprints. An unknown value is hashed as unknown, so the fingerprint is final only when all values are known.
 pub fn write_only_fingerprint(block: &Block, config: &Value, salt: &[u8]) -> Option<[u8; 32]> {
     let mut hash = Sha256::new();
     let mut any = false;
@@ -56,7 +56,7 @@ pub fn write_only_fingerprint(block: &Block, config: &Value, salt: &[u8]) -> Opt
 
 type Visit<'v> = dyn FnMut(Path, &Attribute, &Value) + 'v;
 
-/// Shows each write-only attribute that is not null.
+/// Calls `show` for each write-only attribute that is not null.
 fn visit(block: &Block, value: &Value, show: &mut Visit<'_>) {
     visit_block(block, value, &Path::default(), show);
 }
@@ -86,7 +86,7 @@ fn visit_attributes(attributes: &BTreeMap<Arc<str>, Attribute>, value: &Value, a
     }
 }
 
-/// The objects in a nesting, with their places.
+/// The objects in a nesting, with their paths.
 fn elements(nesting: Nesting, value: &Value, element: &Type, at: Path) -> Vec<(Path, Value)> {
     match nesting {
         Nesting::Single | Nesting::Group => vec![(at, value.clone())],
@@ -131,19 +131,19 @@ fn strip_object(nested: &NestedType, value: &Value) -> Value {
     Value::object(stripped)
 }
 
-/// Each object of a nesting stripped; a value of its own type is seen through the schema meanwhile.
+/// Strips each object of a nesting. A dynamically typed value is converted to the schema's type and back.
 fn strip_nested(value: &Value, element: &Type, strip: &dyn Fn(&Value) -> Value) -> Value {
     match value {
         Value::List(items) => Value::list(items.iter().map(strip)),
         Value::Set(items) => Value::set(items.iter().map(strip)),
-        Value::Map(entries) => Value::Map(each(entries, strip)),
+        Value::Map(entries) => Value::Map(map_values(entries, strip)),
         Value::Dynamic(typed) => match &typed.value {
             Value::Tuple(_) => {
                 super::nested::list(super::nested::items(value, element).iter().map(strip).collect(), element)
             }
             Value::Object(_) => {
                 let entries = super::nested::entries(value, element);
-                super::nested::map(each(&entries, strip).as_ref().clone(), element)
+                super::nested::map(map_values(&entries, strip).as_ref().clone(), element)
             }
             _ => value.clone(),
         },
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_found_everywhere_and_taken_away() {
-        let found = kept_write_only(&schema(), &value(&"s".into()));
+    fn write_only_values_are_found_and_removed_at_every_level() {
+        let found = write_only_errors(&schema(), &value(&"s".into()));
         let paths: Vec<String> = found.iter().map(|fault| fault.path.to_string()).collect();
         assert_eq!(paths, ["keys.k.key", "secret", "open[0].secret", "rule[0].secret"]);
         let stripped = without_write_only(&schema(), &value(&"s".into()));
         assert_eq!(stripped, value(&Value::Null));
-        assert!(kept_write_only(&schema(), &stripped).is_empty());
+        assert!(write_only_errors(&schema(), &stripped).is_empty());
     }
 
     #[test]
-    fn a_fingerprint_tells_secrets_and_objects_apart() {
+    fn fingerprints_differ_by_secret_and_object() {
         let of = |secret: &str, salt: &[u8]| write_only_fingerprint(&schema(), &value(&secret.into()), salt);
         assert_eq!(of("s", b"a"), of("s", b"a"));
         assert_ne!(of("s", b"a"), of("t", b"a"));

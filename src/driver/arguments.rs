@@ -1,7 +1,6 @@
-//! Checks a configuration against the names of a schema, for drivers that have no checker of their own.
+//! Validates the top-level arguments of a configuration against a schema, for built-in drivers.
 //!
-//! It looks at the first level only: which arguments there are, which must be there. What stands inside of an
-//! argument is the driver's business.
+//! Nested values are validated by the driver itself.
 
 use crate::model::{
     Address, Attribute, AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, Path, Reason,
@@ -10,8 +9,8 @@ use crate::model::{
 
 use super::CallContext;
 
-/// One error for each argument that the schema does not know, that only the driver may set, or that is missing.
-/// Paths are below `spec.config`.
+/// Returns one error for each argument that is unknown, computed, of the wrong type, or missing. Paths are relative to
+/// `spec.config`.
 pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> Diagnostics {
     let Value::Map(arguments) = config.unmarked() else {
         return match config.unmarked() {
@@ -30,7 +29,7 @@ pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> D
             ),
             Some(attribute) if !attribute.required && !attribute.optional => found.push(
                 error(context, path, format!("`{name}` is set by Purlin and cannot be configured"))
-                    .hint("remove it; other objects can refer to it"),
+                    .hint("remove it; other Resources can reference it"),
             ),
             Some(attribute) if !fits(&attribute.kind, value) => {
                 found.push(error(context, path, format!("`{name}` must be {}", describe(&attribute.kind))));
@@ -42,14 +41,13 @@ pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> D
     found
 }
 
-/// An error about one argument.
 pub(crate) fn error(context: &CallContext, path: Path, summary: impl Into<String>) -> Diagnostic {
     let address =
         context.address.parse::<Address>().unwrap_or_else(|_| Address::single(std::sync::Arc::clone(&context.address)));
     Diagnostic::error(&address, Reason::InvalidConfig, summary).at(path)
 }
 
-/// The id of an import, for types whose objects have no identity.
+/// Returns the ID of an import, for types whose objects have no identity.
 pub(crate) fn import_id<'a>(context: &CallContext, request: &'a ImportRequest) -> Result<&'a str, DriverError> {
     match request {
         ImportRequest::Id(id) => Ok(id),
@@ -57,27 +55,25 @@ pub(crate) fn import_id<'a>(context: &CallContext, request: &'a ImportRequest) -
     }
 }
 
-/// Objects of the type are imported by their id only.
 pub(crate) fn no_identity(context: &CallContext) -> DriverError {
     DriverError {
         kind: ErrorKind::InvalidConfig,
         message: format!("objects of the type `{}` have no identity", context.type_name),
         path: None,
-        hint: Some("write `import.id`".to_owned()),
+        hint: Some("set `import.id`".to_owned()),
     }
 }
 
-/// No object of the type `type_name` becomes one of the type that is called.
-pub(crate) fn no_way(context: &CallContext, type_name: &str) -> DriverError {
+pub(crate) fn unsupported_move(context: &CallContext, type_name: &str) -> DriverError {
     DriverError {
         kind: ErrorKind::Terminal,
-        message: format!("an object of the type `{type_name}` cannot become one of the type `{}`", context.type_name),
+        message: format!("an object of type `{type_name}` cannot be moved to type `{}`", context.type_name),
         path: None,
         hint: None,
     }
 }
 
-/// An attribute that must be configured, or may be.
+/// An attribute that the user configures.
 pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -> Attribute {
     Attribute {
         kind,
@@ -85,12 +81,11 @@ pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -
         optional: !required,
         computed: false,
         sensitive: false,
-        shown_in: None,
+        observed_in: None,
         description: description.to_owned(),
     }
 }
 
-/// An attribute that only the driver sets.
 pub(crate) fn computed(kind: AttributeType, description: &str) -> Attribute {
     Attribute {
         kind,
@@ -98,7 +93,7 @@ pub(crate) fn computed(kind: AttributeType, description: &str) -> Attribute {
         optional: false,
         computed: true,
         sensitive: false,
-        shown_in: None,
+        observed_in: None,
         description: description.to_owned(),
     }
 }

@@ -1,20 +1,20 @@
-//! What drivers promise to those who call them.
+//! The traits that drivers implement.
 //!
-//! [`Driver`] is what one object of any type needs. What only some types have is a trait of its own, and a driver says
-//! by a method whether it has it.
+//! Every driver implements [`Driver`]. Optional capabilities are separate traits, which a driver returns from a method
+//! such as [`Driver::data`].
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, NotReady};
+use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
 use crate::model::{
     Address, Diagnostics, DriverError, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject,
     Schema, Value,
 };
 
 impl dyn Driver + '_ {
-    /// The schema of what is called about, be it an object or a data source.
+    /// The schema of the object or data source that the context addresses.
     pub fn schema_of(&self, context: &CallContext) -> Option<Arc<Schema>> {
         match context.address.parse::<Address>().is_ok_and(|address| address.is_data()) {
             true => self.data()?.data_schema(&context.type_name, context.provider()),
@@ -25,108 +25,107 @@ impl dyn Driver + '_ {
 
 /// Serves one or more resource types.
 ///
-/// `CallContext::deadline` is for what can be given up. What reads and plans ends by itself by then with a `Transient` error,
-/// and so does an `apply` whose request can be made again without harm. Any other `apply` goes on after it, for its answer
-/// must not be lost: it ends when the call has ended, or when its process is known to be dead. It is never cancelled by us.
+/// Reads, plans and repeatable `apply` calls return a `Transient` error at `CallContext::deadline`. Any other `apply`
+/// continues past the deadline, because its response must not be lost: it returns when the call returns or when the
+/// process is known to be dead. Purlin never cancels it.
 pub trait Driver: Send + Sync {
-    /// The schema of a type it serves, under one provider if it has several; `None` for any other type. Must not block.
+    /// The schema of a served type; `provider` selects one if the driver has several. `None` for other types. Must not
+    /// block.
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
-    /// Checks a configuration, unknown places included. Must not change anything outside.
-    /// Paths in the diagnostics are below `spec.config`.
+    /// Validates a configuration, which may contain unknown values. Has no side effects. Paths in the diagnostics are
+    /// relative to `spec.config`.
     fn validate<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>>;
 
-    /// Says what a change would lead to. Must not change anything outside. For each attribute set in the
-    /// configuration the planned value is the configured one or exactly the prior one.
+    /// Plans a change. Has no side effects. For each attribute set in the configuration, the planned value is either
+    /// the configured value or exactly the prior value.
     fn plan<'a>(
         &'a self,
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>>;
 
-    /// Reads an object as it is now; `Ok(None)` only when it is certain that it does not exist any more.
+    /// Reads the current state of an object; `Ok(None)` only if the object certainly no longer exists.
     fn read<'a>(
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
 
-    /// Does it. The only method that changes something outside. Errors are part of the response, since an object
-    /// may come with them. Until it ends nothing else is done about the object, however long that takes. What the object
-    /// takes to get ready after it is for `wait_ready`.
+    /// Creates, updates or destroys an object. The only method with side effects. Errors are part of the response,
+    /// since a failed call may still return an object. Purlin does nothing else with the object until the call returns.
+    /// `wait_ready` waits until the object is ready.
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
 
-    /// Reads an existing object that is to be managed from now on; `Ok(None)` when there is none that fits the request.
-    /// A type whose objects have no identity refuses a request by one, as `InvalidConfig`.
+    /// Reads an existing object to import; `Ok(None)` if no object matches the request. A type without identities
+    /// returns `InvalidConfig` for a request by identity.
     fn import<'a>(
         &'a self,
         context: &'a CallContext,
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
 
-    /// Waits until an object that `apply` has left with `ready_by` is ready, and gives it as it is then. Changes nothing, so
-    /// it may be dropped at any time and begun again, by another process as well. It ends by `CallContext::deadline`, and
-    /// looks at the object at least once. `tell` takes what is missing, in one line, whenever that changes.
+    /// Waits until an object that `apply` returned with `ready_by` is ready, and returns its state. Has no side
+    /// effects, so it can be dropped and restarted, also by another process. Returns by `CallContext::deadline` and
+    /// reads the object at least once. `_report` receives the reason why the object is not ready, in one line, whenever
+    /// it changes.
     fn wait_ready<'a>(
         &'a self,
         _context: &'a CallContext,
         object: &'a RecordedObject,
-        _tell: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        _report: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(async { Ok(object.into()) })
     }
 
-    /// How a create that a crash cut is recovered.
+    /// How to recover a create that a crash interrupted.
     fn recovery(&self) -> CreateRecovery<'_>;
 
-    /// Which configuration of the provider calls are made under: the hash of its settings, the cluster that it leads to.
-    /// Only under the one that last saw an object a missing object is believed to be gone. Empty: there is only one, or
-    /// it cannot be told.
+    /// Identifies the configuration under which calls are made: the digest of the provider configuration, or the
+    /// cluster. An object counts as deleted only if it is missing under the configuration that last returned it. Empty
+    /// if there is only one configuration, or if it cannot be identified.
     fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         Box::pin(async { Ok(Arc::default()) })
     }
 
-    /// How many calls may run at once; `None`: no limit but the controller's own and that of a provider's configuration.
+    /// The maximum number of concurrent calls; `None` for no limit beyond those of the controller and the provider.
     fn concurrency(&self) -> Option<usize> {
         None
     }
 
-    /// Its data sources, if it has any.
     fn data(&self) -> Option<&dyn DataSources> {
         None
     }
 
-    /// Makes its own of objects of other types, if it can.
     fn takeover(&self) -> Option<&dyn TakeOver> {
         None
     }
 
-    /// Notices what others change, if it can.
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {
         None
     }
 }
 
-/// What recovery can do about a create whose outcome a crash left open.
+/// How recovery resolves a create whose outcome is unknown after a crash.
 #[derive(Clone, Copy)]
 pub enum CreateRecovery<'a> {
-    /// The create is idempotent by an identity that we drew or know beforehand: the same call again finishes it. Should
-    /// that be refused, what the first call has made is looked for.
+    /// The create is idempotent by an identity that is generated or known before the call, so recovery repeats the call. If
+    /// the repeated call is rejected, recovery looks for the object of the first call.
     Repeat(&'a dyn FindCreated),
-    /// The object is looked for; "not found" is certain only after the intent's deadline.
+    /// Recovery looks for the object. "Not found" is certain only after the deadline of the intent.
     Find(&'a dyn FindCreated),
-    /// Nobody can tell: a person must.
+    /// Recovery cannot resolve the outcome; the user must.
     Unknown,
 }
 
 impl CreateRecovery<'_> {
-    /// The same way, for a driver that stands before another one and looks by itself.
+    /// The same recovery with another finder, for a driver that wraps this one.
     #[must_use]
-    pub fn through(self, finder: &dyn FindCreated) -> CreateRecovery<'_> {
+    pub fn with_finder(self, finder: &dyn FindCreated) -> CreateRecovery<'_> {
         match self {
             Self::Repeat(_) => CreateRecovery::Repeat(finder),
             Self::Find(_) => CreateRecovery::Find(finder),
@@ -135,9 +134,9 @@ impl CreateRecovery<'_> {
     }
 }
 
-/// Looks for what a create has made that did not come to its end.
+/// Finds the object of a create that did not return.
 pub trait FindCreated: Send + Sync {
-    /// The object that the call of this context may have made as `planned`; `Ok(None)` when none is found.
+    /// Returns the object that the call of this context created from `planned`; `Ok(None)` if there is none.
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,
@@ -145,24 +144,23 @@ pub trait FindCreated: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
 }
 
-/// What checking the configuration of a data source gives: what was found, and, without an error in it, what reading
-/// will give as far as that is known.
-pub type Expected = (Diagnostics, Value);
+/// The diagnostics of a data source's configuration and, if there is no error, the planned value.
+pub type DataPlan = (Diagnostics, Value);
 
-/// Serves types of data sources: what is read and never managed.
+/// Serves data sources.
 pub trait DataSources: Send + Sync {
-    /// As [`Driver::schema`], of a type of data sources.
+    /// As [`Driver::schema`], for a data source.
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
 
-    /// Checks the configuration of a data source, and says what reading it will give: unknown where only reading shows it.
-    /// Reads nothing. Paths in the diagnostics are below `spec.config`.
-    fn expect_data<'a>(
+    /// Validates the configuration of a data source and plans its value, with unknown values for what only a read
+    /// returns. Reads nothing. Paths in the diagnostics are relative to `spec.config`.
+    fn plan_data<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>>;
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>>;
 
-    /// Reads a data source. The configuration is wholly known, and was found to be valid; so is the value that is given.
+    /// Reads a data source. The configuration is valid and wholly known; the returned value is wholly known.
     fn read_data<'a>(
         &'a self,
         context: &'a CallContext,
@@ -170,10 +168,10 @@ pub trait DataSources: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, DriverError>>;
 }
 
-/// Makes objects of other types its own.
+/// Takes over objects of other types, as a move in Terraform does.
 pub trait TakeOver: Send + Sync {
-    /// An object of the type `type_name` as one of `context.type_name`: the same object outside, which is not touched. An
-    /// error that is `Terminal` says that there is no such way; then nothing happens to the object.
+    /// Converts an object of the type `type_name` to the type of the context, without changing the object itself. A
+    /// `Terminal` error means that the conversion is not supported.
     fn take_over<'a>(
         &'a self,
         context: &'a CallContext,
@@ -182,37 +180,31 @@ pub trait TakeOver: Send + Sync {
     ) -> BoxFuture<'a, Result<ObjectState, DriverError>>;
 }
 
-/// Whose object is watched.
+/// The instance whose object is watched.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched<'a> {
-    /// Namespace of the Resource.
+pub struct WatchedInstance<'a> {
     pub namespace: &'a Arc<str>,
-    /// Name and instance.
     pub address: &'a Address,
-    /// As which service account to watch.
+    /// The service account that watches.
     pub service_account: &'a Arc<str>,
 }
 
-/// Somebody else has changed an object, or may have.
+/// Another client changed an object, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noticed {
-    /// Namespace of the Resource.
+pub struct ObjectChange {
     pub namespace: Arc<str>,
-    /// Name and instance.
     pub address: Address,
-    /// The object was destroyed.
-    pub gone: bool,
+    pub deleted: bool,
 }
 
-/// Notices when somebody else changes an object. What calls of the same driver change it does not report.
+/// Reports changes of objects by other clients, but not changes by calls of the same driver.
 pub trait ObjectWatcher: Send + Sync {
-    /// Watches the object on record of an instance from now on, instead of the one before. Does not block; costs next
-    /// to nothing when that object is watched already.
-    fn watch(&self, whose: &Watched<'_>, object: &RecordedObject);
+    /// Starts watching the recorded object of an instance and stops watching its previous one. Does not block, and is
+    /// cheap if the object is already watched.
+    fn watch(&self, instance: &WatchedInstance<'_>, object: &RecordedObject);
 
-    /// Watches nothing of that instance any more.
     fn unwatch(&self, namespace: &Arc<str>, address: &Address);
 
-    /// Whether changes of its object are seen at present, so that it need not be read to find them.
+    /// Whether changes of the object are currently observed, so that it need not be read to detect drift.
     fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;
 }

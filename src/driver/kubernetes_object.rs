@@ -1,19 +1,18 @@
-//! `kubernetes_object`: any object of a Kubernetes API by its manifest, through server-side apply.
+//! `kubernetes_object`: manages any Kubernetes object from its manifest with server-side apply.
 //!
-//! - Each request is made as the Resource's service account, so that RBAC decides what it may do.
-//! - What is made carries an owner mark; an object without it is never touched unless it was imported.
-//! - Updates and deletes carry the UID on record: another object of the same name is never changed by mistake.
-//! - Conflicts of field ownership are settled for us only where we had set the field before (then somebody else's
-//!   change is drift), and for imported objects; otherwise they are errors.
+//! - Each request impersonates the service account of the Resource, so RBAC limits what it may do.
+//! - Created objects carry an owner annotation. An object without it is never changed unless it was imported.
+//! - Updates and deletes send the recorded UID, so another object of the same name is never changed.
+//! - Field conflicts are forced only for fields that Purlin set before (another client's change is drift) and for
+//!   imported objects. All other conflicts are errors.
 //!
-//! Decisions are pure functions (`planning`, `refusal`, `kstatus`, `manifest`); `ask` and `act` put them between the
-//! requests that `server`, `patch` and `follow` make.
+//! Decisions are pure functions (`planning`, `api_error`, `kstatus`, `manifest`). `read` and `apply` combine them with
+//! the requests of `server`, `patch` and `wait`.
 
-mod act;
-mod ask;
+pub(super) mod api_error;
+mod apply;
 mod data;
 mod discovery;
-pub(super) mod follow;
 pub mod kstatus;
 mod manifest;
 mod namespace;
@@ -21,9 +20,10 @@ mod object;
 mod patch;
 mod planning;
 mod publish;
-pub(super) mod refusal;
+mod read;
 pub(super) mod server;
 mod target;
+pub(super) mod wait;
 pub(crate) mod watches;
 
 use std::collections::BTreeMap;
@@ -39,37 +39,36 @@ use crate::model::{
 use crate::process::Clock;
 
 use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, NotReady,
-    ObjectWatcher, arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, FindCreated, ObjectWatcher,
+    ReadinessError, arguments,
 };
+use api_error::{ErrorContext, RequestError};
 use discovery::ApiKind;
 use object::LAST_APPLIED;
-use refusal::{Attempt, Failure};
-use server::{Connection, Server, Who};
+use server::{Caller, Connection, Server};
 use target::Target;
 use watches::Watches;
 
 pub use target::OWNER_ANNOTATION;
-pub(crate) use target::owner_mark;
+pub(crate) use target::owner_annotation;
 pub use watches::Sink;
 
-/// The resource type.
 pub const TYPE_NAME: &str = "kubernetes_object";
 
-/// Under this name the API server keeps which fields are ours.
+/// The field manager of Purlin's server-side applies.
 pub const FIELD_MANAGER: &str = "purlin";
 
-/// Each create or update is about three short requests, so this many at once keep two cores of API server busy
-/// without standing in its queue.
+/// A create or update is about three short requests. This many concurrent calls keep two cores of an API server busy
+/// without queueing.
 const CALLS_AT_ONCE: usize = 64;
 
-/// The first part of owner marks: within it, namespace and name of a Resource are unique.
+/// The first part of owner annotations. Within a scope, namespace and name of a Resource are unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnerScope {
-    /// The UID of the namespace `kube-system` of the cluster that the client leads to.
+    /// The UID of the namespace `kube-system` of the client's cluster.
     Cluster,
-    /// A given text: the id of a state file, or the UID of the controller's cluster for objects of another one.
-    /// Two state files with one text would take each other's objects for their own.
+    /// A fixed string: the ID of a state file, or the UID of the controller's cluster for objects in another cluster.
+    /// Two state files with the same string would claim each other's objects.
     Fixed(Arc<str>),
 }
 
@@ -77,7 +76,7 @@ pub enum OwnerScope {
 pub struct KubernetesObject {
     server: Arc<Server>,
     watches: Option<Watches>,
-    /// Which cluster it is, once that was asked.
+    /// Identifies the cluster, once it was queried.
     cluster: OnceCell<Arc<str>>,
     scope: OwnerScope,
     impersonates: bool,
@@ -86,18 +85,18 @@ pub struct KubernetesObject {
 }
 
 impl KubernetesObject {
-    /// For a controller: acts as the service account of each Resource, by impersonation, and never as itself but
-    /// for discovery, the UID of `kube-system`, and what is left in a namespace that is being deleted.
+    /// For a controller: impersonates the service account of each Resource. Only discovery, the UID of `kube-system`,
+    /// and the status of a namespace that is being deleted are read with the controller's own identity.
     pub fn impersonating(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
         Self::new(Connection::Ready(client), scope, true, clock)
     }
 
-    /// Acts as whoever the client is: another cluster by its kubeconfig, or a test.
+    /// Uses the identity of the client: for another cluster with its kubeconfig, or for a test.
     pub fn as_client(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
         Self::new(Connection::Ready(client), scope, false, clock)
     }
 
-    /// For local runs: acts as the user of the kubeconfig, which is read when the first request is made.
+    /// For local runs: uses the kubeconfig of the user, which is read with the first request.
     pub fn local(scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
         Self::new(Connection::Kubeconfig(OnceCell::new()), scope, false, clock)
     }
@@ -109,13 +108,13 @@ impl KubernetesObject {
             (
                 Arc::from("manifest"),
                 Attribute {
-                    shown_in: Some(Arc::from("object")),
-                    ..arguments::argument(object.clone(), true, "The object, as one would give it to `kubectl apply`.")
+                    observed_in: Some(Arc::from("object")),
+                    ..arguments::argument(object.clone(), true, "The manifest of the object, as for `kubectl apply`.")
                 },
             ),
             (
                 Arc::from("object"),
-                arguments::computed(object, "The object as the server has it, without `managedFields`."),
+                arguments::computed(object, "The object as returned by the API server, without `managedFields`."),
             ),
         ]);
         let schema = Arc::new(Schema { version: 0, attributes });
@@ -124,34 +123,35 @@ impl KubernetesObject {
         Self { server, watches: None, cluster: OnceCell::new(), scope, impersonates, schema, data_schema }
     }
 
-    /// Tells `sink` what others do to the objects that it is asked to watch. For a controller.
+    /// Reports changes of watched objects by other clients to `sink`. For a controller.
     #[must_use]
-    pub fn telling(mut self, sink: Sink) -> Self {
+    pub fn with_change_sink(mut self, sink: Sink) -> Self {
         self.watches = Some(Watches::new(Arc::clone(&self.server), sink));
         self
     }
 
-    /// As whom a call is made.
-    fn who<'a>(&self, context: &'a CallContext) -> Result<Who<'a>, DriverError> {
+    /// The identity of a call.
+    fn caller<'a>(&self, context: &'a CallContext) -> Result<Caller<'a>, DriverError> {
         match (self.impersonates, context.service_account.is_empty()) {
-            (false, _) => Ok(Who::Process),
-            (true, false) => Ok(Who::ServiceAccount { namespace: &context.namespace, name: &context.service_account }),
-            // Going on would lend the controller's own rights to whoever wrote the Resource.
+            (false, _) => Ok(Caller::Process),
+            (true, false) => {
+                Ok(Caller::ServiceAccount { namespace: &context.namespace, name: &context.service_account })
+            }
+            // Without impersonation, the author of the Resource would get the rights of the controller.
             (true, true) => Err(DriverError {
                 kind: ErrorKind::Terminal,
-                message: "no service account is given to act as".to_owned(),
+                message: "no service account is set".to_owned(),
                 path: None,
                 hint: Some("set `spec.serviceAccountName`".to_owned()),
             }),
         }
     }
 
-    /// The owner mark of the Resource's instance.
+    /// The value of the owner annotation for the instance.
     async fn owner(&self, context: &CallContext) -> Result<String, DriverError> {
-        Ok(owner_mark(&self.owner_scope(context).await?, &context.namespace, &context.address))
+        Ok(owner_annotation(&self.owner_scope(context).await?, &context.namespace, &context.address))
     }
 
-    /// The first part of our marks.
     async fn owner_scope(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
         Ok(match &self.scope {
             OwnerScope::Fixed(text) => Arc::clone(text),
@@ -162,63 +162,66 @@ impl KubernetesObject {
                     namespace: String::new(),
                     name: "kube-system".to_owned(),
                 };
-                refusal::error(&failure, &attempt(context, "read", "namespaces", &target))
+                api_error::to_driver_error(&failure, &error_context(context, "read", "namespaces", &target))
             })?,
         })
     }
 
-    /// Which cluster this is. Empty for who may not know: then nobody can tell one from another.
+    /// Identifies the cluster. Empty if the caller may not read `kube-system`, so clusters cannot be distinguished.
     async fn cluster(&self, context: &CallContext) -> Result<Arc<str>, DriverError> {
         let name = self.cluster.get_or_try_init(|| async {
             match self.server.cluster_uid(context.deadline).await {
                 Ok(uid) => Ok(format!("cluster:{uid}").into()),
-                Err(Failure::Refused(refusal)) if matches!(refusal.code, 401 | 403 | 404) => Ok(Arc::from("")),
+                Err(RequestError::Api(api_error)) if matches!(api_error.code, 401 | 403 | 404) => Ok(Arc::from("")),
                 Err(failure) => Err(discovery_error(context, &failure, "v1", "Namespace")),
             }
         });
         name.await.cloned()
     }
 
-    /// The kind, as the server has it now.
+    /// The kind as the server currently serves it.
     async fn kind(&self, context: &CallContext, api_version: &str, kind: &str) -> Result<Option<ApiKind>, DriverError> {
         let found = self.server.kind(api_version, kind, context.deadline).await;
         found.map_err(|failure| discovery_error(context, &failure, api_version, kind))
     }
 }
 
-/// Whether a text names an object in the way of an import id: `v1/ConfigMap/shop/site`.
+/// Whether a string is a valid import ID, such as `v1/ConfigMap/shop/site`.
 pub fn is_import_id(id: &str) -> bool {
     Target::from_import_id(id).is_some()
 }
 
-/// What was attempted.
-fn attempt<'a>(context: &'a CallContext, verb: &'static str, resource: &str, target: &Target) -> Attempt<'a> {
-    Attempt {
+fn error_context<'a>(
+    context: &'a CallContext,
+    verb: &'static str,
+    resource: &str,
+    target: &Target,
+) -> ErrorContext<'a> {
+    ErrorContext {
         verb,
         object: target.to_string(),
         resource: resource.to_owned(),
         service_account: &context.service_account,
         namespace: &context.namespace,
-        place: target.namespace.clone(),
+        object_namespace: target.namespace.clone(),
         sensitive: false,
     }
 }
 
-fn discovery_error(context: &CallContext, failure: &Failure, api_version: &str, kind: &str) -> DriverError {
-    let attempt = Attempt {
+fn discovery_error(context: &CallContext, failure: &RequestError, api_version: &str, kind: &str) -> DriverError {
+    let attempt = ErrorContext {
         verb: "look up",
         object: format!("kind `{kind}` of `{api_version}`"),
         resource: String::new(),
         service_account: &context.service_account,
         namespace: &context.namespace,
-        place: String::new(),
+        object_namespace: String::new(),
         sensitive: false,
     };
-    refusal::error(failure, &attempt)
+    api_error::to_driver_error(failure, &attempt)
 }
 
-/// The server has no such kind. It may come with a CRD, so trying again helps; a group of the server's own never
-/// gains one.
+/// The server does not serve the kind. A CRD may add it later, so a retry helps, except in built-in groups.
 fn no_such_kind(api_version: &str, kind: &str) -> DriverError {
     let may_come = discovery::may_gain_kinds(target::group_of(api_version));
     DriverError {
@@ -226,8 +229,7 @@ fn no_such_kind(api_version: &str, kind: &str) -> DriverError {
         message: format!("the cluster has no kind `{kind}` in `{api_version}`"),
         path: Some(Path::default().name("manifest").name("kind")),
         hint: Some(if may_come {
-            "it is there once its CustomResourceDefinition is installed; if a Resource installs it, name that one in \
-             `dependsOn`"
+            "install its CustomResourceDefinition; if a Resource installs it, add that Resource to `dependsOn`"
                 .to_owned()
         } else {
             "check the spelling of `kind` and `apiVersion`".to_owned()
@@ -284,13 +286,13 @@ impl Driver for KubernetesObject {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        tell: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
-        Box::pin(self.until_ready(context, object, tell))
+        report: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
+        Box::pin(self.wait_until_ready(context, object, report))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
-        // The name is fixed before the call and the object carries our mark, so the same call again finishes it.
+        // The name is fixed before the call and the object carries the owner annotation, so repeating the call is safe.
         CreateRecovery::Repeat(self)
     }
 
@@ -317,15 +319,15 @@ impl FindCreated for KubernetesObject {
         context: &'a CallContext,
         planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(self.find_own(context, planned))
+        Box::pin(self.find_created_object(context, planned))
     }
 }
 
-/// The object on record, by its place.
+/// The apiVersion, kind, namespace and name of the recorded object.
 fn recorded_target(object: &RecordedObject) -> Result<Target, DriverError> {
     object.value.get("object").and_then(Target::of_object).ok_or_else(|| DriverError {
         kind: ErrorKind::Terminal,
-        message: "the record does not say which object it is about".to_owned(),
+        message: "the record does not identify an object".to_owned(),
         path: None,
         hint: Some("remove it with `purlin state rm` and import the object".to_owned()),
     })

@@ -1,28 +1,27 @@
-//! A driver that asks nobody: it checks configurations as the driver behind it does, and plans by the schema alone.
-//! For `purlin validate`, which needs no cluster and no account.
+//! A driver for `purlin validate`, which needs no cluster and no credentials: it validates configurations with the
+//! wrapped driver and plans from the schema alone.
 
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected};
+use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
     RecordedObject, Schema, Value,
 };
 
-/// The schema and the checks of a driver, without its calls.
+/// Wraps a driver and uses only its schemas and validation.
 pub struct Offline(Arc<dyn Driver>);
 
 impl Offline {
-    /// Of the given driver.
     pub fn new(driver: Arc<dyn Driver>) -> Self {
         Self(driver)
     }
 }
 
-/// As configured; what the driver sets is unknown.
+/// The configured values; computed attributes are unknown.
 fn planned(schema: &Schema, config: &Value) -> Value {
     let attributes = schema.attributes.iter().map(|(name, attribute)| {
         let configured = config.get(name).filter(|value| !matches!(value.unmarked(), Value::Null));
@@ -32,8 +31,8 @@ fn planned(schema: &Schema, config: &Value) -> Value {
     Value::map(attributes)
 }
 
-fn refusal() -> DriverError {
-    let message = "this driver makes no calls".to_owned();
+fn offline_error() -> DriverError {
+    let message = "the driver is offline and makes no calls".to_owned();
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
@@ -55,7 +54,7 @@ impl Driver for Offline {
         _: &'a CallContext,
         _: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(refusal()) }.boxed()
+        async { Err(offline_error()) }.boxed()
     }
 
     fn plan<'a>(
@@ -65,13 +64,13 @@ impl Driver for Offline {
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
         let schema = self.0.schema(&context.type_name, context.provider());
         let answer = schema
-            .ok_or_else(refusal)
+            .ok_or_else(offline_error)
             .map(|schema| PlanResponse { planned: planned(&schema, &request.config), ..PlanResponse::default() });
         async { answer }.boxed()
     }
 
     fn apply<'a>(&'a self, _: &'a CallContext, _: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        async { ApplyResponse { error: Some(refusal()), ..ApplyResponse::default() } }.boxed()
+        async { ApplyResponse { error: Some(offline_error()), ..ApplyResponse::default() } }.boxed()
     }
 
     fn import<'a>(
@@ -79,7 +78,7 @@ impl Driver for Offline {
         _: &'a CallContext,
         _: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        async { Err(refusal()) }.boxed()
+        async { Err(offline_error()) }.boxed()
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
@@ -96,18 +95,17 @@ impl DataSources for Offline {
         self.0.data()?.data_schema(type_name, provider)
     }
 
-    fn expect_data<'a>(
+    fn plan_data<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
         match self.0.data() {
-            Some(data) => data.expect_data(context, config),
-            None => async { Err(refusal()) }.boxed(),
+            Some(data) => data.plan_data(context, config),
+            None => async { Err(offline_error()) }.boxed(),
         }
     }
 
-    /// Nobody knows what is there, so all of it is unknown.
     fn read_data<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Value, DriverError>> {
         async { Ok(Value::Unknown) }.boxed()
     }

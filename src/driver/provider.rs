@@ -1,22 +1,22 @@
-//! Terraform's and OpenTofu's providers as drivers: every type that no built-in driver serves.
+//! Terraform and OpenTofu providers as drivers, for every type without a built-in driver.
 //!
-//! A provider is a program that runs beside us, once for each configuration. What it says is checked here, by the rules
-//! of its protocol, before anybody relies on it.
+//! A provider runs as a separate process for each configuration. This module validates its responses by the rules of
+//! the plugin protocol.
 
 mod adopt;
-mod asking;
+mod calls;
 mod data;
+mod diagnostics;
 mod host;
 mod mask;
-mod object;
+mod object_client;
 mod private;
 mod program;
 mod reattach;
 mod schema;
-mod served;
+mod served_types;
 mod sessions;
 mod spares;
-mod told;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -33,92 +33,89 @@ use crate::model::{
     RecordedObject, Schema, Secrets, Value,
 };
 use crate::process::{Clock, lock};
-use asking::Asking;
-use object::Object;
+use calls::SchemaCalls;
+use object_client::ObjectClient;
 use schema::ResourceType;
-use served::Served;
+use served_types::ServedTypes;
 use sessions::Sessions;
 
-pub use adopt::{Adopted, ForeignObject, Reconstructed};
-pub use host::{Preparation, ProviderFacts};
+pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
+pub use host::{Preparation, ProviderInfo};
 pub use reattach::Reattach;
-pub use sessions::{ProviderOptions, SettingsUse};
+pub use sessions::{ConfigurationMode, ProviderOptions};
 
-/// How long a call that is made once more waits for others of that kind. One that hangs holds up the others no longer.
-const TURN: Duration = Duration::from_secs(10);
+/// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
+const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves the types of all providers.
 pub struct Providers {
     clock: Arc<dyn Clock>,
     sessions: Sessions,
-    /// What each provider serves.
-    asking: Asking,
-    /// Held by the one call after a crash that is made again: by the name of a configuration.
-    again: Mutex<BTreeMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
-    /// All calls were asked to end early.
+    schema_calls: SchemaCalls,
+    /// By the name of a configuration: serializes the calls that are repeated after a crash.
+    retry_locks: Mutex<BTreeMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+    /// All calls received a stop request.
     stopped: AtomicBool,
-    /// The settings that hold now in each namespace.
-    settled: Mutex<BTreeMap<Arc<str>, Settled>>,
-    /// The providers that there are now, by name.
+    /// The current provider configurations of each namespace.
+    configurations: Mutex<BTreeMap<Arc<str>, NamespaceConfigurations>>,
+    /// The current providers by name.
     current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
 }
 
-/// The settings of a namespace.
+/// The provider configurations of a namespace.
 #[derive(Default)]
-struct Settled {
-    /// Which state of them this is.
+struct NamespaceConfigurations {
     version: u64,
     uses: Vec<Arc<ProviderUse>>,
 }
 
 impl Providers {
-    /// No provider is started yet.
+    /// Starts no provider.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
         Self {
             sessions: Sessions::new(options, clock.clone()),
             clock,
-            asking: Asking::default(),
-            again: Mutex::default(),
+            schema_calls: SchemaCalls::default(),
+            retry_locks: Mutex::default(),
             stopped: AtomicBool::new(false),
-            settled: Mutex::default(),
+            configurations: Mutex::default(),
             current: Mutex::default(),
         }
     }
 
-    /// What a provider serves, or why it does not tell; `None` when it was not asked yet.
-    fn known(&self, provider: &Provider) -> Option<Result<Arc<Served>, DriverError>> {
-        let current = self.given(provider);
-        self.asking.known(current.as_deref().unwrap_or(provider))
+    /// The types of a provider, or the error of the schema call; `None` if it was not called yet.
+    fn cached_types(&self, provider: &Provider) -> Option<Result<Arc<ServedTypes>, DriverError>> {
+        let current = self.current_version(provider);
+        self.schema_calls.known(current.as_deref().unwrap_or(provider))
     }
 
-    /// The provider of that name as it is given now.
-    fn given(&self, provider: &Provider) -> Option<Arc<Provider>> {
+    /// The current version of the provider with that name and source.
+    fn current_version(&self, provider: &Provider) -> Option<Arc<Provider>> {
         lock(&self.current).get(&provider.name).filter(|current| current.source == provider.source).cloned()
     }
 
-    /// The same; else as it was recorded.
+    /// The current version of the provider, or else the recorded one.
     fn current(&self, provider: &Arc<Provider>) -> Arc<Provider> {
-        self.given(provider).unwrap_or_else(|| Arc::clone(provider))
+        self.current_version(provider).unwrap_or_else(|| Arc::clone(provider))
     }
 
-    /// The settings, of the provider as it is called now.
-    fn as_served(&self, used: &ProviderUse) -> ProviderUse {
+    fn with_current_provider(&self, used: &ProviderUse) -> ProviderUse {
         ProviderUse { provider: self.current(&used.provider), ..used.clone() }
     }
 
-    /// The settings to call a provider with: those that hold now, when there are any of that name in the namespace.
-    fn settings(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
+    /// The configuration for a call: the current one of that name in the namespace, or else the recorded one.
+    fn provider_use(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
         let missing = || DriverError {
             kind: ErrorKind::Terminal,
             message: format!("no provider serves the type `{}`", context.type_name),
             path: None,
-            hint: Some("add a document of kind Provider, named like what the type begins with".to_owned()),
+            hint: Some("add a Provider with the prefix of the type as its name".to_owned()),
         };
         let used = context.provider.as_ref().ok_or_else(missing)?;
         let same = |one: &&Arc<ProviderUse>| one.name == used.name && one.provider.source == used.provider.source;
-        let settled =
-            lock(&self.settled).get(&context.namespace).and_then(|settled| settled.uses.iter().find(same).cloned());
-        let used = settled.unwrap_or_else(|| used.clone());
+        let current = lock(&self.configurations)
+            .get(&context.namespace)
+            .and_then(|configurations| configurations.uses.iter().find(same).cloned());
+        let used = current.unwrap_or_else(|| used.clone());
         let provider = self.current(&used.provider);
         if *provider == *used.provider {
             return Ok(used);
@@ -126,85 +123,99 @@ impl Providers {
         Ok(Arc::new(ProviderUse { provider, ..used.as_ref().clone() }))
     }
 
-    /// These are the settings of a namespace from now on, unless later ones are known. Gives those that hold no more.
-    fn settle(&self, namespace: &Arc<str>, settled: Settled) -> Vec<Arc<ProviderUse>> {
-        let mut all = lock(&self.settled);
+    /// Sets the provider configurations of a namespace unless a newer version is set. Returns those no longer in use.
+    fn set_configurations(
+        &self,
+        namespace: &Arc<str>,
+        configurations: NamespaceConfigurations,
+    ) -> Vec<Arc<ProviderUse>> {
+        let mut all = lock(&self.configurations);
         let known = all.entry(Arc::clone(namespace)).or_default();
-        // Several plans of a namespace are made at once, and one that began earlier may come later.
-        if settled.version < known.version {
+        // Plans of a namespace run concurrently, so an older version may arrive later.
+        if configurations.version < known.version {
             return Vec::new();
         }
-        let before = std::mem::replace(known, settled).uses;
+        let before = std::mem::replace(known, configurations).uses;
         let holds = |used: &Arc<ProviderUse>| all.values().any(|others| others.uses.contains(used));
         before.into_iter().filter(|used| !holds(used)).collect()
     }
 
-    /// Asks a provider what it serves, unless it was asked before.
-    async fn ask(&self, provider: &Arc<Provider>) -> Result<Arc<Served>, DriverError> {
-        let ask = async || self.sessions.describe(provider).await.map(Arc::new);
-        self.asking.ask(provider, self.clock.as_ref(), ask).await
+    /// The types of a provider, from its schema, which is cached.
+    async fn served_types(&self, provider: &Arc<Provider>) -> Result<Arc<ServedTypes>, DriverError> {
+        let call = async || self.sessions.describe(provider).await.map(Arc::new);
+        self.schema_calls.get_or_call(provider, self.clock.as_ref(), call).await
     }
 
-    /// A configured provider, to be called about an object.
-    async fn object<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
-        let kind = |served: &Served| served.resource(&context.type_name);
-        self.called(context, "type", kind).await
+    /// A configured provider for calls about an object.
+    async fn object_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
+        let kind = |served: &ServedTypes| served.resource(&context.type_name);
+        self.client_for(context, "type", kind).await
     }
 
-    /// A configured provider, to be called about a data source.
-    async fn data_source<'a>(&'a self, context: &'a CallContext) -> Result<Object<'a>, DriverError> {
-        let kind = |served: &Served| served.data(&context.type_name);
-        self.called(context, "data source", kind).await
+    /// A configured provider for calls about a data source.
+    async fn data_source_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
+        let kind = |served: &ServedTypes| served.data(&context.type_name);
+        self.client_for(context, "data source", kind).await
     }
 
-    async fn called<'a>(
+    async fn client_for<'a>(
         &'a self,
         context: &'a CallContext,
         word: &str,
-        kind: impl Fn(&Served) -> Result<Option<Arc<ResourceType>>, DriverError>,
-    ) -> Result<Object<'a>, DriverError> {
-        let used = self.settings(context)?;
-        let served = self.ask(&used.provider).await?;
-        let kind = kind(&served)?.ok_or_else(|| unserved(&used.provider, word, context))?;
-        let (lease, mask) = self.sessions.configured(&used, &served).await?;
+        kind: impl Fn(&ServedTypes) -> Result<Option<Arc<ResourceType>>, DriverError>,
+    ) -> Result<ObjectClient<'a>, DriverError> {
+        let used = self.provider_use(context)?;
+        let served = self.served_types(&used.provider).await?;
+        let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
+        let (lease, mask) = self.sessions.lease(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
-        let client = lease.within(left.unsigned_abs());
+        let client = lease.with_limit(left.unsigned_abs());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
         let stopped = &self.stopped;
-        let said = Warnings::default();
-        Ok(Object { client, _lease: lease, mask, kind, plans_destroys, generates_config, context, said, stopped })
+        let warnings = Warnings::default();
+        Ok(ObjectClient {
+            client,
+            _lease: lease,
+            mask,
+            kind,
+            plans_destroys,
+            generates_config,
+            context,
+            warnings,
+            stopped,
+        })
     }
 
-    /// A turn to make a call once more that failed because the process ended; `None` when it failed otherwise. There is
-    /// no guard in it when others had theirs for too long.
-    async fn turn_after(&self, object: Object<'_>) -> Option<Option<tokio::sync::OwnedMutexGuard<()>>> {
+    /// Waits for the turn to repeat a call that failed because its process ended; `None` if it failed for another
+    /// reason. After a timeout, the call is repeated without the lock.
+    async fn retry_turn(&self, object: ObjectClient<'_>) -> Option<Option<tokio::sync::OwnedMutexGuard<()>>> {
         if object.client.is_alive() {
             return None;
         }
         let name = object.context.provider.as_ref().map(|used| used.name.clone()).unwrap_or_default();
         drop(object);
-        let turn = Arc::clone(lock(&self.again).entry(name).or_default());
-        Some(tokio::time::timeout(TURN, turn.lock_owned()).await.ok())
+        let turn = Arc::clone(lock(&self.retry_locks).entry(name).or_default());
+        Some(tokio::time::timeout(RETRY_TURN_TIMEOUT, turn.lock_owned()).await.ok())
     }
 }
 
-/// Makes a call that changes nothing. When the process ends meanwhile, it is made once more: the end was most likely about
-/// another object. Such calls are made one at a time, so that the object that it was about disturbs no other.
-macro_rules! harmless {
-    ($providers:ident, $context:ident, hush($config:expr, $prior:expr), $method:ident($argument:expr)) => {
+/// Makes a call without side effects. If the process ends during the call, the call is repeated once, since another
+/// object probably caused the crash. Repeated calls run one at a time, so that the cause affects no other object.
+macro_rules! read_only_call {
+    ($providers:ident, $context:ident, mask_values($config:expr, $prior:expr), $method:ident($argument:expr)) => {
         async move {
-            let called = $providers.object($context).await?;
-            called.hush($config, $prior);
-            let answer = called.masked(called.$method($argument).await);
-            if answer.is_ok() {
-                return answer;
+            let client = $providers.object_client($context).await?;
+            client.mask_values($config, $prior);
+            let result = client.masked(client.$method($argument).await);
+            if result.is_ok() {
+                return result;
             }
-            match $providers.turn_after(called).await {
-                None => answer,
+            match $providers.retry_turn(client).await {
+                None => result,
                 Some(_turn) => {
-                    let called = $providers.object($context).await?;
-                    called.hush($config, $prior);
-                    called.masked(called.$method($argument).await)
+                    let client = $providers.object_client($context).await?;
+                    client.mask_values($config, $prior);
+                    client.masked(client.$method($argument).await)
                 }
             }
         }
@@ -212,14 +223,14 @@ macro_rules! harmless {
     };
 }
 
-fn unserved(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
+fn no_such_type(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
     let message = format!("the provider `{}` has no {word} `{}`", provider.name, context.type_name);
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
 impl Driver for Providers {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        let served = self.known(provider?)?.ok()?;
+        let served = self.cached_types(provider?)?.ok()?;
         Some(served.resource(type_name).ok()??.outline.clone())
     }
 
@@ -228,7 +239,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
-        harmless!(self, context, hush(Some(config), None), validate(config))
+        read_only_call!(self, context, mask_values(Some(config), None), validate(config))
     }
 
     fn read<'a>(
@@ -236,7 +247,7 @@ impl Driver for Providers {
         context: &'a CallContext,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        harmless!(self, context, hush(None, Some(object)), read(object))
+        read_only_call!(self, context, mask_values(None, Some(object)), read(object))
     }
 
     fn plan<'a>(
@@ -244,17 +255,17 @@ impl Driver for Providers {
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
-        harmless!(self, context, hush(Some(&request.config), request.prior.as_deref()), plan(&request))
+        read_only_call!(self, context, mask_values(Some(&request.config), request.prior.as_deref()), plan(&request))
     }
 
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
         async move {
-            match self.object(context).await {
+            match self.object_client(context).await {
                 Ok(called) => {
-                    called.hush(Some(&request.config), request.prior.as_deref());
+                    called.mask_values(Some(&request.config), request.prior.as_deref());
                     let mut response = called.apply(request).await;
-                    called.mask.remember(Secrets::of(response.object.iter().map(|object| &object.value)));
-                    called.hand_on_warnings();
+                    called.mask.add(Secrets::of(response.object.iter().map(|object| &object.value)));
+                    called.forward_warnings();
                     response.error = response.error.map(|error| called.mask.error(error));
                     response
                 }
@@ -269,16 +280,16 @@ impl Driver for Providers {
         context: &'a CallContext,
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        harmless!(self, context, hush(None, None), import(request))
+        read_only_call!(self, context, mask_values(None, None), import(request))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
-        // A provider finds objects by the ids that it gives them, and of an unfinished create nobody has one.
+        // The protocol has no way to find an object without its ID, and an interrupted create returned none.
         CreateRecovery::Unknown
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
-        async move { Ok(self.settings(context)?.digest.clone()) }.boxed()
+        async move { Ok(self.provider_use(context)?.digest.clone()) }.boxed()
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
@@ -298,7 +309,7 @@ mod tests {
     use crate::process::SystemClock;
 
     #[tokio::test]
-    async fn settings_of_one_name_in_two_namespaces_have_nothing_to_do_with_each_other() {
+    async fn provider_configurations_of_different_namespaces_are_separate() {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         let options = ProviderOptions::new(installer);
         let providers = Providers::new(options, Arc::new(SystemClock));
@@ -308,28 +319,34 @@ mod tests {
                 provider: Some(ProviderUse::of_cloud(recorded)),
                 ..context("cloud_disk")
             };
-            providers.settings(&context).unwrap().settings.clone()
+            providers.provider_use(&context).unwrap().configuration.clone()
         };
         for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
-            let (namespace, settled) = (Arc::from(namespace), [ProviderUse::of_cloud(settings)]);
+            let (namespace, configurations) = (Arc::from(namespace), [ProviderUse::of_cloud(settings)]);
             let namespace = Some(&namespace);
             providers
-                .prepare(Preparation { namespace, version: 2, needed: &[], current: &[], settled: &settled })
+                .prepare(Preparation {
+                    namespace,
+                    version: 2,
+                    needed: &[],
+                    current: &[],
+                    configurations: &configurations,
+                })
                 .await;
         }
-        // An object is called with what holds now where it lives, whatever it was recorded with.
+        // An object is called with the current configuration of its namespace, not with the recorded one.
         assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
         assert_eq!(called_with("bank", "old"), Value::from("of the bank"));
         assert_eq!(called_with("elsewhere", "old"), Value::from("old"));
         let shop: Arc<str> = "shop".into();
-        let prepare = async |version, settled: &[Arc<ProviderUse>]| {
+        let prepare = async |version, configurations: &[Arc<ProviderUse>]| {
             let namespace = Some(&shop);
-            providers.prepare(Preparation { namespace, version, needed: &[], current: &[], settled }).await;
+            providers.prepare(Preparation { namespace, version, needed: &[], current: &[], configurations }).await;
         };
-        // A plan that began before the settings changed brings the old ones back to nobody.
+        // A plan with an older version does not restore the old configuration.
         prepare(1, &[ProviderUse::of_cloud("of yesterday")]).await;
         assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
-        // What was known once does not outlive its ProviderConfig.
+        // A configuration is dropped with its ProviderConfig.
         prepare(3, &[]).await;
         assert_eq!(called_with("shop", "old"), Value::from("old"));
     }

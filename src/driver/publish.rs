@@ -1,36 +1,35 @@
-//! Where copies of outputs are written: ConfigMaps and Secrets of a cluster, or files.
+//! Publishes copies of outputs as ConfigMaps, Secrets or files.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
 use super::CallContext;
-use crate::model::data::Texts;
+use crate::model::data::StringData;
 use crate::model::{DataRef, DriverError};
 
-/// One copy, and whose it is.
+/// A published copy and its owner.
 #[derive(Clone, Copy, Debug)]
-pub struct CopyOf<'a> {
-    /// For whom, and as whom.
+pub struct CopyTarget<'a> {
     pub context: &'a CallContext,
-    /// apiVersion, kind and UID of the Resource; without a UID it is one of a file.
+    /// apiVersion, kind and UID of the Resource. The UID is empty for a Resource from a file.
     pub owner: [&'a str; 3],
-    /// The `ConfigMap` or Secret.
     pub target: &'a DataRef,
-    /// The UID that the copy was made with; empty while it is not known whether there is one.
+    /// The recorded UID of the copy; empty while it is unknown whether the copy exists.
     pub uid: &'a str,
 }
 
-/// Writes, reads and removes copies. What is not ours is never touched: it is `AlreadyExists` for `write`, and absent
-/// for the others.
+/// Writes, reads and removes copies. A copy of another owner is never changed: `write` returns `AlreadyExists`, and the
+/// other methods treat the copy as missing.
 pub trait Publisher: Send + Sync {
-    /// Makes the copy, or makes it equal to `texts`; gives its UID. Ours is what carries our owner mark, so that a copy
-    /// whose UID a crash has lost is found again.
-    fn write<'a>(&'a self, copy: CopyOf<'a>, texts: &'a Texts) -> BoxFuture<'a, Result<Arc<str>, DriverError>>;
+    /// Creates or updates the copy and returns its UID. The owner annotation identifies a copy whose UID was lost in a
+    /// crash.
+    fn write<'a>(&'a self, copy: CopyTarget<'a>, texts: &'a StringData)
+    -> BoxFuture<'a, Result<Arc<str>, DriverError>>;
 
-    /// What the copy holds; `None` when there is none.
-    fn read<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<Option<Texts>, DriverError>>;
+    /// Returns the contents of the copy; `None` if it does not exist.
+    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>>;
 
-    /// Removes the copy, if it is the one of that UID, or ours while no UID is known.
-    fn remove<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<(), DriverError>>;
+    /// Removes the copy with the recorded UID or, without one, the copy with the owner annotation.
+    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>>;
 }

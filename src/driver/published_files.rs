@@ -1,4 +1,4 @@
-//! Copies as manifests in a folder beside the state file, readable by nobody else.
+//! Publishes outputs as manifest files in a directory next to the state file. Only the current user can read them.
 
 use std::fs;
 use std::io::{ErrorKind as IoKind, Write as _};
@@ -10,40 +10,40 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value as Json, json};
 
-use super::kubernetes_object::{OWNER_ANNOTATION, owner_mark};
-use super::publish::{CopyOf, Publisher};
-use crate::model::data::Texts;
+use super::kubernetes_object::{OWNER_ANNOTATION, owner_annotation};
+use super::publish::{CopyTarget, Publisher};
+use crate::model::data::StringData;
 use crate::model::{DataKind, DataRef, DriverError, ErrorKind};
 use crate::process::private_file;
 
 /// Writes `published/secret-NAME.json` and `published/configmap-NAME.json`.
 pub struct PublishedFiles {
-    folder: PathBuf,
-    /// Tells the copies of one state file from those of another.
+    directory: PathBuf,
+    /// Distinguishes the copies of different state files.
     scope: Arc<str>,
 }
 
 impl PublishedFiles {
-    /// The folder `published` beside a state file.
+    /// Uses the directory `published` next to a state file.
     pub fn beside(state: &Path, scope: impl Into<Arc<str>>) -> Self {
-        Self { folder: state.with_file_name("published"), scope: scope.into() }
+        Self { directory: state.with_file_name("published"), scope: scope.into() }
     }
 
     fn path(&self, target: &DataRef) -> PathBuf {
-        self.folder.join(format!("{}-{}.json", target.kind.as_str().to_lowercase(), target.name))
+        self.directory.join(format!("{}-{}.json", target.kind.as_str().to_lowercase(), target.name))
     }
 
-    fn owner(&self, copy: &CopyOf<'_>) -> String {
-        owner_mark(&self.scope, &copy.context.namespace, &copy.context.address)
+    fn owner(&self, copy: &CopyTarget<'_>) -> String {
+        owner_annotation(&self.scope, &copy.context.namespace, &copy.context.address)
     }
 
-    /// The file as it is, and whether it is ours.
-    fn found(&self, copy: &CopyOf<'_>) -> std::io::Result<Option<(Json, bool)>> {
+    /// The existing file, and whether this Resource owns it.
+    fn existing(&self, copy: &CopyTarget<'_>) -> std::io::Result<Option<(Json, bool)>> {
         match fs::read(self.path(copy.target)) {
             Ok(bytes) => {
                 let json: Json = serde_json::from_slice(&bytes).unwrap_or(Json::Null);
                 let mark = json["metadata"]["annotations"][OWNER_ANNOTATION].as_str().unwrap_or_default();
-                // A recorded copy of this state file stays ours when its object is given another name.
+                // A recorded copy of this state file stays owned when the Resource is renamed.
                 let recorded = !copy.uid.is_empty() && mark.starts_with(&format!("{}/", self.scope));
                 let ours = recorded || mark == self.owner(copy);
                 Ok(Some((json, ours)))
@@ -53,21 +53,21 @@ impl PublishedFiles {
         }
     }
 
-    fn write_now(&self, copy: &CopyOf<'_>, texts: &Texts) -> Result<Arc<str>, DriverError> {
+    fn write_now(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Result<Arc<str>, DriverError> {
         let path = self.path(copy.target);
-        if let Some((_, false)) = self.found(copy).map_err(|error| failed(&path, &error))? {
+        if let Some((_, false)) = self.existing(copy).map_err(|error| io_error(&path, &error))? {
             return Err(DriverError {
                 kind: ErrorKind::AlreadyExists,
-                message: format!("`{}` is there and is not ours", path.display()),
+                message: format!("`{}` exists and is not managed by this Resource", path.display()),
                 path: None,
-                hint: Some("move the file away, or publish under another name".to_owned()),
+                hint: Some("move the file, or publish under another name".to_owned()),
             });
         }
-        self.replace(&path, &self.manifest(copy, texts)).map_err(|error| failed(&path, &error))?;
+        self.replace(&path, &self.manifest(copy, texts)).map_err(|error| io_error(&path, &error))?;
         Ok("file".into())
     }
 
-    fn manifest(&self, copy: &CopyOf<'_>, texts: &Texts) -> Json {
+    fn manifest(&self, copy: &CopyTarget<'_>, texts: &StringData) -> Json {
         let data: serde_json::Map<String, Json> =
             texts.iter().map(|(key, text)| (key.to_string(), text.as_ref().into())).collect();
         json!({
@@ -78,9 +78,9 @@ impl PublishedFiles {
         })
     }
 
-    /// Whoever reads the file sees the old one or the new one, and nothing in between.
+    /// Replaces the file atomically.
     fn replace(&self, path: &Path, manifest: &Json) -> std::io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let draft = path.with_extension("json.new");
         let _ = fs::remove_file(&draft);
         let mut file = private_file::options().create_new(true).open(&draft)?;
@@ -89,36 +89,40 @@ impl PublishedFiles {
         fs::rename(&draft, path)
     }
 
-    fn read_now(&self, copy: &CopyOf<'_>) -> Result<Option<Texts>, DriverError> {
-        let found = self.found(copy).map_err(|error| failed(&self.path(copy.target), &error))?;
+    fn read_now(&self, copy: &CopyTarget<'_>) -> Result<Option<StringData>, DriverError> {
+        let found = self.existing(copy).map_err(|error| io_error(&self.path(copy.target), &error))?;
         Ok(found.filter(|(_, ours)| *ours).map(|(json, _)| {
             let data = json[field(copy.target.kind)].as_object().cloned().unwrap_or_default();
             data.into_iter().map(|(key, text)| (key.into(), text.as_str().unwrap_or_default().into())).collect()
         }))
     }
 
-    fn remove_now(&self, copy: &CopyOf<'_>) -> Result<(), DriverError> {
+    fn remove_now(&self, copy: &CopyTarget<'_>) -> Result<(), DriverError> {
         let path = self.path(copy.target);
-        let ours = self.found(copy).map_err(|error| failed(&path, &error))?.is_some_and(|(_, ours)| ours);
+        let ours = self.existing(copy).map_err(|error| io_error(&path, &error))?.is_some_and(|(_, ours)| ours);
         if ours {
-            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
-            // The folder goes with the last copy, and stays while it holds anything.
-            let _ = fs::remove_dir(&self.folder);
+            fs::remove_file(&path).map_err(|error| io_error(&path, &error))?;
+            // Fails while the directory is not empty.
+            let _ = fs::remove_dir(&self.directory);
         }
         Ok(())
     }
 }
 
 impl Publisher for PublishedFiles {
-    fn write<'a>(&'a self, copy: CopyOf<'a>, texts: &'a Texts) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+    fn write<'a>(
+        &'a self,
+        copy: CopyTarget<'a>,
+        texts: &'a StringData,
+    ) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         async move { self.write_now(&copy, texts) }.boxed()
     }
 
-    fn read<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<Option<Texts>, DriverError>> {
+    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>> {
         async move { self.read_now(&copy) }.boxed()
     }
 
-    fn remove<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
+    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
         async move { self.remove_now(&copy) }.boxed()
     }
 }
@@ -130,7 +134,7 @@ fn field(kind: DataKind) -> &'static str {
     }
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> DriverError {
+fn io_error(path: &Path, error: &std::io::Error) -> DriverError {
     let message = format!("`{}` cannot be written: {error}", path.display());
     DriverError { kind: ErrorKind::Transient, message, path: None, hint: None }
 }

@@ -1,14 +1,11 @@
-//! `scripted`: objects of a world in memory, with answers, delays, failures and crashes played from a script. For
-//! tests and scenario files; no user sees it.
+//! `scripted`: a driver for tests and scenario files that manages objects in memory and plays responses, delays,
+//! failures and crashes from a script.
 //!
-//! The arguments: `value` (changed in place), `force` (a change replaces), `name` (a fixed identity), `secret`
-//! (sensitive). Computed: `id`, and `computed`, which counts the changes of the object and is unknown before each.
+//! Arguments: `value` (changed in place), `force` (a change replaces), `name` (a fixed identity) and `secret`
+//! (sensitive). Computed: `id`, and `computed`, which counts the changes of the object and is unknown before each. As a
+//! data source, it returns `value`, the `value` of the object `name` as `found`, and the number of objects as `count`.
 //!
-//! As a data source it gives the argument `value` back, with `found`: the `value` of the object whose `name` is given, and
-//! `count`, of all objects of the world.
-//!
-//! The world outlives the driver, as the world outside outlives a controller: a test that simulates a restart makes
-//! a new driver over the same world.
+//! The world outlives the driver: a test simulates a restart with a new driver over the same world.
 
 mod script;
 mod world;
@@ -25,17 +22,17 @@ use crate::model::{
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
 use super::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, LastSeen,
-    NotReady, TakeOver, arguments,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Observation,
+    ReadinessError, TakeOver, arguments,
 };
 
-pub use script::{Answer, Line, Operation, Recovery, Script};
-pub use world::{Cut, Effect, EffectKind, World};
+pub use script::{Operation, Recovery, Script, ScriptLine, ScriptedOutcome};
+pub use world::{Crash, Effect, EffectKind, World};
 
-/// The prefix of the types served: `scripted` itself and `scripted_...`.
+/// The prefix of the served types: `scripted` itself and `scripted_...`.
 pub const PREFIX: &str = "scripted";
 
-/// The driver. Everything it knows is in its world.
+/// The driver. Its whole state is in the world.
 pub struct Scripted {
     world: Arc<World>,
     schema: Arc<Schema>,
@@ -43,83 +40,85 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A driver over a world.
     pub fn new(world: Arc<World>) -> Self {
         let secret = crate::model::Attribute {
             sensitive: true,
-            ..arguments::argument(AttributeType::Any, false, "Any value, never shown.")
+            ..arguments::argument(AttributeType::Any, false, "Any value; never shown.")
         };
         let any = |description| arguments::argument(AttributeType::Any, false, description);
         let data = BTreeMap::from([
-            (Arc::from("count"), arguments::computed(AttributeType::Number, "How many objects there are.")),
-            (Arc::from("found"), arguments::computed(AttributeType::Any, "The value of the object of that name.")),
-            (Arc::from("name"), arguments::argument(AttributeType::String, false, "The id of an object to look up.")),
+            (Arc::from("count"), arguments::computed(AttributeType::Number, "The number of objects.")),
+            (Arc::from("found"), arguments::computed(AttributeType::Any, "The value of the object `name`.")),
+            (Arc::from("name"), arguments::argument(AttributeType::String, false, "The ID of an object to look up.")),
             (Arc::from("secret"), secret.clone()),
-            (Arc::from("value"), any("Any value, given back.")),
+            (Arc::from("value"), any("Any value; returned unchanged.")),
         ]);
         let data_schema = Arc::new(Schema { version: 0, attributes: data });
         let attributes = BTreeMap::from([
             (Arc::from("computed"), arguments::computed(AttributeType::Number, "Counts the changes of the object.")),
-            (Arc::from("force"), arguments::argument(AttributeType::Any, false, "A change of it replaces the object.")),
-            (Arc::from("id"), arguments::computed(AttributeType::String, "The id of the object in the world.")),
+            (
+                Arc::from("force"),
+                arguments::argument(AttributeType::Any, false, "Any value; a change replaces the object."),
+            ),
+            (Arc::from("id"), arguments::computed(AttributeType::String, "The ID of the object.")),
             (
                 Arc::from("name"),
-                arguments::argument(AttributeType::String, false, "The id it is to have; a change replaces."),
+                arguments::argument(AttributeType::String, false, "The ID of the object; a change replaces it."),
             ),
             (Arc::from("secret"), secret),
-            (Arc::from("value"), any("A change of it is made in place.")),
+            (Arc::from("value"), any("Any value; updated in place.")),
         ]);
         Self { world, schema: Arc::new(Schema { version: 0, attributes }), data_schema }
     }
 
-    /// Plays the next line of the script: waits where it says so, and gives what is to be answered.
-    async fn cue(&self, context: &CallContext, operation: Operation) -> Answer {
+    /// Plays the script up to the next outcome, and waits at its gates.
+    async fn next_outcome(&self, context: &CallContext, operation: Operation) -> ScriptedOutcome {
         loop {
-            match self.world.next_answer(&context.address, operation) {
-                Answer::Hold(gate) => self.world.pass(&gate, &context.address).await,
-                Answer::Warn(message) => {
+            match self.world.next_outcome(&context.address, operation) {
+                ScriptedOutcome::Hold(gate) => self.world.wait_at_gate(&gate, &context.address).await,
+                ScriptedOutcome::Warn(message) => {
                     let warning = Diagnostic::general(Reason::ProviderWarning, message);
                     context.warnings.add(Diagnostic { severity: Severity::Warning, ..warning });
-                    return Answer::Ok;
+                    return ScriptedOutcome::Ok;
                 }
                 answer => return answer,
             }
         }
     }
 
-    /// The cut of a crash: tells the world's watchers, and never goes on. Whoever simulates the crash drops the call.
+    /// Simulates a crash: notifies the waiters of the world and never returns. The test drops the call.
     async fn crash(&self, context: &CallContext, operation: Operation) {
-        self.world.cut(&context.address, operation);
+        self.world.crash(&context.address, operation);
         std::future::pending::<()>().await;
     }
 
-    async fn effect(&self, context: &CallContext, request: &ApplyRequest) -> ApplyResponse {
+    async fn play_apply(&self, context: &CallContext, request: &ApplyRequest) -> ApplyResponse {
         let operation = match (&request.prior, &request.planned) {
             (None, _) => Operation::Create,
             (Some(_), Some(_)) => Operation::Update,
             (Some(_), None) => Operation::Destroy,
         };
-        match self.cue(context, operation).await {
-            Answer::Fail { kind, message } => failed(None, kind.into(), &message),
-            Answer::FailPartly { kind, message } => {
+        match self.next_outcome(context, operation).await {
+            ScriptedOutcome::Fail { kind, message } => failed(None, kind.into(), &message),
+            ScriptedOutcome::FailPartly { kind, message } => {
                 let done = self.perform(context, operation, request);
                 let object = done.object;
                 failed(object, kind.into(), &message)
             }
-            Answer::LoseAnswer => {
+            ScriptedOutcome::LoseAnswer => {
                 self.perform(context, operation, request);
-                failed(None, ErrorKind::Transient, "the answer is lost")
+                failed(None, ErrorKind::Transient, "the response is lost")
             }
-            Answer::CrashBefore => {
+            ScriptedOutcome::CrashBefore => {
                 self.crash(context, operation).await;
                 ApplyResponse::default()
             }
-            Answer::CrashAfter => {
+            ScriptedOutcome::CrashAfter => {
                 self.perform(context, operation, request);
                 self.crash(context, operation).await;
                 ApplyResponse::default()
             }
-            Answer::Unready => {
+            ScriptedOutcome::Unready => {
                 let done = self.perform(context, operation, request);
                 let ready_by = done.object.as_ref().map(|_| context.deadline);
                 ApplyResponse { ready_by, ..done }
@@ -128,17 +127,19 @@ impl Scripted {
         }
     }
 
-    /// The change of the world, with no script in its way.
+    /// Changes the world.
     fn perform(&self, context: &CallContext, operation: Operation, request: &ApplyRequest) -> ApplyResponse {
         let id = request.prior.as_ref().and_then(|prior| prior.id()).map(str::to_owned);
         let outcome = match (operation, id) {
-            (Operation::Create, _) => self.world.create(context, &request.config, drawn(&request.private)).map(Some),
+            (Operation::Create, _) => {
+                self.world.create(context, &request.config, generated_id(&request.private)).map(Some)
+            }
             (Operation::Destroy, Some(id)) => {
                 self.world.destroy(context, &id);
                 Ok(None)
             }
             (_, Some(id)) => self.world.update(context, &id, &request.config).map(Some),
-            (_, None) => Err(refusal(ErrorKind::Terminal, "the record has no id")),
+            (_, None) => Err(driver_error(ErrorKind::Terminal, "the record has no id")),
         };
         match outcome {
             Ok(value) => ApplyResponse { object: value.map(state), error: None, ..ApplyResponse::default() },
@@ -158,11 +159,11 @@ impl Driver for Scripted {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
         Box::pin(async {
-            match self.cue(context, Operation::Validate).await {
-                Answer::Fail { kind: script::Kind::InvalidConfig, message } => {
+            match self.next_outcome(context, Operation::Validate).await {
+                ScriptedOutcome::Fail { kind: script::Kind::InvalidConfig, message } => {
                     Ok(vec![arguments::error(context, Path::default(), message)])
                 }
-                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
                 _ => Ok(arguments::check(context, &self.schema, config)),
             }
         })
@@ -175,9 +176,9 @@ impl Driver for Scripted {
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async {
             let id = object.id().unwrap_or_default();
-            match self.cue(context, Operation::Read).await {
-                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
-                Answer::Lose => self.world.lose(id),
+            match self.next_outcome(context, Operation::Read).await {
+                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
+                ScriptedOutcome::Lose => self.world.remove(id),
                 _ => {}
             }
             Ok(self.world.object(id).map(state))
@@ -190,9 +191,9 @@ impl Driver for Scripted {
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
         Box::pin(async move {
-            match self.cue(context, Operation::Plan).await {
-                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
-                Answer::InvalidPlan => {
+            match self.next_outcome(context, Operation::Plan).await {
+                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
+                ScriptedOutcome::InvalidPlan => {
                     let response = plan(&request);
                     let planned = response.planned.with("value", "neither configured nor prior".into());
                     Ok(PlanResponse { planned, ..response })
@@ -203,7 +204,7 @@ impl Driver for Scripted {
     }
 
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(async move { self.effect(context, &request).await })
+        Box::pin(async move { self.play_apply(context, &request).await })
     }
 
     fn import<'a>(
@@ -213,8 +214,8 @@ impl Driver for Scripted {
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         Box::pin(async move {
             let id = arguments::import_id(context, request)?;
-            match self.cue(context, Operation::Import).await {
-                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+            match self.next_outcome(context, Operation::Import).await {
+                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
                 _ => Ok(self.world.object(id).map(state)),
             }
         })
@@ -224,23 +225,29 @@ impl Driver for Scripted {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        tell: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        report: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(async move {
-            tell("as the script says");
+            report("as the script says");
             let id = object.id().unwrap_or_default();
-            match self.cue(context, Operation::Ready).await {
-                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message).into()),
-                Answer::FailPartly { kind, message } => {
-                    let last = self.world.object(id).map_or(LastSeen::Gone, |value| LastSeen::Object(state(value)));
-                    return Err(NotReady { error: refusal(kind.into(), &message), last });
+            match self.next_outcome(context, Operation::Ready).await {
+                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message).into()),
+                ScriptedOutcome::FailPartly { kind, message } => {
+                    let last =
+                        self.world.object(id).map_or(Observation::Missing, |value| Observation::Object(state(value)));
+                    return Err(ReadinessError { error: driver_error(kind.into(), &message), last });
                 }
-                Answer::Lose => self.world.lose(id),
-                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Ready).await,
+                ScriptedOutcome::Lose => self.world.remove(id),
+                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
+                    self.crash(context, Operation::Ready).await;
+                }
                 _ => {}
             }
-            let gone = || NotReady { error: refusal(ErrorKind::Transient, "it is gone"), last: LastSeen::Gone };
-            self.world.ready(id).map(state).ok_or_else(gone)
+            let missing = || ReadinessError {
+                error: driver_error(ErrorKind::Transient, "the object no longer exists"),
+                last: Observation::Missing,
+            };
+            self.world.ready(id).map(state).ok_or_else(missing)
         })
     }
 
@@ -271,7 +278,7 @@ impl FindCreated for Scripted {
         context: &'a CallContext,
         _planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        Box::pin(async { Ok(self.world.made_by(&context.operation_id).map(state)) })
+        Box::pin(async { Ok(self.world.created_by(&context.operation_id).map(state)) })
     }
 }
 
@@ -283,10 +290,10 @@ impl TakeOver for Scripted {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
         Box::pin(async move {
-            match self.cue(context, Operation::Move).await {
-                Answer::Fail { kind, message } => Err(refusal(kind.into(), &message)),
+            match self.next_outcome(context, Operation::Move).await {
+                ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),
                 _ if is_served(type_name) => Ok(state(object.value.clone())),
-                _ => Err(arguments::no_way(context, type_name)),
+                _ => Err(arguments::unsupported_move(context, type_name)),
             }
         })
     }
@@ -297,14 +304,14 @@ impl DataSources for Scripted {
         is_served(type_name).then(|| Arc::clone(&self.data_schema))
     }
 
-    fn expect_data<'a>(
+    fn plan_data<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
         Box::pin(async {
             let found = arguments::check(context, &self.data_schema, config);
-            Ok((found, read(config, Value::Unknown, Value::Unknown)))
+            Ok((found, data_value(config, Value::Unknown, Value::Unknown)))
         })
     }
 
@@ -314,18 +321,20 @@ impl DataSources for Scripted {
         config: &'a Value,
     ) -> BoxFuture<'a, Result<Value, DriverError>> {
         Box::pin(async {
-            match self.cue(context, Operation::Read).await {
-                Answer::Fail { kind, message } => return Err(refusal(kind.into(), &message)),
-                Answer::CrashBefore | Answer::CrashAfter => self.crash(context, Operation::Read).await,
+            match self.next_outcome(context, Operation::Read).await {
+                ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message)),
+                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
+                    self.crash(context, Operation::Read).await;
+                }
                 _ => {}
             }
             let count = Value::from(i64::try_from(self.world.objects().len()).unwrap_or(i64::MAX));
             let Some(name) = config.get("name").and_then(Value::as_str) else {
-                return Ok(read(config, Value::Null, count));
+                return Ok(data_value(config, Value::Null, count));
             };
             let found = self.world.object(name).and_then(|object| object.get("value").cloned());
-            let missing = || refusal(ErrorKind::Transient, &format!("there is no object `{name}`"));
-            Ok(read(config, found.ok_or_else(missing)?, count))
+            let missing = || driver_error(ErrorKind::Transient, &format!("object `{name}` does not exist"));
+            Ok(data_value(config, found.ok_or_else(missing)?, count))
         })
     }
 }
@@ -343,7 +352,9 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         [("value", argument("value")), ("force", argument("force")), ("name", argument("name")), ("secret", secret)];
     let prior = request.prior.as_ref().map(|prior| &prior.value);
     let differs = |name: &str, value: &Value| {
-        prior.is_none_or(|prior| value.has_unknown() || !prior.get(name).is_some_and(|prior| prior.same(value)))
+        prior.is_none_or(|prior| {
+            value.has_unknown() || !prior.get(name).is_some_and(|prior| prior.equals_unmarked(value))
+        })
     };
     let changed = arguments.iter().any(|(name, value)| differs(name, value));
     let replaced: Vec<Path> = arguments
@@ -374,14 +385,13 @@ fn is_served(type_name: &str) -> bool {
     type_name == PREFIX || type_name.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// What a data source gives.
-fn read(config: &Value, found: Value, count: Value) -> Value {
+fn data_value(config: &Value, found: Value, count: Value) -> Value {
     let given = ["name", "secret", "value"].map(|name| (name, config.get(name).cloned().unwrap_or_default()));
     Value::map(given.into_iter().chain([("found", found), ("count", count)]))
 }
 
-/// The id that was drawn with the plan, for objects without a name.
-fn drawn(private: &[u8]) -> String {
+/// The generated ID from the plan, for objects without a name.
+fn generated_id(private: &[u8]) -> String {
     let number = private.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
     format!("obj-{number:012x}")
 }
@@ -392,7 +402,7 @@ fn state(value: Value) -> ObjectState {
     ObjectState { value, private: Arc::from([]), identity }
 }
 
-/// Hooks of scripted objects print their command, and end as the script says.
+/// Hooks of scripted objects print their command and end as scripted.
 impl HookRunner for Scripted {
     fn run<'a>(&'a self, call: &'a HookCall) -> BoxFuture<'a, HookOutcome> {
         Box::pin(async move {
@@ -401,9 +411,9 @@ impl HookRunner for Scripted {
                 _ => Vec::new(),
             };
             let output = words.join(" ");
-            match self.cue(&call.context, Operation::Hook).await {
-                Answer::Fail { message, .. } => HookOutcome { failure: Some(message), output },
-                Answer::CrashBefore | Answer::CrashAfter => {
+            match self.next_outcome(&call.context, Operation::Hook).await {
+                ScriptedOutcome::Fail { message, .. } => HookOutcome { failure: Some(message), output },
+                ScriptedOutcome::CrashBefore | ScriptedOutcome::CrashAfter => {
                     self.crash(&call.context, Operation::Hook).await;
                     HookOutcome::default()
                 }
@@ -414,10 +424,10 @@ impl HookRunner for Scripted {
 }
 
 fn failed(object: Option<ObjectState>, kind: ErrorKind, message: &str) -> ApplyResponse {
-    ApplyResponse { object, error: Some(refusal(kind, message)), ..ApplyResponse::default() }
+    ApplyResponse { object, error: Some(driver_error(kind, message)), ..ApplyResponse::default() }
 }
 
-fn refusal(kind: ErrorKind, message: &str) -> DriverError {
+fn driver_error(kind: ErrorKind, message: &str) -> DriverError {
     DriverError { kind, message: message.to_owned(), path: None, hint: None }
 }
 

@@ -1,7 +1,7 @@
-//! `terraform_data`: Terraform's built-in resource, in process. It keeps a value and changes nothing outside.
+//! `terraform_data`: Terraform's built-in resource, which stores a value and has no side effects.
 //!
-//! The id is drawn when a new object is planned and travels to `apply` in the private bytes, so that it is unknown
-//! to everybody until the object exists, and the same when recovery makes the call again.
+//! The ID is generated with the plan of a new object and passed to `apply` in the private data. It is unknown until the
+//! object exists, and the same if recovery repeats the call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,27 +15,25 @@ use crate::model::{
 
 use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, TakeOver, arguments};
 
-/// By which Terraform, OpenTofu and other providers know whose type it is.
+/// The provider address of the type in Terraform and OpenTofu.
 pub const PROVIDER: &str = "terraform.io/builtin/terraform";
 
-/// The resource type.
 pub const TYPE_NAME: &str = "terraform_data";
 
-/// The driver of `terraform_data`. It has no state of its own.
+/// The driver of `terraform_data`. It is stateless.
 pub struct TerraformData {
     schema: Arc<Schema>,
 }
 
 impl TerraformData {
-    /// A driver.
     pub fn new() -> Self {
         let attributes = BTreeMap::from([
-            (Arc::from("id"), arguments::computed(AttributeType::String, "A UUID, drawn for each new object.")),
-            (Arc::from("input"), arguments::argument(AttributeType::Any, false, "Any value, given back as `output`.")),
-            (Arc::from("output"), arguments::computed(AttributeType::Any, "The `input`, once it has been applied.")),
+            (Arc::from("id"), arguments::computed(AttributeType::String, "A UUID, generated for each new object.")),
+            (Arc::from("input"), arguments::argument(AttributeType::Any, false, "Any value; returned as `output`.")),
+            (Arc::from("output"), arguments::computed(AttributeType::Any, "The `input` after it is applied.")),
             (
                 Arc::from("triggers_replace"),
-                arguments::argument(AttributeType::Any, false, "Any value; a change of it replaces the object."),
+                arguments::argument(AttributeType::Any, false, "Any value; a change replaces the object."),
             ),
         ]);
         Self { schema: Arc::new(Schema { version: 0, attributes }) }
@@ -66,7 +64,7 @@ impl Driver for TerraformData {
         _context: &'a CallContext,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        // The record is the object: there is nothing else that could have changed.
+        // The record is the object, so it cannot drift.
         let state = ObjectState::from(object);
         Box::pin(async { Ok(Some(state)) })
     }
@@ -88,7 +86,7 @@ impl Driver for TerraformData {
         context: &'a CallContext,
         request: &'a ImportRequest,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
-        // As in Terraform, any id is taken: the object exists as soon as it is recorded.
+        // As in Terraform, any ID is valid: the object exists when it is recorded.
         let id = arguments::import_id(context, request);
         let state = id.map(|id| Some(state(object(Value::Null, Value::Null, Value::Null, id.into()))));
         Box::pin(async { state })
@@ -104,7 +102,7 @@ impl Driver for TerraformData {
 }
 
 impl FindCreated for TerraformData {
-    /// Nothing is made outside, so there is nothing to find.
+    /// The object exists only in its record, so there is none to find.
     fn find_created<'a>(
         &'a self,
         _context: &'a CallContext,
@@ -121,13 +119,12 @@ impl TakeOver for TerraformData {
         type_name: &'a str,
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
-        let taken = of_null_resource(type_name, object).ok_or_else(|| arguments::no_way(context, type_name));
+        let taken = of_null_resource(type_name, object).ok_or_else(|| arguments::unsupported_move(context, type_name));
         Box::pin(async { taken })
     }
 }
 
-/// As Terraform's does, it takes over a `null_resource`, which it is there to replace: the id stays, and what were
-/// triggers replace it from now on.
+/// Converts a `null_resource`, as Terraform does: keeps the ID, and moves `triggers` to `triggers_replace`.
 fn of_null_resource(type_name: &str, object: &RecordedObject) -> Option<ObjectState> {
     let source = &object.provider.as_ref()?.provider.source;
     if type_name != "null_resource" || !source.ends_with("/hashicorp/null") {
@@ -144,22 +141,22 @@ fn plan(request: &PlanRequest) -> PlanResponse {
         let output = if input == Value::Null { Value::Null } else { Value::Unknown };
         return PlanResponse {
             planned: object(input, output, triggers, Value::Unknown),
-            private: drawn_id(request.entropy),
+            private: generated_id(request.entropy),
             ..PlanResponse::default()
         };
     };
     let output = match &input {
         Value::Null => Value::Null,
-        // The marks are those of the configuration: an input that has become sensitive makes a sensitive output.
-        known if !known.has_unknown() && known.same(&attribute(&prior.value, "input")) => known.clone(),
+        // The marks come from the configuration: a newly sensitive input makes the output sensitive.
+        known if !known.has_unknown() && known.equals_unmarked(&attribute(&prior.value, "input")) => known.clone(),
         _ => Value::Unknown,
     };
-    let replaced = triggers.has_unknown() || !triggers.same(&attribute(&prior.value, "triggers_replace"));
+    let replaced = triggers.has_unknown() || !triggers.equals_unmarked(&attribute(&prior.value, "triggers_replace"));
     let id = if replaced { Value::Unknown } else { attribute(&prior.value, "id") };
     PlanResponse {
         planned: object(input, output, triggers, id),
         requires_replace: if replaced { vec![Path::default().name("triggers_replace")] } else { Vec::new() },
-        private: if replaced { drawn_id(request.entropy) } else { Arc::default() },
+        private: if replaced { generated_id(request.entropy) } else { Arc::default() },
         ..PlanResponse::default()
     }
 }
@@ -171,7 +168,7 @@ fn apply(request: &ApplyRequest) -> ApplyResponse {
         (Value::Unknown, _) => {
             let error = DriverError {
                 kind: ErrorKind::Terminal,
-                message: "the plan of this object carries no id".to_owned(),
+                message: "the plan of the object contains no ID".to_owned(),
                 path: None,
                 hint: Some("plan it again".to_owned()),
             };
@@ -184,13 +181,13 @@ fn apply(request: &ApplyRequest) -> ApplyResponse {
     ApplyResponse { object: Some(state(value)), error: None, ..ApplyResponse::default() }
 }
 
-fn drawn_id(entropy: [u8; 16]) -> Arc<[u8]> {
+fn generated_id(entropy: [u8; 16]) -> Arc<[u8]> {
     uuid::Builder::from_random_bytes(entropy).into_uuid().to_string().into_bytes().into()
 }
 
 fn attribute(value: &Value, name: &str) -> Value {
     match value.unmarked() {
-        // Nothing is known about an unknown configuration, so nothing is known about its arguments either.
+        // All arguments of an unknown configuration are unknown.
         Value::Unknown => Value::Unknown,
         _ => value.get(name).cloned().unwrap_or_default(),
     }
@@ -211,22 +208,22 @@ mod tests {
 
     fn request(prior: Option<&Value>, config: Value) -> PlanRequest {
         let prior = prior.map(|value| Arc::new(recorded(value.clone())));
-        PlanRequest { prior, config, entropy: [7; 16], planned_before: None }
+        PlanRequest { prior, config, entropy: [7; 16], previous_plan: None }
     }
 
-    fn made(input: &str) -> Value {
+    fn stored(input: &str) -> Value {
         object(input.into(), input.into(), Value::Null, "an-id".into())
     }
 
     #[test]
-    fn a_new_object_gets_its_id_and_output_from_the_call_only() {
+    fn the_id_and_output_of_a_new_object_are_known_after_apply() {
         let config = Value::map([("input", Value::from("x").into_sensitive())]);
         let response = plan(&request(None, config.clone()));
         assert_eq!(response.planned.get("id"), Some(&Value::Unknown));
         assert_eq!(response.planned.get("output"), Some(&Value::Unknown));
         let call = ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private };
         let (first, again) = (apply(&call).object.unwrap(), apply(&call).object.unwrap());
-        assert_eq!(first, again, "recovery makes the same object");
+        assert_eq!(first, again, "recovery creates the same object");
         assert_eq!(first.value.get("id").and_then(Value::as_str).map(str::len), Some(36));
         assert_eq!(first.value.get("output"), Some(&Value::from("x").into_sensitive()));
     }
@@ -238,17 +235,17 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_configuration_plans_the_very_same_object() {
-        let response = plan(&request(Some(&made("x")), Value::map([("input", Value::from("x"))])));
-        assert_eq!(response.planned, made("x"));
+    fn an_unchanged_configuration_plans_no_change() {
+        let response = plan(&request(Some(&stored("x")), Value::map([("input", Value::from("x"))])));
+        assert_eq!(response.planned, stored("x"));
         assert!(response.requires_replace.is_empty());
     }
 
     #[test]
-    fn a_changed_or_partly_unknown_input_makes_all_of_output_unknown() {
+    fn a_changed_or_partly_unknown_input_makes_the_output_unknown() {
         let partly = Value::map([("a", Value::Unknown), ("b", Value::from("x"))]);
         for input in [Value::from("y"), Value::Unknown, partly] {
-            let response = plan(&request(Some(&made("x")), Value::map([("input", input)])));
+            let response = plan(&request(Some(&stored("x")), Value::map([("input", input)])));
             assert_eq!(response.planned.get("output"), Some(&Value::Unknown));
             assert_eq!(response.planned.get("id"), Some(&Value::from("an-id")));
         }
@@ -258,14 +255,14 @@ mod tests {
     fn a_changed_or_unknown_trigger_replaces() {
         for trigger in [Value::from("y"), Value::Unknown] {
             let config = Value::map([("input", Value::from("x")), ("triggers_replace", trigger)]);
-            let response = plan(&request(Some(&made("x")), config));
+            let response = plan(&request(Some(&stored("x")), config));
             assert_eq!(response.requires_replace, [Path::default().name("triggers_replace")]);
             assert_eq!(response.planned.get("id"), Some(&Value::Unknown));
         }
     }
 
     #[tokio::test]
-    async fn a_null_resource_becomes_one_with_its_id_and_nothing_else_does() {
+    async fn only_a_null_resource_can_be_moved_and_keeps_its_id() {
         let source = |source: &str| {
             let text = serde_json::json!({"name": "null", "source": source, "package": {"path": "x"}});
             let provider = Arc::new(serde_json::from_value(text).unwrap());
@@ -281,12 +278,12 @@ mod tests {
         let taken = take("null_resource", own).await.unwrap();
         assert_eq!(taken.value, object(Value::Null, Value::Null, triggers.clone(), "1234".into()));
         let config = Value::map([("triggers_replace", triggers)]);
-        assert_eq!(plan(&request(Some(&taken.value), config)).planned, taken.value, "nothing is left to do");
+        assert_eq!(plan(&request(Some(&taken.value), config)).planned, taken.value, "the plan has no changes");
         assert!(take("null_other", own).await.is_err() && take("null_resource", "example.com/x/null").await.is_err());
     }
 
     #[tokio::test]
-    async fn wrong_arguments_are_refused_where_they_stand() {
+    async fn invalid_arguments_are_reported_with_their_path() {
         let config = Value::map([("inptu", Value::from("x")), ("id", Value::from("y")), ("input", Value::Unknown)]);
         let found = TerraformData::new().validate(&context(TYPE_NAME), &config).await.unwrap();
         let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -294,7 +291,7 @@ mod tests {
             texts,
             [
                 "web: id: `id` is set by Purlin and cannot be configured \
-                 (hint: remove it; other objects can refer to it)",
+                 (hint: remove it; other Resources can reference it)",
                 "web: inptu: `terraform_data` has no argument `inptu` \
                  (hint: its arguments are `input`, `triggers_replace`)",
             ]

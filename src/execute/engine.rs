@@ -1,4 +1,4 @@
-//! What every step needs: drivers, journal, clock, randomness, limits.
+//! The engine: drivers, journal, clock, randomness and limits, shared by all steps.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 
-use super::uncalled::Uncalled;
-use super::under_way::UnderWay;
+use super::in_flight::InFlightSteps;
+use super::unsent_calls::UnsentCalls;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
 use crate::execute::Journal;
@@ -16,12 +16,12 @@ use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
 use crate::process::{Clock, Random, lock};
 
-/// How much may happen at once.
+/// Concurrency limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Steps and questions at once, in the whole process.
+    /// Concurrent steps and driver queries of the whole process.
     pub total: usize,
-    /// Steps at once in one namespace.
+    /// Concurrent steps of one namespace.
     pub per_namespace: usize,
     /// How long another process may still run after its intent's deadline: the duration of its lease.
     pub lease_duration: Duration,
@@ -34,57 +34,48 @@ impl Default for Limits {
     }
 }
 
-/// The surroundings of planning and executing. One for the whole process.
+/// The dependencies of planning and execution. The process has exactly one.
 pub struct Engine {
-    /// The drivers.
     pub drivers: Registry,
-    /// Where records are kept.
     pub journal: Arc<dyn Journal>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub random: Arc<dyn Random>,
-    /// Runs hooks.
     pub hooks: Arc<dyn HookRunner>,
-    /// The limits.
     pub limits: Limits,
-    /// Who we are, for intents.
+    /// Identifies this process in intents.
     pub holder: Holder,
-    /// What was intended here, perhaps, and not called.
-    pub(crate) uncalled: Uncalled,
-    /// The steps that run.
-    pub(crate) under_way: UnderWay,
-    slots: Slots,
+    /// Operations whose intents may be durable but whose calls were not sent.
+    pub(crate) unsent_calls: UnsentCalls,
+    pub(crate) in_flight: InFlightSteps,
+    pools: Pools,
 }
 
-/// The places for calls: of the whole process, and of each driver that has a limit of its own.
-struct Slots {
+/// The semaphores that limit calls: one for the whole process, and one for each driver with its own limit.
+struct Pools {
     total: Arc<Semaphore>,
     by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)>,
-    /// Of each configuration of a provider: one that hangs takes up its own places and no others.
-    by_settings: Mutex<BTreeMap<Settings, Arc<Semaphore>>>,
+    /// One for each provider configuration, so that a provider that hangs does not block the others.
+    by_configuration: Mutex<BTreeMap<ConfigurationKey, Arc<Semaphore>>>,
 }
 
-/// The name of a provider, and the digest of its settings.
-type Settings = (Arc<str>, Arc<str>);
+/// The name of a provider and the digest of its configuration.
+type ConfigurationKey = (Arc<str>, Arc<str>);
 
-/// So many configurations of providers may be remembered before those are looked for that nobody uses.
-const REMEMBERED: usize = 1000;
+/// Above this number of entries, the unused ones are removed.
+const PRUNE_ABOVE: usize = 1000;
 
-impl Slots {
-    /// The places of one configuration of a provider.
-    fn of_settings(&self, used: &ProviderUse) -> Arc<Semaphore> {
-        let mut by_settings = lock(&self.by_settings);
-        if by_settings.len() > REMEMBERED {
-            by_settings.retain(|_, places| Arc::strong_count(places) > 1);
+impl Pools {
+    fn for_configuration(&self, used: &ProviderUse) -> Arc<Semaphore> {
+        let mut by_configuration = lock(&self.by_configuration);
+        if by_configuration.len() > PRUNE_ABOVE {
+            by_configuration.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
-        let places = || Arc::new(Semaphore::new((used.provider.max_calls as usize).max(1)));
-        Arc::clone(by_settings.entry((used.provider.name.clone(), used.digest.clone())).or_insert_with(places))
+        let pool = || Arc::new(Semaphore::new((used.provider.max_calls as usize).max(1)));
+        Arc::clone(by_configuration.entry((used.provider.name.clone(), used.digest.clone())).or_insert_with(pool))
     }
 }
 
 impl Engine {
-    /// An engine over the given surroundings.
     pub fn new(
         drivers: Registry,
         journal: Arc<dyn Journal>,
@@ -93,10 +84,10 @@ impl Engine {
         limits: Limits,
         holder: Holder,
     ) -> Self {
-        let slots = Slots {
+        let pools = Pools {
             total: Arc::new(Semaphore::new(limits.total)),
-            by_driver: slots_by_driver(&drivers),
-            by_settings: Mutex::default(),
+            by_driver: pools_by_driver(&drivers),
+            by_configuration: Mutex::default(),
         };
         Self {
             drivers,
@@ -106,34 +97,35 @@ impl Engine {
             hooks: Arc::new(NoHooks),
             limits,
             holder,
-            uncalled: Uncalled::default(),
-            under_way: UnderWay::default(),
-            slots,
+            unsent_calls: UnsentCalls::default(),
+            in_flight: InFlightSteps::default(),
+            pools,
         }
     }
 
-    /// The same, running hooks in some way.
     #[must_use]
     pub fn with_hooks(self, hooks: Arc<dyn HookRunner>) -> Self {
         Self { hooks, ..self }
     }
 
-    /// The places that a call for this type needs, all of them; those that many wait for come last.
-    pub(crate) fn slots(&self, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Semaphore>> {
-        let settings = used.map(|used| self.slots.of_settings(used));
+    /// The semaphores that a call of this type must acquire, the most contended ones last.
+    pub(crate) fn pools(&self, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Semaphore>> {
+        let configuration = used.map(|used| self.pools.for_configuration(used));
         let driver = self.drivers.get(type_name);
         let own =
             |(other, _): &&(Arc<dyn Driver>, Arc<Semaphore>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
-        let places = self.slots.by_driver.iter().find(own).map(|(_, places)| places);
-        settings.into_iter().chain(places.into_iter().chain(std::iter::once(&self.slots.total)).cloned()).collect()
+        let driver_pool = self.pools.by_driver.iter().find(own).map(|(_, places)| places);
+        configuration
+            .into_iter()
+            .chain(driver_pool.into_iter().chain(std::iter::once(&self.pools.total)).cloned())
+            .collect()
     }
 
-    /// The schema of a type, as the provider of an object has it.
+    /// The schema of a type, from the provider of the object.
     pub(crate) fn schema(&self, type_name: &str, provider: Option<&Arc<ProviderUse>>) -> Option<Arc<Schema>> {
         self.drivers.get(type_name)?.schema(type_name, provider.map(|used| used.provider.as_ref()))
     }
 
-    /// The context of a call that may take as long as given.
     pub(crate) fn call_context(&self, call: &Call<'_>, timeout: Duration) -> CallContext {
         CallContext {
             type_name: Arc::clone(call.type_name),
@@ -148,22 +140,18 @@ impl Engine {
     }
 }
 
-/// Whom a call concerns.
+/// The object of a call.
 pub(crate) struct Call<'a> {
-    /// The resource type.
     pub type_name: &'a Arc<str>,
-    /// Namespace of the Resource.
     pub namespace: &'a Arc<str>,
-    /// Name and instance.
     pub address: &'a Address,
-    /// The provider, with its settings.
     pub provider: Option<&'a Arc<ProviderUse>>,
-    /// As whom.
+    /// The ServiceAccount that the call acts as.
     pub service_account: &'a Arc<str>,
 }
 
-/// A driver has one set of places, whatever types it serves: by name, or as a family of a prefix.
-fn slots_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Semaphore>)> {
+/// Returns one semaphore for each driver with a limit, even if the driver serves several types.
+fn pools_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Semaphore>)> {
     let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)> = Vec::new();
     for driver in drivers.types().filter_map(|served| drivers.get(served)) {
         let Some(limit) = driver.concurrency() else { continue };
@@ -174,7 +162,7 @@ fn slots_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Semaphore>)>
     by_driver
 }
 
-/// The time `duration` after `start`; the end of time when that is later than can be told.
+/// Returns the time `duration` after `start`, or the maximum timestamp on overflow.
 pub(crate) fn after(start: Timestamp, duration: Duration) -> Timestamp {
     SignedDuration::try_from(duration)
         .ok()
@@ -182,7 +170,8 @@ pub(crate) fn after(start: Timestamp, duration: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// As whom the calls for an object are made: its Resource says, or its record when there is no Resource any more.
+/// Returns the ServiceAccount for calls about an object: that of its Resource, or that of its record if the Resource
+/// does not exist.
 pub(crate) fn service_account<'a>(instance: Option<&'a Instance>, recorded: &'a Arc<str>) -> &'a Arc<str> {
     instance.map_or(recorded, |instance| &instance.service_account)
 }
@@ -196,22 +185,22 @@ mod tests {
     use crate::store::MemoryJournal;
 
     #[test]
-    fn all_types_of_a_driver_share_its_places() {
+    fn all_types_of_a_driver_share_its_pool() {
         let driver = || Arc::new(KubernetesObject::local(OwnerScope::Fixed("test".into()), Arc::new(SystemClock)));
         let drivers = Registry::default().with_family("cloud", driver()).with("other", driver());
         let holder = Holder { pod: "".into(), process: "".into() };
         let journal = Arc::new(MemoryJournal::default());
         let limits = Limits::default();
         let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
-        let own = |type_name: &str| engine.slots(type_name, None).first().map(Arc::as_ptr);
-        assert_eq!(engine.slots("cloud_disk", None).len(), 2);
+        let own = |type_name: &str| engine.pools(type_name, None).first().map(Arc::as_ptr);
+        assert_eq!(engine.pools("cloud_disk", None).len(), 2);
         assert_eq!(own("cloud_disk"), own("cloud_network"));
         assert_ne!(own("cloud_disk"), own("other"));
-        assert_eq!(engine.slots("nobody", None).len(), 1);
+        assert_eq!(engine.pools("unknown", None).len(), 1);
         let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
         let provider: Arc<crate::model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
         let used = |text: &str| ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
-        let of = |text: &str| engine.slots("far_thing", Some(&used(text)));
+        let of = |text: &str| engine.pools("far_thing", Some(&used(text)));
         assert_eq!((of("a").len(), of("a")[0].available_permits()), (2, 2));
         assert!(Arc::ptr_eq(&of("a")[0], &of("a")[0]));
         assert!(!Arc::ptr_eq(&of("a")[0], &of("b")[0]));

@@ -1,32 +1,30 @@
-//! Why a step did not do what it was to do, in the words of conditions, and what was warned of by the way. The kind of an
-//! error alone decides the reason, and whether trying again may help.
+//! The failure of a step as a condition reason and message. Only the kind of an error decides the reason and whether a
+//! retry may help.
 
 use crate::execute::JournalError;
 use crate::model::{Address, Diagnostic, Diagnostics, DriverError, ErrorKind, Path, Reason};
 
-/// A failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The condition reason.
     pub reason: Reason,
     /// One line, without sensitive values.
     pub message: String,
-    /// Whether trying again may help without a change of the object.
+    /// Whether a retry without a change of the Resource may help.
     pub retryable: bool,
 }
 
 impl Failure {
-    /// A fault of Purlin.
+    /// A bug in Purlin.
     pub fn internal(message: impl Into<String>) -> Self {
         Self { reason: Reason::InternalError, message: message.into(), retryable: true }
     }
 
-    /// A driver that broke its contract.
+    /// A driver violated its contract.
     pub fn driver(message: impl Into<String>) -> Self {
         Self { reason: Reason::DriverFault, message: message.into(), retryable: true }
     }
 
-    /// A failure of the create leg of a replacement whose old object is gone already.
+    /// A failed create of a replacement whose old object is already destroyed.
     #[must_use]
     pub fn of_replacement(self) -> Self {
         let message = format!("the old object is destroyed and the new one could not be created: {}", self.message);
@@ -38,9 +36,9 @@ impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Self {
         let (reason, retryable) = match error.kind {
             ErrorKind::Transient => (Reason::OperationFailed, true),
-            ErrorKind::Terminal => (Reason::OperationRefused, false),
+            ErrorKind::Terminal => (Reason::OperationRejected, false),
             ErrorKind::InvalidConfig => (Reason::InvalidConfig, false),
-            // Permissions and foreign objects change outside of the Resource, so they are looked at again.
+            // Permissions and foreign objects change without a change of the Resource, so Purlin retries.
             ErrorKind::Forbidden => (Reason::Forbidden, true),
             ErrorKind::AlreadyExists => (Reason::AlreadyExists, true),
             ErrorKind::Unavailable => (Reason::ProviderNotReady, true),
@@ -78,15 +76,15 @@ impl From<JournalError> for Failure {
     }
 }
 
-/// Drivers give paths below `spec.config`; people see them from `spec` on.
+/// Drivers return paths relative to `spec.config`; users see paths from `spec`.
 pub(super) fn below_config(path: &Path) -> Path {
     let mut full = Path::default().name("spec").name("config");
     full.0.extend(path.0.iter().cloned());
     full
 }
 
-/// The warnings of calls about an object.
-pub(crate) fn told(address: &Address, warnings: Diagnostics) -> Diagnostics {
+/// Adds the address and the full path to the warnings of calls about an object.
+pub(crate) fn with_address(address: &Address, warnings: Diagnostics) -> Diagnostics {
     let of_object = |warning: Diagnostic| Diagnostic {
         path: warning.path.as_ref().map(below_config),
         address: Some(address.clone()),
@@ -102,18 +100,18 @@ mod tests {
     #[test]
     fn the_kind_of_an_error_decides_reason_and_retry() {
         let error = |kind| DriverError { kind, message: "no".into(), path: None, hint: None };
-        let judged = |kind| {
+        let reason_and_retryable = |kind| {
             let failure = Failure::from(error(kind));
             (failure.reason, failure.retryable)
         };
-        assert_eq!(judged(ErrorKind::Transient), (Reason::OperationFailed, true));
-        assert_eq!(judged(ErrorKind::Terminal), (Reason::OperationRefused, false));
-        assert_eq!(judged(ErrorKind::InvalidConfig), (Reason::InvalidConfig, false));
-        assert_eq!(judged(ErrorKind::Forbidden), (Reason::Forbidden, true));
+        assert_eq!(reason_and_retryable(ErrorKind::Transient), (Reason::OperationFailed, true));
+        assert_eq!(reason_and_retryable(ErrorKind::Terminal), (Reason::OperationRejected, false));
+        assert_eq!(reason_and_retryable(ErrorKind::InvalidConfig), (Reason::InvalidConfig, false));
+        assert_eq!(reason_and_retryable(ErrorKind::Forbidden), (Reason::Forbidden, true));
     }
 
     #[test]
-    fn a_failure_says_where_and_what_next_in_one_line() {
+    fn a_failure_message_has_the_path_and_the_hint() {
         let error = DriverError {
             kind: ErrorKind::InvalidConfig,
             message: "must be set".into(),

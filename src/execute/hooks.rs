@@ -1,4 +1,4 @@
-//! Running the hooks of an object, one after another, and telling what became of them without telling secrets.
+//! Runs the hooks of an object one after another and reports their results without sensitive values.
 
 use std::sync::Arc;
 
@@ -7,63 +7,67 @@ use crate::driver::CallContext;
 use crate::driver::hook::{HookCall, HookOutcome};
 use crate::execute::Engine;
 use crate::model::{OnFailure, Reason, RecordedHook, RecordedObject, Secrets, Value};
-use crate::plan::hooks::Evaluated;
+use crate::plan::hooks::EvaluatedHook;
 
-/// How much of an output is told: what fits a condition's message beside the rest.
-const TOLD: usize = 800;
+/// The maximum length of reported output in characters, so that it fits into the message of a condition.
+const MAX_OUTPUT: usize = 800;
 
-/// What became of one hook, to be told.
+/// The reported result of one hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookNote {
-    /// Its name.
     pub hook: Arc<str>,
-    /// It failed. When that stops the step, the failure of the step tells it, and there is no note.
+    /// The hook failed and the step continues. A failure that stops the step is reported as the failure of the step,
+    /// without a note.
     pub failed: bool,
     /// One line, without sensitive values.
     pub message: String,
 }
 
-/// For which object hooks are run.
-pub(crate) struct Concerning<'a> {
+/// The object that hooks run for.
+pub(crate) struct HookTarget<'a> {
     pub engine: &'a Engine,
     pub context: CallContext,
     pub uid: &'a Arc<str>,
     pub object: &'a RecordedObject,
-    /// What the expressions of the object have read.
+    /// The values that the object's expressions read.
     pub read: Vec<&'a Value>,
 }
 
-/// Runs hooks until one fails that stops the step.
-pub(crate) async fn run(of: &Concerning<'_>, hooks: Vec<Evaluated>, notes: &mut Vec<HookNote>) -> Result<(), Failure> {
-    // What cannot be evaluated has failed; it is known before anything is run.
+/// Runs hooks in order, until one fails with `onFailure: Fail`.
+pub(crate) async fn run(
+    of: &HookTarget<'_>,
+    hooks: Vec<EvaluatedHook>,
+    notes: &mut Vec<HookNote>,
+) -> Result<(), Failure> {
+    // A hook that cannot be evaluated counts as failed, before any hook runs.
     let mut ready = Vec::with_capacity(hooks.len());
     for hook in hooks {
         match hook {
-            Evaluated::Ready(hook) => ready.push(hook),
-            Evaluated::Faulty(hook, problem) => conclude(&hook, problem.message(), notes)?,
+            EvaluatedHook::Ready(hook) => ready.push(hook),
+            EvaluatedHook::Faulty(hook, problem) => handle_failure(&hook, problem.message(), notes)?,
         }
     }
     for hook in ready {
-        let outcome = one(of, &hook).await;
-        let told = line(&hook, of, &outcome);
+        let outcome = run_one(of, &hook).await;
+        let message = summary(&hook, of, &outcome);
         if outcome.failure.is_none() {
-            notes.push(HookNote { hook: hook.name.clone(), failed: false, message: told });
+            notes.push(HookNote { hook: hook.name.clone(), failed: false, message });
         } else {
-            conclude(&hook, told, notes)?;
+            handle_failure(&hook, message, notes)?;
         }
     }
     Ok(())
 }
 
-async fn one(of: &Concerning<'_>, hook: &RecordedHook) -> HookOutcome {
+async fn run_one(of: &HookTarget<'_>, hook: &RecordedHook) -> HookOutcome {
     let name = of.object.id().unwrap_or_default();
     let context = of.context.clone();
     let call = HookCall { context, uid: Arc::clone(of.uid), object: name.into(), hook: hook.clone() };
     of.engine.hooks.run(&call).await
 }
 
-/// A failed hook stops the step, or is told as a warning.
-fn conclude(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote>) -> Result<(), Failure> {
+/// Stops the step, or adds a warning, as `onFailure` says.
+fn handle_failure(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote>) -> Result<(), Failure> {
     match hook.on_failure {
         OnFailure::Continue => {
             notes.push(HookNote { hook: hook.name.clone(), failed: true, message });
@@ -76,17 +80,17 @@ fn conclude(hook: &RecordedHook, message: String, notes: &mut Vec<HookNote>) -> 
     }
 }
 
-/// Why it failed and what it wrote last, on one line.
-fn line(hook: &RecordedHook, of: &Concerning<'_>, outcome: &HookOutcome) -> String {
+/// The error and the end of the output, on one line.
+fn summary(hook: &RecordedHook, of: &HookTarget<'_>, outcome: &HookOutcome) -> String {
     let secrets = Secrets::of(of.read.iter().copied().chain([&hook.definition, &of.object.value]));
-    let output = secrets.text(outcome.output.clone());
+    let output = secrets.redact(outcome.output.clone());
     let words: Vec<&str> = output.split_whitespace().collect();
     let output = words.join(" ");
-    let start = output.char_indices().rev().nth(TOLD - 1).map_or(0, |(at, _)| at);
+    let start = output.char_indices().rev().nth(MAX_OUTPUT - 1).map_or(0, |(at, _)| at);
     let output = if start > 0 { format!("... {}", &output[start..]) } else { output };
     match (&outcome.failure, output.is_empty()) {
         (None, _) => output,
-        (Some(why), true) => secrets.text(why.clone()),
-        (Some(why), false) => format!("{}: {output}", secrets.text(why.clone())),
+        (Some(why), true) => secrets.redact(why.clone()),
+        (Some(why), false) => format!("{}: {output}", secrets.redact(why.clone())),
     }
 }

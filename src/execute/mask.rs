@@ -1,13 +1,13 @@
-//! Keeps sensitive values out of what drivers and hooks say: what the expressions of the object have read is a secret as
-//! well, not only what they gave.
+//! Masks sensitive values in the output of drivers and hooks. Values that the expressions of an object read are masked
+//! as well, not only their results.
 
 use std::sync::Arc;
 
 use crate::driver::{CallContext, Driver};
 use crate::model::{Diagnostics, RecordedObject, Secrets, Value};
 
-/// A configuration with its literal secrets marked: what the schema calls sensitive is, wherever it was written.
-pub(crate) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
+/// Marks the values of attributes that the schema declares sensitive, wherever they were written.
+pub(crate) fn mark_sensitive(driver: &dyn Driver, context: &CallContext, config: &Value) -> Value {
     let schema = driver.schema_of(context);
     let (Value::Map(map), Some(schema)) = (config, schema) else { return config.clone() };
     if !schema.attributes.values().any(|attribute| attribute.sensitive) {
@@ -20,8 +20,8 @@ pub(crate) fn marked(driver: &dyn Driver, context: &CallContext, config: &Value)
     }))
 }
 
-/// What must not be told of a call about an object: what is sensitive in its configuration, in the object as it was, and in
-/// what its expressions have `read`.
+/// Collects the values to mask in the output of a call: sensitive values of the configuration, of the prior object, and
+/// of the values that the expressions `read`.
 pub(crate) fn secrets(
     driver: &dyn Driver,
     context: &CallContext,
@@ -29,16 +29,16 @@ pub(crate) fn secrets(
     prior: Option<&RecordedObject>,
     read: &[&Value],
 ) -> Secrets {
-    let marked = marked(driver, context, config);
+    let marked = mark_sensitive(driver, context, config);
     let own = prior.map(|object| &object.value).into_iter().chain([&marked]);
     Secrets::of(own.chain(read.iter().copied()))
 }
 
-/// The diagnostics without `secrets`, which are gathered only when there is something to tell.
+/// Masks diagnostics. `secrets` is called only if there are diagnostics.
 pub(crate) fn diagnostics(found: Diagnostics, secrets: impl FnOnce() -> Secrets) -> Diagnostics {
     if found.is_empty() {
         return found;
     }
     let secrets = secrets();
-    found.into_iter().map(|problem| secrets.diagnostic(problem)).collect()
+    found.into_iter().map(|problem| secrets.redact_diagnostic(problem)).collect()
 }

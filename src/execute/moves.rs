@@ -1,48 +1,48 @@
-//! Writes moves of records.
+//! Moves records to other addresses.
 //!
-//! Four writes for each, and after each of them a crash leaves something that only one address claims: first the old
-//! record says where it goes, and from then on it belongs there; then the new one is made; then what names the old
-//! address names the new one; then the old record is removed. Whoever finds a record that says where it goes finishes
-//! the move.
+//! A move takes four writes, and after a crash between any two of them exactly one address claims the object. The old
+//! record first names its new address, and the object belongs to that address from then on. Then the new record is
+//! created, then references in other records are rewritten, then the old record is removed. Any process that finds a
+//! record with a new address finishes the move.
 
 use std::sync::Arc;
 
 use super::{Journal, JournalError};
 use crate::model::{Record, Recorded, Stored};
-use crate::plan::moves::{Move, Redirections, has_arrived, moved, rounds};
+use crate::plan::moves::{Move, Redirections, has_arrived, moved_record, rounds};
 
-/// Carries moves out. `recorded` follows every write.
+/// Applies moves, and updates `recorded` after every write.
 ///
 /// # Errors
-/// What was written so far stays, and the next call goes on from there.
-pub async fn carry_out(journal: &dyn Journal, recorded: &mut Recorded, moves: &[Move]) -> Result<(), JournalError> {
+/// Moves that were already written remain; the next call continues after them.
+pub async fn apply_moves(journal: &dyn Journal, recorded: &mut Recorded, moves: &[Move]) -> Result<(), JournalError> {
     for round in rounds(moves) {
-        prepare(journal, recorded, round).await?;
-        conclude(journal, recorded, round).await?;
+        prepare_moves(journal, recorded, round).await?;
+        conclude_moves(journal, recorded, round).await?;
     }
     Ok(())
 }
 
-/// The first half of one round: from here on the objects belong to the new addresses, and the old records are only
-/// there to be removed. Nothing for what is taken back.
+/// Applies the first half of one round: the objects belong to their new addresses afterwards, and the old records must
+/// only be removed. Skips moves that are reverted.
 ///
 /// # Errors
-/// As `carry_out`.
-pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
+/// As [`apply_moves`].
+pub async fn prepare_moves(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
     let before = recorded.clone();
-    for one in round.iter().filter(|one| !one.back) {
+    for one in round.iter().filter(|one| !one.reverted) {
         let Some(base) = recorded.get(&one.from).cloned() else { continue };
         let record = base.record.clone();
         if let Some(conversion) = one.conversion.as_ref().filter(|conversion| conversion.before != record) {
-            // What the driver has made of it may be of the past.
+            // The driver converted an older version of the record.
             return Err(JournalError::Conflict { address: conversion.before.address.clone() });
         }
         if one.from == one.to {
-            claim(journal, recorded, moved(&record, one)).await?;
+            claim(journal, recorded, moved_record(&record, one)).await?;
             continue;
         }
-        // The new type is written first of all. Whoever finds the record after a crash need not ask again, and finds the
-        // object under the type that its driver has made of it.
+        // The new type is written first, so that a process that finds the record after a crash need not convert it
+        // again, and finds the object under the type that its driver has converted it to.
         let record = one.conversion.as_ref().map_or(record, |conversion| conversion.after.clone());
         let cut = record.moving_to.is_some();
         if !cut {
@@ -50,15 +50,16 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
             write(journal, recorded, leaving, base).await?;
         }
         match recorded.get(&one.to).cloned().filter(|there| there.record.has_objects()) {
-            None => claim(journal, recorded, moved(&record, one)).await?,
-            // A crash may have come between the record and the marks of its Resource.
+            None => claim(journal, recorded, moved_record(&record, one)).await?,
+            // A crash may have occurred between the write of the record and the update of its Resource.
             Some(there) if cut && !there.record.uid.is_empty() => {
                 claim(journal, recorded, Record::clone(&there.record)).await?;
             }
             Some(_) => {}
         }
     }
-    // Also those that are moving themselves: they may be taken back, when what they name is known by its new address only.
+    // Records that are moving themselves are included: their move may be reverted when the records that they name are
+    // known only by the new address.
     let mut redirections = Redirections::new(round, &before);
     let dependents: Vec<(Record, Stored)> =
         recorded.values().filter_map(|stored| Some((redirections.of(&stored.record)?, stored.clone()))).collect();
@@ -68,27 +69,31 @@ pub async fn prepare(journal: &dyn Journal, recorded: &mut Recorded, round: &[Mo
     Ok(())
 }
 
-/// The second half: the old records go, and in a cluster the marks of their Resources with them. What is taken back
-/// is at its old address alone.
+/// Applies the second half of one round: removes the old records, and in a cluster the finalizer and annotation of
+/// their Resources. An object whose move is reverted has a record only at its old address afterwards.
 ///
 /// # Errors
-/// As `carry_out`.
-pub async fn conclude(journal: &dyn Journal, recorded: &mut Recorded, round: &[Move]) -> Result<(), JournalError> {
+/// As [`apply_moves`].
+pub async fn conclude_moves(
+    journal: &dyn Journal,
+    recorded: &mut Recorded,
+    round: &[Move],
+) -> Result<(), JournalError> {
     for one in round.iter().filter(|one| one.from != one.to) {
-        let leaves = if one.back { &one.to } else { &one.from };
-        let goes = !one.back || has_arrived(one, recorded);
+        let leaves = if one.reverted { &one.to } else { &one.from };
+        let goes = !one.reverted || has_arrived(one, recorded);
         if let Some(base) = recorded.get(leaves).cloned().filter(|_| goes) {
             journal.erase(base).await?;
             recorded.remove(leaves);
         }
-        if let Some(base) = recorded.get(&one.from).cloned().filter(|_| one.back) {
+        if let Some(base) = recorded.get(&one.from).cloned().filter(|_| one.reverted) {
             write(journal, recorded, Record { moving_to: None, ..Record::clone(&base.record) }, base).await?;
         }
     }
     Ok(())
 }
 
-/// Writes the record at its new address, with the marks on the Resource that has it now.
+/// Writes the record at its new address and marks the Resource that now owns it.
 async fn claim(journal: &dyn Journal, recorded: &mut Recorded, record: Record) -> Result<(), JournalError> {
     let record = Arc::new(record);
     let base = recorded.get(&record.address).map(|stored| stored.version);

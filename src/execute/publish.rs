@@ -1,5 +1,5 @@
-//! Copies of outputs in ConfigMaps and Secrets, of one record: who may write them, and what becomes of them when the
-//! record goes or moves. `step` makes them.
+//! The published copies of one record's outputs in ConfigMaps and Secrets: which account may write them, and their
+//! removal and transfer with the record. `step::publish` creates them.
 
 use std::sync::Arc;
 
@@ -8,27 +8,31 @@ use super::engine::{Call, service_account};
 use super::failure::Failure;
 use crate::api;
 use crate::driver::CallContext;
-use crate::driver::publish::{CopyOf, Publisher};
+use crate::driver::publish::{CopyTarget, Publisher};
 use crate::execute::JournalError;
 use crate::load::{Instance, Timeouts};
-use crate::model::data::Texts;
+use crate::model::data::StringData;
 use crate::model::{Address, DriverError, ErrorKind, Reason, Record, Recorded, Stored, Value};
 
-/// Removes every copy of a record whose object goes. In a cluster the server removes what we may not, with the Resource.
+/// Removes every copy of a record whose object is destroyed. In a cluster, the garbage collector removes the copies
+/// that the account may not delete.
 pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(), Failure> {
     let copies = std::mem::take(&mut record.published);
     let mut first_error = None;
     for copy in copies {
         let context = context(engine, record, None, &copy.service_account);
-        let place = CopyOf { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
+        let copy_target = CopyTarget { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
         let removed = match publisher(engine) {
-            Ok(publisher) => publisher.remove(place).await,
+            Ok(publisher) => publisher.remove(copy_target).await,
             Err(error) => Err(error),
         };
         match removed {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::Forbidden && !copy.owner.is_empty() => {
-                tracing::warn!(address = %record.address, copy = %copy.target, "left to the server: {}", error.message);
+                tracing::warn!(
+                    address = %record.address, copy = %copy.target,
+                    "not allowed to delete the copy, the garbage collector removes it: {}", error.message
+                );
             }
             Err(error) => {
                 first_error.get_or_insert(error);
@@ -39,21 +43,22 @@ pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(
     first_error.map_or(Ok(()), |error| Err(failure(error)))
 }
 
-/// Makes the copies of a record that was moved those of its new Resource, as they are. One that may not be read or
-/// written is left to the next plan, which tells.
+/// Transfers the copies of a moved record to its new Resource. The next plan handles and reports a copy that the
+/// account may not read or write.
 ///
 /// # Errors
-/// When a copy or the record cannot be written now.
-pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Address) -> Result<(), JournalError> {
+/// When a copy or the record cannot be written.
+pub async fn transfer_copies(engine: &Engine, recorded: &mut Recorded, at: &Address) -> Result<(), JournalError> {
     let Some(base) = recorded.get(at).cloned() else { return Ok(()) };
     let record = Arc::clone(&base.record);
     let mut after = Record::clone(&record);
     for copy in after.published.iter_mut().filter(|copy| copy.owner != record.uid && !copy.uid.is_empty()) {
         let Ok(publisher) = publisher(engine) else { break };
         let context = context(engine, &record, None, &copy.service_account);
-        let place = || CopyOf { context: &context, owner: owner(&record), target: &copy.target, uid: &copy.uid };
-        let handed = match publisher.read(place()).await {
-            Ok(Some(texts)) => publisher.write(place(), &texts).await.map(Some),
+        let copy_target =
+            || CopyTarget { context: &context, owner: owner(&record), target: &copy.target, uid: &copy.uid };
+        let handed = match publisher.read(copy_target()).await {
+            Ok(Some(texts)) => publisher.write(copy_target(), &texts).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -64,7 +69,7 @@ pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Add
                 return Err(JournalError::Unavailable { address: at.clone(), message: error.message });
             }
             Err(error) => {
-                tracing::warn!(address = %at, copy = %copy.target, "not handed over: {}", error.message);
+                tracing::warn!(address = %at, copy = %copy.target, "the copy was not transferred: {}", error.message);
             }
         }
     }
@@ -76,16 +81,16 @@ pub async fn hand_over_copies(engine: &Engine, recorded: &mut Recorded, at: &Add
     Ok(())
 }
 
-/// Whether any copy is not as it was written.
+/// Whether any copy differs from the data that Purlin wrote.
 pub(crate) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
     let Ok(publisher) = publisher(engine) else { return false };
     for copy in record.published.iter().filter(|copy| !copy.uid.is_empty()) {
         let context = context(engine, record, None, &copy.service_account);
-        let place = CopyOf { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
-        // One that cannot be read is not known to have changed.
-        let Ok(found) = publisher.read(place).await else { continue };
-        let as_written = |texts: &Texts| match &copy.data {
-            // Others may have added keys of their own.
+        let copy_target = CopyTarget { context: &context, owner: owner(record), target: &copy.target, uid: &copy.uid };
+        // A copy that cannot be read is not known to have drifted.
+        let Ok(found) = publisher.read(copy_target).await else { continue };
+        let as_written = |texts: &StringData| match &copy.data {
+            // Other clients may have added keys.
             Value::Map(data) => data.iter().all(|(key, text)| texts.get(key).map(AsRef::as_ref) == text.as_str()),
             _ => false,
         };
@@ -96,7 +101,7 @@ pub(crate) async fn has_drifted(engine: &Engine, record: &Record) -> bool {
     false
 }
 
-/// The Resource that a copy belongs to.
+/// The owner reference of the copies.
 pub(super) fn owner(record: &Record) -> [&str; 3] {
     [api::API_VERSION, api::KIND, &record.uid]
 }
@@ -104,7 +109,7 @@ pub(super) fn owner(record: &Record) -> [&str; 3] {
 pub(super) fn publisher(engine: &Engine) -> Result<&Arc<dyn Publisher>, DriverError> {
     engine.drivers.publisher().ok_or_else(|| DriverError {
         kind: ErrorKind::Terminal,
-        message: "nothing can be published here".to_owned(),
+        message: "publishing is not available here".to_owned(),
         path: None,
         hint: None,
     })

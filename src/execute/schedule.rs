@@ -1,5 +1,6 @@
-//! The schedule of one namespace: which steps wait, which run, and what follows when one ends. Pure: it starts nothing
-//! itself. [`Schedule::orders`] says what to start, and what was started comes back through [`Schedule::ended`].
+//! The schedule of one namespace: which steps wait, which run, and which become ready when a step ends. It starts
+//! nothing itself: [`Schedule::commands`] returns the steps to start, and [`Schedule::step_ended`] receives their
+//! results.
 
 mod batch;
 
@@ -10,67 +11,62 @@ use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
 use super::failure::Failure;
-use super::order::Order;
-use super::places::{Place, Places};
-use super::step::{Fate, StepEnd};
-use super::under_way::News;
+use super::in_flight::StepUpdate;
+use super::permits::{Permit, Permits};
+use super::step::{RecordEffect, StepEnd};
+use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Diagnostic, Operation, Reading, Recorded, RecordedObject, Step, Value};
+use crate::model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Step, Value};
 use crate::plan::{Plan, RunningStep};
 
-/// Walks graphs. Several may be under way, of components that do not touch each other.
+/// Walks action graphs. Graphs of separate components run at the same time.
 #[derive(Default)]
 pub struct Schedule {
-    /// How many steps may run at once.
+    /// The maximum number of running steps.
     limit: usize,
     records: Recorded,
-    /// What is known of data sources.
-    readings: BTreeMap<Address, Arc<Reading>>,
+    /// The last readings of data sources.
+    readings: BTreeMap<Address, Arc<ReadResult>>,
     batches: BTreeMap<u64, Batch>,
     next_batch: u64,
-    /// Steps whose turn has come, waiting for a place or for another step of their object.
+    /// Steps whose dependencies have ended, waiting for a permit or for another step of their object.
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
     events: VecDeque<(Step, ProgressKind)>,
-    /// Names of objects that a plan is being made for: none of their steps starts meanwhile.
+    /// Names of objects that are being planned: none of their steps starts.
     paused: BTreeSet<Arc<str>>,
-    /// What has ended of these, and was not taken in.
-    held_back: Vec<StepEnd>,
+    /// Ended steps of paused objects, to be handled on resume.
+    paused_ends: Vec<StepEnd>,
     stopped: bool,
 }
 
-/// What a new plan covers. All of it belongs together: it was made from one view of the situation.
+/// A new plan to execute. All fields were computed from the same state.
 pub struct Adoption {
-    /// The objects that the plan covers.
     pub scope: BTreeSet<Address>,
-    /// What is wanted.
     pub config: Arc<Config>,
-    /// What is to be done.
     pub plan: Plan,
-    /// In which order.
     pub graph: ActionGraph,
-    /// The value of `ns` in expressions.
     pub namespace: Value,
-    /// The steps that were running when the plan was made.
+    /// The steps that were running at the time of planning.
     pub running: Vec<RunningStep>,
-    /// The wishes that it was made for, by name, where wishes can change while it is carried out.
-    pub wishes: Arc<BTreeMap<Arc<str>, u64>>,
+    /// The desired states that were planned, by name, if they can change during execution.
+    pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
 }
 
-/// The plan was made while other steps were running than are running now: plan again.
+/// The set of running steps has changed since planning: plan again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stale;
+pub struct StalePlan;
 
-/// What is known of all objects and data sources.
+/// The known values of all objects and data sources.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct KnownValues<'a> {
     records: &'a Recorded,
-    readings: &'a BTreeMap<Address, Arc<Reading>>,
+    readings: &'a BTreeMap<Address, Arc<ReadResult>>,
 }
 
-impl Known<'_> {
+impl KnownValues<'_> {
     fn value(&self, address: &Address) -> Option<Value> {
         if address.is_data() {
             return self.readings.get(address).map(|reading| reading.value.clone());
@@ -80,123 +76,122 @@ impl Known<'_> {
 }
 
 struct Running {
-    /// The step as a new plan sees it: what a create-first replacement destroys is a leftover by now.
-    seen: Step,
+    /// The step as a new plan identifies it: the object that a create-before-destroy replacement destroys is deposed by
+    /// now.
+    planning_step: Step,
     batch: Option<(u64, NodeIndex)>,
     planned: Option<Value>,
     recorded: Option<Arc<RecordedObject>>,
-    /// It only waits, and holds no place.
-    placeless: bool,
-    only_follows: bool,
+    /// The step only waits, without a permit.
+    without_permit: bool,
+    is_record_only: bool,
 }
 
 impl Schedule {
-    /// A schedule with nothing to do, over the records of one namespace. `limit`: how many steps may run at once.
+    /// Creates an idle schedule over the records of one namespace. `limit` is the maximum number of running steps.
     pub fn new(limit: usize, records: Recorded) -> Self {
         Self { limit, records, ..Self::default() }
     }
 
-    /// Ends it in a process that ends as well: what it knew is not freed, which would take long.
+    /// Leaks the schedule when the process exits, because freeing it would take long.
     pub fn abandon(self) {
         std::mem::forget(self);
     }
 
-    /// The records as last read or written by us.
+    /// The records as last read or written by this process.
     pub fn records(&self) -> &Recorded {
         &self.records
     }
 
-    /// What was read of data sources last, and is still what a plan may go by: one that a plan has yet to read, or whose
-    /// reading failed, has none.
-    pub fn readings(&self) -> &BTreeMap<Address, Arc<Reading>> {
+    /// The last readings of data sources that a plan may use. A data source that a plan must still read, or whose read
+    /// failed, has none.
+    pub fn readings(&self) -> &BTreeMap<Address, Arc<ReadResult>> {
         &self.readings
     }
 
-    /// Lets go of what was read of a data source that is gone.
+    /// Drops the reading of a data source that no longer exists.
     pub fn forget_reading(&mut self, address: &Address) {
         self.readings.remove(address);
     }
 
-    /// The records, to bring in what others have written. Objects with a running step must be left alone.
+    /// The records, for updates by other clients. The caller must not change objects with a running step.
     pub fn records_mut(&mut self) -> &mut Recorded {
         &mut self.records
     }
 
-    /// Every object of a graph under way (steps waiting or running) that touches one of `scope`, and `scope` itself.
-    /// A new plan must cover them all.
+    /// Returns `scope` and all objects of every running graph that contains an object of `scope`. A new plan must cover
+    /// them all.
     pub fn touching(&self, scope: &BTreeSet<Address>) -> BTreeSet<Address> {
         let mut all = scope.clone();
-        // Which instances a Resource has may be known to the batch only, so it is asked for names.
+        // Only the batch knows the instances of a Resource, so names are compared.
         let names: BTreeSet<&Arc<str>> = scope.iter().map(|address| &address.name).collect();
         let touches = |batch: &&Batch| batch.scope.iter().any(|address| names.contains(&address.name));
-        // Scopes of batches are disjoint, so one round finds every batch; what a batch adds touches no other.
+        // Scopes of batches are disjoint, so one round finds every batch.
         for batch in self.batches.values().filter(touches) {
             all.extend(batch.scope.iter().cloned());
         }
         all
     }
 
-    /// The running steps of the objects that are concerned, for planning around them.
+    /// Returns the running steps of the selected objects; a new plan treats them as fixed.
     pub fn running(&self, is_concerned: impl Fn(&Address) -> bool) -> Vec<RunningStep> {
         let in_scope = self.running.iter().filter(|(step, _)| is_concerned(&step.address));
         in_scope
             .map(|(_, running)| RunningStep {
-                step: running.seen.clone(),
+                step: running.planning_step.clone(),
                 planned: running.planned.clone(),
                 recorded: running.recorded.clone(),
-                only_follows: running.only_follows,
+                record_only: running.is_record_only,
             })
             .collect()
     }
 
-    /// Whether a step of the object is running.
     pub fn is_running(&self, address: &Address) -> bool {
-        // Steps are ordered by address first, so those of one object stand together.
+        // Steps are ordered by address first.
         let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
         self.running.range(first..).next().is_some_and(|(step, _)| step.address == *address)
     }
 
-    /// Whether nothing is running and nothing waits.
+    /// Whether no step is running and none is waiting.
     pub fn is_idle(&self) -> bool {
-        self.nothing_runs() && self.batches.is_empty() && self.events.is_empty() && self.held_back.is_empty()
+        self.nothing_runs() && self.batches.is_empty() && self.events.is_empty() && self.paused_ends.is_empty()
     }
 
-    /// Whether nothing is running.
     pub fn nothing_runs(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Stands still for some objects, so that a plan that is made now can be adopted: no step of theirs starts, and what
-    /// ends is taken in later. Running calls go on, and what they come to is recorded.
+    /// Pauses objects so that a plan for them can be adopted: none of their steps starts, and ended steps are handled
+    /// on resume. Running calls continue and their results are recorded.
     pub fn pause(&mut self, names: &BTreeSet<Arc<str>>) {
         if !self.stopped {
             self.paused.extend(names.iter().cloned());
         }
     }
 
-    /// Goes on with these objects, and takes in what has ended meanwhile.
+    /// Resumes these objects and handles the steps that have ended.
     pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
         self.paused.retain(|name| !names.contains(name));
-        for ended in std::mem::take(&mut self.held_back) {
-            self.ended(ended);
+        for ended in std::mem::take(&mut self.paused_ends) {
+            self.step_ended(ended);
         }
     }
 
-    /// Takes a new plan for the objects of a scope (which must include all that `touching` names): steps that have
-    /// not started are replaced by it, running ones go on as the fixed nodes that the new graph has for them. After
+    /// Adopts a new plan for the objects of a scope, which must include everything that `touching` returns. It replaces
+    /// steps that have not started. Running steps continue as the fixed nodes that the new graph has for them. After
     /// `stop` its steps are skipped.
     ///
     /// # Errors
-    /// `Stale` when a step has ended since the plan was made; nothing is changed then.
-    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), Stale> {
+    /// `StalePlan` when a step has ended since planning; nothing changes then.
+    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), StalePlan> {
         let planned_around: BTreeSet<&Step> = adoption.running.iter().map(|running| &running.step).collect();
-        let now = self.running.values().map(|running| &running.seen);
+        let now = self.running.values().map(|running| &running.planning_step);
         let now: BTreeSet<&Step> = now.filter(|step| adoption.scope.contains(&step.address)).collect();
         if planned_around != now {
-            return Err(Stale);
+            return Err(StalePlan);
         }
         self.drop_batches(&adoption.scope);
-        // What a data source gave before a change of what it depends on says nothing after it.
+        // A reading from before a change of a dependency is out of date after it.
         for address in adoption.scope.iter().filter(|address| address.is_data()) {
             self.readings.remove(address);
         }
@@ -206,7 +201,7 @@ impl Schedule {
         let (batch, ready) = Batch::start(adoption);
         for (step, running) in &mut self.running {
             if batch.scope.contains(&step.address) {
-                running.batch = batch.running(&running.seen).map(|node| (id, node));
+                running.batch = batch.running(&running.planning_step).map(|node| (id, node));
             }
         }
         self.batches.insert(id, batch);
@@ -218,35 +213,39 @@ impl Schedule {
         Ok(())
     }
 
-    /// What happened to a step and was not asked for yet, in order.
+    /// Returns the next event that was not taken yet.
     pub fn event(&mut self) -> Option<(Step, ProgressKind)> {
         self.events.pop_front()
     }
 
-    /// Whether something happened that was not asked for yet.
+    /// Whether an event was not taken yet.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// What can be started now. `stands` says of a Resource, by name, whether the wish that a plan was made for is still
-    /// the newest one: what gives something up starts only then.
-    pub fn orders(&mut self, places: &mut dyn Places, stands: &dyn Fn(&str, Option<u64>) -> bool) -> Vec<Order> {
-        let mut orders = Vec::new();
+    /// Returns the commands that can be executed now. `is_latest` says of a Resource, by name, whether the planned
+    /// desired state is still the latest one; a step that destroys or replaces starts only then.
+    pub fn commands(
+        &mut self,
+        permits: &mut dyn Permits,
+        is_latest: &dyn Fn(&str, Option<u64>) -> bool,
+    ) -> Vec<WorkerCommand> {
+        let mut commands = Vec::new();
         let mut waiting = VecDeque::new();
-        let mut busy = self.running.values().filter(|running| !running.placeless).count();
+        let mut busy = self.running.values().filter(|running| !running.without_permit).count();
         while busy < self.limit
             && let Some((id, node)) = self.ready.pop_front()
         {
             let Some(batch) = self.batches.get(&id) else { continue };
             let step = batch.step(node);
-            let is_wished = !step.gives_up() || stands(&step.address.name, batch.wish(step));
-            if !is_wished || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
+            if !is_latest_desired || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }
-            match places.take(batch.type_name(step), batch.provider(step, &self.records)) {
-                Some(place) => {
-                    orders.extend(self.start(id, node, place));
+            match permits.try_take(batch.type_name(step), batch.provider(step, &self.records)) {
+                Some(permit) => {
+                    commands.extend(self.start(id, node, permit));
                     busy += 1;
                 }
                 None => waiting.push_back((id, node)),
@@ -254,16 +253,16 @@ impl Schedule {
         }
         waiting.append(&mut self.ready);
         self.ready = waiting;
-        orders
+        commands
     }
 
-    /// Takes back the plans that touch these objects: what has not started never will. Running steps go on.
-    pub fn withdraw(&mut self, scope: &BTreeSet<Address>) {
+    /// Cancels the plans that touch these objects. Running steps continue.
+    pub fn cancel(&mut self, scope: &BTreeSet<Address>) {
         self.drop_batches(scope);
     }
 
-    /// The same for all plans.
-    pub fn withdraw_all(&mut self) {
+    /// Cancels all plans. Running steps continue.
+    pub fn cancel_all(&mut self) {
         self.batches.clear();
         self.ready.clear();
         for running in self.running.values_mut() {
@@ -271,13 +270,13 @@ impl Schedule {
         }
     }
 
-    /// What an object's next waiting step waits for.
+    /// Returns the steps that the object's next step waits for.
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
         let batch = self.batches.values().find(|batch| batch.scope.contains(address));
         batch.map(|batch| batch.waiting_for(address)).unwrap_or_default()
     }
 
-    /// No step starts from now on, whatever is adopted later; those waiting are skipped. Running steps go on.
+    /// Starts no more steps, also of plans that are adopted later, and skips the waiting ones. Running steps continue.
     pub fn stop(&mut self) {
         self.stopped = true;
         let paused = std::mem::take(&mut self.paused);
@@ -295,8 +294,8 @@ impl Schedule {
         }
     }
 
-    /// After a `stop`: what is adopted from now on starts.
-    pub fn go_on(&mut self) {
+    /// Reverts `stop`: steps of plans that are adopted from now on start.
+    pub fn restart(&mut self) {
         self.stopped = false;
     }
 
@@ -310,32 +309,39 @@ impl Schedule {
         self.ready.extend(nodes.into_iter().map(|node| (id, node)));
     }
 
-    fn start(&mut self, id: u64, node: NodeIndex, place: Place) -> Option<Order> {
+    fn start(&mut self, id: u64, node: NodeIndex, permit: Permit) -> Option<WorkerCommand> {
         let batch = self.batches.get_mut(&id)?;
         let step = batch.step(node).clone();
-        let input = batch.input(&step, &Known { records: &self.records, readings: &self.readings });
-        let (planned, recorded) = batch.outlook(&step);
-        let (seen, only_follows) = (batch.seen(&step), batch.only_follows(&step));
-        let running = Running { seen, batch: Some((id, node)), planned, recorded, placeless: false, only_follows };
+        let input = batch.input(&step, &KnownValues { records: &self.records, readings: &self.readings });
+        let (planned, recorded) = batch.expected_result(&step);
+        let (planning_step, is_record_only) = (batch.planning_step(&step), batch.is_record_only(&step));
+        let running = Running {
+            planning_step,
+            batch: Some((id, node)),
+            planned,
+            recorded,
+            without_permit: false,
+            is_record_only,
+        };
         self.running.insert(step.clone(), running);
         self.push(step, ProgressKind::Started);
-        Some(Order::Start(Box::new(input), place))
+        Some(WorkerCommand::Start(Box::new(input), permit))
     }
 
-    /// Takes in that a step has ended.
-    pub fn ended(&mut self, end: StepEnd) {
+    /// Handles the end of a step.
+    pub fn step_ended(&mut self, end: StepEnd) {
         if self.paused.contains(&end.step.address.name) {
-            return self.held_back.push(end);
+            return self.paused_ends.push(end);
         }
         self.finish(end);
     }
 
-    /// Takes in what a step reports before it ends.
-    pub fn news(&mut self, step: Step, news: News) {
+    /// Handles a report of a running step.
+    pub fn step_updated(&mut self, step: Step, news: StepUpdate) {
         let Some(running) = self.running.get_mut(&step) else { return };
         match news {
-            News::Placeless => running.placeless = true,
-            News::Delayed(delay) => {
+            StepUpdate::PermitReleased => running.without_permit = true,
+            StepUpdate::Delayed(delay) => {
                 let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
                 self.push(step, ProgressKind::Delayed(why));
             }
@@ -343,7 +349,7 @@ impl Schedule {
     }
 
     fn finish(&mut self, end: StepEnd) {
-        let StepEnd { step, fate, failure, notes, warnings } = end;
+        let StepEnd { step, effect, failure, notes, warnings } = end;
         for note in notes {
             self.push(step.clone(), ProgressKind::Hook(note));
         }
@@ -351,22 +357,22 @@ impl Schedule {
             self.push(step.clone(), ProgressKind::Warning(warning));
         }
         let running = self.running.remove(&step);
-        let fate = match fate {
-            Fate::LetGo(stored) => {
+        let effect = match effect {
+            RecordEffect::WaitInterrupted(stored) => {
                 self.records.insert(step.address.clone(), stored);
-                return self.push(step, ProgressKind::LetGo);
+                return self.push(step, ProgressKind::WaitInterrupted);
             }
-            Fate::Withdrawn(stored) => {
+            RecordEffect::Superseded(stored) => {
                 self.records.extend(stored.map(|stored| (step.address.clone(), stored)));
-                return self.withdrawn(step, running);
+                return self.superseded(step, running);
             }
-            fate => fate,
+            effect => effect,
         };
-        match fate {
-            Fate::Kept(stored) => drop(self.records.insert(step.address.clone(), stored)),
-            Fate::Erased => drop(self.records.remove(&step.address)),
-            Fate::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
-            Fate::Untouched | Fate::Withdrawn(_) | Fate::LetGo(_) => {}
+        match effect {
+            RecordEffect::Written(stored) => drop(self.records.insert(step.address.clone(), stored)),
+            RecordEffect::Erased => drop(self.records.remove(&step.address)),
+            RecordEffect::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
+            RecordEffect::Unchanged | RecordEffect::Superseded(_) | RecordEffect::WaitInterrupted(_) => {}
         }
         let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
         self.push(
@@ -381,10 +387,10 @@ impl Schedule {
         }
     }
 
-    /// The step waits once more, until a newer plan takes its place. One that such a plan was made around has done nothing
-    /// of what that plan expects.
-    fn withdrawn(&mut self, step: Step, running: Option<Running>) {
-        self.push(step, ProgressKind::Withdrawn);
+    /// Returns the step to the queue until a newer plan replaces it. If that plan already exists and expects the step
+    /// to run, the step counts as failed.
+    fn superseded(&mut self, step: Step, running: Option<Running>) {
+        self.push(step, ProgressKind::Superseded);
         let Some((id, node)) = running.and_then(|running| running.batch) else { return };
         match self.batches.get(&id).is_some_and(|batch| batch.was_running(node)) {
             true => self.advance(id, node, Outcome::Failed),
@@ -413,7 +419,7 @@ impl Schedule {
     }
 }
 
-/// The instance of an address, when its Resource exists.
+/// The instance at an address, if its Resource exists.
 fn instance<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
     config.instances.get(address)
 }

@@ -1,6 +1,6 @@
-//! One step: finalize, intend, call, record. Whatever happens, the end says what is recorded now.
+//! One step: finalize, intend, call, record. However it ends, its result says what is recorded now.
 
-mod calling;
+mod apply_call;
 mod conditions;
 mod create;
 mod destroy;
@@ -18,68 +18,65 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::engine::{Call, after, service_account};
-use super::under_way::Delay;
+use super::in_flight::Delay;
 use crate::driver::{ApplyResponse, CallContext, Driver, Warnings};
-use crate::execute::failure::{Failure, below_config, told};
-use crate::execute::{Engine, HookNote, JournalError, Wishes};
+use crate::execute::failure::{Failure, below_config, with_address};
+use crate::execute::{DesiredDigests, Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, Reading, Reason,
+    Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, ReadResult, Reason,
     Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
 };
 
-use crate::plan::Prepared;
-use crate::plan::finalize::{Final, recorded, recorded_value};
+use crate::plan::PreparedStep;
+use crate::plan::finalize::{FinalPlan, recorded, recorded_value};
 
-pub(crate) use calling::{Called, call};
-pub(crate) use create::{settle_create, with_wait};
-pub(crate) use destroy::{Removed, call_destroy, settle_destroy};
-pub(crate) use update::both;
+pub(crate) use apply_call::{ApplyResult, apply};
+pub(crate) use create::{record_create_result, with_awaits_postconditions};
+pub(crate) use destroy::{RemovalTarget, apply_destroy, record_destroy_result};
+pub(crate) use update::merged_dependencies;
 
-/// Everything one step needs to know, as of the moment in which it starts.
+/// The input of a step at the time it starts.
 #[derive(Debug)]
 pub struct StepInput {
     pub(crate) namespace: Arc<str>,
     pub(crate) step: Step,
     pub(crate) type_name: Arc<str>,
-    /// Of a replacement: in which order.
+    /// The order of a replacement.
     pub(crate) order: Option<ReplaceOrder>,
-    /// What is wanted; `None` for an orphan.
+    /// The desired instance; `None` for an orphan.
     pub(crate) instance: Option<Arc<Instance>>,
-    /// The record as it is now.
     pub(crate) stored: Option<Stored>,
-    /// The planned change of a create, update or record-only step, and of both legs of a replacement.
-    pub(crate) prepared: Option<Arc<Prepared>>,
-    /// What the object's expressions read.
+    /// The planned change of a create, update or record step, and of both steps of a replacement.
+    pub(crate) prepared: Option<Arc<PreparedStep>>,
+    /// The values that the object's expressions read.
     pub(crate) scope: StepScope,
-    /// The wish that the step was planned for, where wishes can change.
-    pub(crate) wish: Option<u64>,
+    /// The digest of the desired state that the step was planned for, if that can change during execution.
+    pub(crate) desired_digest: Option<u64>,
 }
 
 impl StepInput {
-    /// Which step.
     pub fn step(&self) -> &Step {
         &self.step
     }
 
-    /// The type of its object.
     pub fn type_name(&self) -> &Arc<str> {
         &self.type_name
     }
 }
 
-/// A step under way.
+/// A running step.
 pub(crate) struct StepTask {
     pub engine: Arc<Engine>,
-    /// The newest wishes.
-    pub wishes: Wishes,
-    /// Waits for readiness are to end.
+    /// The latest desired states.
+    pub desired: DesiredDigests,
+    /// Turns true when readiness waits must end.
     pub stop: watch::Receiver<bool>,
     pub input: StepInput,
-    /// What became of hooks.
+    /// The reports of hooks.
     pub notes: Mutex<Vec<HookNote>>,
-    /// What the driver has warned of.
+    /// The warnings of the driver.
     pub warnings: Warnings,
 }
 
@@ -91,38 +88,38 @@ impl std::ops::Deref for StepTask {
     }
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug)]
 pub struct StepEnd {
     pub(crate) step: Step,
-    pub(crate) fate: Fate,
+    pub(crate) effect: RecordEffect,
     pub(crate) failure: Option<Failure>,
     pub(crate) notes: Vec<HookNote>,
     pub(crate) warnings: Diagnostics,
 }
 
-/// What is recorded after a step.
+/// The record after a step.
 #[derive(Debug)]
-pub(crate) enum Fate {
-    /// The record as it stands.
-    Kept(Stored),
-    /// There is none any more.
+pub(crate) enum RecordEffect {
+    /// The record as last written.
+    Written(Stored),
+    /// The record was removed.
     Erased,
-    /// A data source was read. Nothing is written.
-    Read(Arc<Reading>),
-    /// Nothing was written.
-    Untouched,
-    /// A newer wish is known, so nothing was done; the record as it stands if an intent was taken back.
-    Withdrawn(Option<Stored>),
-    /// The wait for readiness was ended by a stop. The record says that it is still to be waited for.
-    LetGo(Stored),
+    /// A data source was read; readings have no record.
+    Read(Arc<ReadResult>),
+    /// The record did not change.
+    Unchanged,
+    /// The desired state has changed, so nothing was done. Holds the record if an intent was reverted.
+    Superseded(Option<Stored>),
+    /// The readiness wait was interrupted. The record says that the object is not ready.
+    WaitInterrupted(Stored),
 }
 
-/// The values that one object's expressions read, as they are when its step starts.
+/// The values that an object's expressions read, at the time its step starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StepScope {
     pub objects: BTreeMap<Address, Value>,
-    /// The objects that each reference of a trigger means, with their revisions.
+    /// The objects that each trigger reference resolves to, with their revisions.
     pub revisions: BTreeMap<Address, Vec<(Address, Revision)>>,
     pub namespace: Value,
 }
@@ -137,35 +134,35 @@ impl Scope for StepScope {
     }
 }
 
-/// A step ended without its success. The record is as `fate` says.
-pub(crate) struct Unfinished {
-    pub fate: Fate,
+/// A failed step, and its effect on the record.
+pub(crate) struct StepError {
+    pub effect: RecordEffect,
     pub failure: Failure,
 }
 
-impl Unfinished {
-    /// A newer wish is known, and nothing was called.
-    fn withdrawn(stored: Option<Stored>) -> Self {
+impl StepError {
+    /// The desired state has changed before a call.
+    fn superseded(stored: Option<Stored>) -> Self {
         let failure = Failure {
             reason: Reason::Progressing,
-            message: "the Resource has changed since this was planned".to_owned(),
+            message: "the Resource has changed since the plan was computed".to_owned(),
             retryable: true,
         };
-        Self { fate: Fate::Withdrawn(stored), failure }
+        Self { effect: RecordEffect::Superseded(stored), failure }
     }
 }
 
-impl<T: Into<Failure>> From<T> for Unfinished {
+impl<T: Into<Failure>> From<T> for StepError {
     fn from(failure: T) -> Self {
-        Self { fate: Fate::Untouched, failure: failure.into() }
+        Self { effect: RecordEffect::Unchanged, failure: failure.into() }
     }
 }
 
 impl StepTask {
-    /// Runs the step to its end. Never cancelled by us: a call that runs is awaited.
+    /// Runs the step to its end. Never cancelled: a running call is always awaited.
     pub async fn run(self) -> StepEnd {
         let done = match self.step.operation {
-            _ if self.is_unsettled() => Err(unsettled(&self.step).into()),
+            _ if self.has_open_intent() => Err(open_intent_failure(&self.step).into()),
             Operation::Create => create::run(&self).await,
             Operation::Update => update::run(&self).await,
             Operation::Record | Operation::Wait => update::record_only(&self).await,
@@ -174,38 +171,41 @@ impl StepTask {
             Operation::Read => read::run(&self).await,
         };
         let done = match done {
-            Ok(fate) if !self.step.operation.removes() && !self.only_follows() => ready::wait(&self, fate).await,
+            Ok(effect) if !self.step.operation.removes() && !self.is_record_only() => ready::wait(&self, effect).await,
             other => other,
         };
         let done = match done {
-            // The call has ended well, and its intent is kept open for the hooks.
-            Ok(Fate::Kept(stored)) if stored.record.intent.is_some() => hooks::after_create(&self, stored).await,
+            // The call succeeded, and its intent stays open for the hooks.
+            Ok(RecordEffect::Written(stored)) if stored.record.intent.is_some() => {
+                hooks::after_create(&self, stored).await
+            }
             other => other,
         };
         let done = match done {
-            Ok(fate) if !self.step.operation.removes() && !self.only_follows() => publish::after(&self, fate).await,
+            Ok(effect) if !self.step.operation.removes() && !self.is_record_only() => {
+                publish::after(&self, effect).await
+            }
             other => other,
         };
-        let done = done.and_then(|fate| conditions::after(&self, fate));
-        let (fate, failure) = match done {
-            Ok(fate) => (fate, None),
-            Err(unfinished) => (unfinished.fate, Some(unfinished.failure)),
+        let done = done.and_then(|effect| conditions::after(&self, effect));
+        let (effect, failure) = match done {
+            Ok(effect) => (effect, None),
+            Err(unfinished) => (unfinished.effect, Some(unfinished.failure)),
         };
         let notes = self.notes.into_inner().unwrap_or_default();
-        let warnings = told(&self.input.step.address, self.warnings.take());
-        StepEnd { step: self.input.step, fate, failure, notes, warnings }
+        let warnings = with_address(&self.input.step.address, self.warnings.take());
+        StepEnd { step: self.input.step, effect, failure, notes, warnings }
     }
 
-    /// Remembers what became of hooks, to be told at the end of the step.
-    fn note(&self, notes: Vec<HookNote>) {
+    /// Adds hook reports to the result of the step.
+    fn add_hook_notes(&self, notes: Vec<HookNote>) {
         if let Ok(mut known) = self.notes.lock() {
             known.extend(notes);
         }
     }
 
-    /// Takes what a driver has found before the step acts: warnings are told at the end of the step, and the first error
-    /// is its end.
-    fn hear(&self, found: Diagnostics) -> Result<(), Failure> {
+    /// Handles the diagnostics of a plan or read: adds warnings to the result of the step, and returns the first error.
+    fn add_diagnostics(&self, found: Diagnostics) -> Result<(), Failure> {
         let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.severity == Severity::Error);
         warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         let Some(problem) = errors.into_iter().next() else { return Ok(()) };
@@ -213,17 +213,20 @@ impl StepTask {
         Err(Diagnostic { path, ..problem }.into())
     }
 
-    /// An earlier step of this object has ended and its result could not be recorded.
-    fn is_unsettled(&self) -> bool {
+    /// Whether the result of an earlier step of this object was not recorded.
+    fn has_open_intent(&self) -> bool {
         self.stored.as_ref().is_some_and(|stored| stored.record.intent.is_some())
     }
 
-    /// The record as a step leaves it that ends so; `None`: there is none, or the step has not come to its end.
-    fn left_by<'a>(&'a self, fate: &'a Fate) -> Option<&'a Stored> {
-        match fate {
-            Fate::Kept(stored) => Some(stored),
-            Fate::Untouched => self.stored.as_ref(),
-            Fate::Erased | Fate::Read(_) | Fate::Withdrawn(_) | Fate::LetGo(_) => None,
+    /// The record after a step with this effect; `None` if no record exists or the step did not complete.
+    fn record_after<'a>(&'a self, effect: &'a RecordEffect) -> Option<&'a Stored> {
+        match effect {
+            RecordEffect::Written(stored) => Some(stored),
+            RecordEffect::Unchanged => self.stored.as_ref(),
+            RecordEffect::Erased
+            | RecordEffect::Read(_)
+            | RecordEffect::Superseded(_)
+            | RecordEffect::WaitInterrupted(_) => None,
         }
     }
 
@@ -238,35 +241,36 @@ impl StepTask {
         self.engine.schema(&self.type_name, provider).ok_or_else(missing)
     }
 
-    fn prepared(&self) -> Result<&Prepared, Failure> {
+    fn prepared(&self) -> Result<&PreparedStep, Failure> {
         self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
     }
 
-    /// What the expressions of the object read: a part of what they give may be quoted, and only the whole is marked.
+    /// The values that the object's expressions read. A message may quote a part of an expression's result, and only
+    /// the whole value is marked as sensitive.
     fn read(&self) -> Vec<&Value> {
         let inputs = self.instance.iter().map(|instance| instance.inputs.values());
         inputs.chain(self.scope.objects.values()).collect()
     }
 
-    /// What is to be recorded with the object, now that all it depends on is done.
+    /// The metadata to record with the object, from the final values of its dependencies.
     fn recorded(&self) -> Result<RecordedObject, Failure> {
-        if self.only_follows() {
+        if self.is_record_only() {
             return Ok(self.prepared()?.recorded.clone());
         }
         let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
         Ok(recorded(self.prepared()?, self.instance.as_deref(), &self.scope, &revisions))
     }
 
-    /// Whether the step only records what was read, or what the manifest says about keeping the object.
-    fn only_follows(&self) -> bool {
-        self.prepared.as_ref().is_some_and(|prepared| prepared.only_follows)
+    /// Whether the step only updates the record: with a refreshed value, or with lifecycle settings of the manifest.
+    fn is_record_only(&self) -> bool {
+        self.prepared.as_ref().is_some_and(|prepared| prepared.record_only)
     }
 
     fn timeouts(&self) -> Timeouts {
         self.instance.as_deref().map_or_else(Timeouts::default, |instance| instance.timeouts)
     }
 
-    /// The record to start from: the one there is, or an empty one for the Resource.
+    /// The current record, or an empty one for the Resource.
     fn record(&self) -> Record {
         let mut record = match &self.stored {
             Some(stored) => stored.record.as_ref().clone(),
@@ -280,13 +284,13 @@ impl StepTask {
         if let Some(instance) = &self.instance {
             record.uid = Arc::clone(&instance.uid);
         }
-        // An object that was imported just now and is replaced at once is recorded with the intent to give it up.
+        // An object that is imported and replaced in the same plan is recorded with the intent to destroy it.
         let imported = self.prepared.as_ref().filter(|_| self.stored.is_none() && self.step.replaces);
         record.current = record.current.or_else(|| imported?.replaced.clone());
         record
     }
 
-    /// The context of a call about an object as it is recorded, of an intended operation when there is one.
+    /// The context of a call about a recorded object, for the intended operation if there is one.
     fn context(&self, object: &RecordedObject, timeout: Duration, intent: Option<&Intent>) -> CallContext {
         let call = Call {
             type_name: &self.type_name,
@@ -300,13 +304,13 @@ impl StepTask {
         CallContext { operation_id, warnings, ..self.engine.call_context(&call, timeout) }
     }
 
-    /// Whether the Resource does not carry our finalizer and annotation, so that a write without a call must put them there.
+    /// Whether the Resource lacks the finalizer or the annotation, so that a write without a call must add them.
     fn must_claim(&self) -> bool {
         self.instance.as_deref().is_some_and(|instance| !instance.deleting && !instance.is_marked())
     }
 
-    /// What an intent keeps of the final plan, and of the configuration under which it is carried out.
-    async fn planned_object(&self, last: &Final, timeout: Duration) -> Result<PlannedObject, Failure> {
+    /// The final plan as the intent records it, with the provider configuration it is executed with.
+    async fn planned_object(&self, last: &FinalPlan, timeout: Duration) -> Result<PlannedObject, Failure> {
         let recorded = self.recorded()?;
         let context = self.context(&recorded, timeout, None);
         let provider_config = self.driver()?.configuration(&context).await?;
@@ -318,7 +322,7 @@ impl StepTask {
         })
     }
 
-    /// Writes the intent and gives the record with its new version. After an error nothing may be called.
+    /// Writes the intent and returns the record with its new version. After an error the driver must not be called.
     async fn intend(
         &self,
         record: Record,
@@ -326,12 +330,12 @@ impl StepTask {
         deposed: Option<DeposedKey>,
         planned: Option<PlannedObject>,
         timeout: Duration,
-    ) -> Result<Stored, Unfinished> {
+    ) -> Result<Stored, StepError> {
         let base = self.stored.as_ref().map(|stored| stored.version);
         self.intend_after(base, record, operation, deposed, planned, timeout).await
     }
 
-    /// The same, when the step itself has written the record that the intent follows.
+    /// As `intend`, for a step that has itself written the record at version `base`.
     async fn intend_after(
         &self,
         base: Option<Version>,
@@ -340,9 +344,9 @@ impl StepTask {
         deposed: Option<DeposedKey>,
         mut planned: Option<PlannedObject>,
         timeout: Duration,
-    ) -> Result<Stored, Unfinished> {
-        if !self.is_still_wished() {
-            return Err(Unfinished::withdrawn(None));
+    ) -> Result<Stored, StepError> {
+        if !self.is_still_desired() {
+            return Err(StepError::superseded(None));
         }
         let now = self.engine.clock.now();
         record.epoch += 1;
@@ -363,81 +367,84 @@ impl StepTask {
         let record = Arc::new(record);
         let intended = self.engine.journal.intend(Arc::clone(&record), base).await;
         match &intended {
-            Ok(_) => self.engine.uncalled.forget(&record),
-            Err(_) => self.engine.uncalled.add(&record),
+            Ok(_) => self.engine.unsent_calls.forget(&record),
+            Err(_) => self.engine.unsent_calls.add(&record),
         }
         let stored = Stored { record, version: intended? };
-        // The server may have taken its time.
-        self.go_on(&stored).await?;
+        // The desired state may have changed during the write.
+        self.check_still_desired(&stored).await?;
         Ok(stored)
     }
 
-    /// Whether the step may still give something up.
-    fn is_still_wished(&self) -> bool {
-        !self.step.gives_up() || self.wishes.stands(&self.step.address.name, self.wish)
+    /// Whether the desired state still allows the step to destroy or replace.
+    fn is_still_desired(&self) -> bool {
+        !self.step.is_destructive() || self.desired.is_latest(&self.step.address.name, self.desired_digest)
     }
 
-    /// Goes on after an intent, or takes it back when a newer wish has become known before anything was called.
-    async fn go_on(&self, intended: &Stored) -> Result<(), Unfinished> {
-        if self.is_still_wished() {
+    /// Reverts the intent if the desired state has changed before the call.
+    async fn check_still_desired(&self, intended: &Stored) -> Result<(), StepError> {
+        if self.is_still_desired() {
             return Ok(());
         }
         let stored = write_result(&self.engine, intended, without_intent(&intended.record)).await?;
-        Err(Unfinished::withdrawn(Some(stored)))
+        Err(StepError::superseded(Some(stored)))
     }
 }
 
-/// The record as it was before an open intent whose call was never made, or has made nothing: what was deposed for it
-/// is current again.
+/// The record as it was before an open intent whose call was not sent or had no effect: the object that was deposed for
+/// it becomes current again.
 pub(crate) fn without_intent(record: &Record) -> Record {
     let mut record = record.clone();
     let intent = record.intent.take().filter(|intent| intent.operation == Operation::Create);
     if let Some(old) = intent.and_then(|intent| record.deposed.remove(&intent.deposed?)) {
-        record.current = Some(with_wait(old, false));
+        record.current = Some(with_awaits_postconditions(old, false));
     }
     record
 }
 
-fn unsettled(step: &Step) -> Failure {
-    let message = format!("an earlier operation of {} is open; its outcome is settled first", step.address);
+fn open_intent_failure(step: &Step) -> Failure {
+    let message =
+        format!("an earlier operation of {} is still open; recovery determines its outcome first", step.address);
     Failure { reason: Reason::OperationInProgress, message, retryable: true }
 }
 
-/// The response, unless nobody can tell what the call has done: then its intent stays open.
-pub(crate) fn settled(before: &Stored, response: ApplyResponse) -> Result<ApplyResponse, Unfinished> {
-    if !response.unsettled {
+/// Returns the response, or an error that leaves the intent open if the outcome of the call is unknown.
+pub(crate) fn require_outcome(before: &Stored, response: ApplyResponse) -> Result<ApplyResponse, StepError> {
+    if !response.outcome_unknown {
         return Ok(response);
     }
-    let mut failure = response.error.map_or_else(|| Failure::driver("the driver gave no answer"), Failure::from);
-    failure.message = format!("whether it was done is not known: {}", failure.message);
+    let mut failure = response.error.map_or_else(|| Failure::driver("the driver returned no response"), Failure::from);
+    failure.message = format!("the outcome of the call is unknown: {}", failure.message);
     failure.retryable = true;
-    Err(Unfinished { fate: Fate::Kept(before.clone()), failure })
+    Err(StepError { effect: RecordEffect::Written(before.clone()), failure })
 }
 
-/// Writes what a step came to. When even that fails the intent stays open, and recovery settles it.
-pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, Unfinished> {
+/// Writes the result of a step. If the write fails, the intent stays open for recovery.
+pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Record) -> Result<Stored, StepError> {
     let record = Arc::new(record);
     let written = engine.journal.record(Arc::clone(&record), before.clone());
     let why = || {
-        let known = engine.journal.trouble(&record).unwrap_or_else(|| "the store has not answered".to_owned());
+        let known = engine.journal.pending_error(&record).unwrap_or_else(|| "the store has not responded".to_owned());
         let message =
-            format!("the call has ended, and its result is not recorded yet: {known}; it is kept and tried again");
+            format!("the call has ended, but its result is not recorded yet: {known}; Purlin keeps it and retries");
         Delay { reason: Reason::RecordNotWritten, message }
     };
-    match engine.under_way.wait(&record, written, why).await {
+    match engine.in_flight.wait(&record, written, why).await {
         Ok(version) => Ok(Stored { record, version }),
-        Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: lost_result(error) }),
+        Err(error) => {
+            Err(StepError { effect: RecordEffect::Written(before.clone()), failure: unrecorded_result(error) })
+        }
     }
 }
 
-fn lost_result(error: JournalError) -> Failure {
+fn unrecorded_result(error: JournalError) -> Failure {
     let failure = Failure::from(error);
     let message = format!("the call has ended, but its result could not be recorded: {}", failure.message);
     Failure { message, ..failure }
 }
 
-/// What a driver made of a plan, with what is recorded besides: places that are sensitive in the plan stay so.
-pub(crate) fn made_object(planned: &PlannedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+/// The object to record after a create or update: paths that are sensitive in the plan stay sensitive.
+pub(crate) fn applied_object(planned: &PlannedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
     let value = match schema {
         Some(schema) => recorded_value(&planned.planned, state.value, schema),
         None => state.value.unknown_as_null(),
@@ -445,12 +452,12 @@ pub(crate) fn made_object(planned: &PlannedObject, state: ObjectState, schema: O
     RecordedObject { value, private: state.private, identity: state.identity, ..(*planned.recorded).clone() }
 }
 
-/// A recorded object as a driver reports it now: sensitive places stay so. Whether it is as its configuration asks is
-/// for the next plan to find out.
-pub(crate) fn seen_object(before: &RecordedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
+/// The object to record after a read: sensitive paths stay sensitive. The next plan determines whether it matches its
+/// configuration.
+pub(crate) fn refreshed_object(before: &RecordedObject, state: ObjectState, schema: Option<&Schema>) -> RecordedObject {
     let value = match schema {
         Some(schema) => recorded_value(&before.value, state.value, schema),
         None => state.value.unknown_as_null(),
     };
-    RecordedObject { value, private: state.private, identity: state.identity, agrees_with: None, ..before.clone() }
+    RecordedObject { value, private: state.private, identity: state.identity, matching_config: None, ..before.clone() }
 }

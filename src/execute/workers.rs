@@ -1,4 +1,4 @@
-//! The tasks that carry out what a schedule orders, of one namespace.
+//! Workers: the tasks that execute the commands of one namespace's schedule.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,136 +9,137 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::failure::Failure;
-use super::order::Order;
-use super::places::{Full, Place, Places};
-use super::step::{Fate, StepEnd, StepInput, StepTask};
-use super::under_way::News;
+use super::in_flight::StepUpdate;
+use super::permits::{ExhaustedPools, Permit, Permits};
+use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
+use super::worker_command::WorkerCommand;
 use crate::driver::Warnings;
-use crate::execute::{Engine, Wishes};
+use crate::execute::{DesiredDigests, Engine};
 use crate::model::{ProviderUse, Step};
 
-/// Something that happened to what was ordered.
+/// An event of the workers.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// A step has ended.
-    Ended(Box<StepEnd>),
-    /// A step goes on and has something to say.
-    News(Step, News),
-    /// A place is free in a pool that was full.
-    PlaceFree,
+    StepEnded(Box<StepEnd>),
+    /// A step that is still running reported something.
+    StepUpdated(Step, StepUpdate),
+    /// A permit is available in a pool that was exhausted.
+    PermitAvailable,
 }
 
-/// Carries out orders.
+/// Executes the commands of a schedule.
 pub struct Workers {
     engine: Arc<Engine>,
-    wishes: Wishes,
+    desired: DesiredDigests,
     tasks: JoinSet<StepEnd>,
-    news: UnboundedReceiver<(Step, News)>,
-    to_us: UnboundedSender<(Step, News)>,
-    full: Full,
-    /// Ends the waits for readiness of the steps that were started with it.
-    waits: watch::Sender<bool>,
+    updates: UnboundedReceiver<(Step, StepUpdate)>,
+    update_sender: UnboundedSender<(Step, StepUpdate)>,
+    exhausted: ExhaustedPools,
+    /// Ends the readiness waits of the steps that subscribed to it.
+    readiness_waits: watch::Sender<bool>,
 }
 
 impl Workers {
-    /// Workers without an order.
-    pub fn new(engine: Arc<Engine>, wishes: Wishes) -> Self {
-        let (to_us, news) = unbounded_channel();
+    /// Creates idle workers.
+    pub fn new(engine: Arc<Engine>, desired: DesiredDigests) -> Self {
+        let (update_sender, updates) = unbounded_channel();
         Self {
             engine,
-            wishes,
+            desired,
             tasks: JoinSet::new(),
-            news,
-            to_us,
-            full: Full::default(),
-            waits: watch::Sender::new(false),
+            updates,
+            update_sender,
+            exhausted: ExhaustedPools::default(),
+            readiness_waits: watch::Sender::new(false),
         }
     }
 
-    /// The surroundings of all steps.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Begins to carry out an order.
-    pub fn carry_out(&mut self, order: Order) {
+    /// Starts to execute a command and returns immediately.
+    pub fn execute(&mut self, order: WorkerCommand) {
         match order {
-            Order::Start(input, place) => self.start(*input, place),
-            // What starts later waits on.
-            Order::EndWaits => drop(std::mem::replace(&mut self.waits, watch::Sender::new(false)).send(true)),
-        }
-    }
-
-    /// Whether nothing runs, and nothing waits for a place.
-    pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.full.is_empty()
-    }
-
-    /// The next report; waits for ever when idle. Cancel safe.
-    pub async fn next(&mut self) -> WorkerEvent {
-        tokio::select! {
-            // In this order, so that the same run goes the same way each time.
-            biased;
-            Some(ended) = self.tasks.join_next() => match ended {
-                Ok(end) => WorkerEvent::Ended(Box::new(end)),
-                // Tasks catch their panics, and only the end of the process aborts them.
-                Err(error) => {
-                    tracing::error!(%error, "a task of a run was lost");
-                    WorkerEvent::PlaceFree
-                }
-            },
-            Some((step, news)) = self.news.recv() => WorkerEvent::News(step, news),
-            () = self.full.any_free() => {
-                self.full.clear();
-                WorkerEvent::PlaceFree
+            WorkerCommand::Start(input, permit) => self.start(*input, permit),
+            // Steps that start later get a new channel and wait normally.
+            WorkerCommand::EndWaits => {
+                _ = std::mem::replace(&mut self.readiness_waits, watch::Sender::new(false)).send(true);
             }
         }
     }
 
-    /// Asks providers to give up the calls that run; they still answer, and that is recorded. Returns `false` when no
-    /// provider runs any that can be asked.
-    pub async fn hurry(&self) -> bool {
+    /// Whether no step is running and no step waits for a permit.
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty() && self.exhausted.is_empty()
+    }
+
+    /// Returns the next event; waits forever when idle. Cancel safe.
+    pub async fn next(&mut self) -> WorkerEvent {
+        tokio::select! {
+            // A fixed order makes simulated runs reproducible.
+            biased;
+            Some(ended) = self.tasks.join_next() => match ended {
+                Ok(end) => WorkerEvent::StepEnded(Box::new(end)),
+                // Tasks catch their panics, and are aborted only when the process ends.
+                Err(error) => {
+                    tracing::error!(%error, "a step's task was aborted");
+                    WorkerEvent::PermitAvailable
+                }
+            },
+            Some((step, news)) = self.updates.recv() => WorkerEvent::StepUpdated(step, news),
+            () = self.exhausted.any_free() => {
+                self.exhausted.clear();
+                WorkerEvent::PermitAvailable
+            }
+        }
+    }
+
+    /// Requests that providers stop their running calls. The calls still return a result, which is recorded. Returns
+    /// `false` if no provider with running calls supports this.
+    pub async fn stop_calls(&self) -> bool {
         match self.engine.drivers.providers() {
             Some(providers) => providers.stop().await,
             None => false,
         }
     }
 
-    /// Forgets which pools were full: who asks for places next finds out.
-    pub fn forget_full(&mut self) {
-        self.full.clear();
+    /// Clears the list of exhausted pools; the next request for a permit rebuilds it.
+    pub fn clear_exhausted(&mut self) {
+        self.exhausted.clear();
     }
 
-    fn start(&mut self, input: StepInput, place: Place) {
+    fn start(&mut self, input: StepInput, permit: Permit) {
         let step = input.step.clone();
-        let attendance = self.engine.under_way.begin(&input.namespace, &step, self.to_us.clone(), place);
+        let guard = self.engine.in_flight.begin(&input.namespace, &step, self.update_sender.clone(), permit);
         let task = StepTask {
             engine: Arc::clone(&self.engine),
-            wishes: self.wishes.clone(),
-            stop: self.waits.subscribe(),
+            desired: self.desired.clone(),
+            stop: self.readiness_waits.subscribe(),
             input,
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),
         };
         self.tasks.spawn(async move {
             let end = AssertUnwindSafe(task.run()).catch_unwind().await;
-            // A panic leaves the intent open, so the object is held until recovery has settled it.
+            // A panic leaves the intent open, so the object is blocked until recovery has resolved the intent.
             let end = end.unwrap_or_else(|_| StepEnd {
                 step,
-                fate: Fate::Untouched,
-                failure: Some(Failure::internal("the step panicked; its outcome is settled by recovery")),
+                effect: RecordEffect::Unchanged,
+                failure: Some(Failure::internal("the step panicked; recovery determines its outcome")),
                 notes: Vec::new(),
                 warnings: Vec::new(),
             });
-            // The places are given back here, not when the end is taken: whoever takes it may be planning, and wait for one.
-            drop(attendance);
+            // The permit is released here and not when the receiver handles the end, because the receiver may be
+            // planning and waiting for a permit.
+            drop(guard);
             end
         });
     }
 }
 
-impl Places for Workers {
-    fn take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Place> {
-        self.full.take(self.engine.slots(type_name, provider))
+impl Permits for Workers {
+    fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
+        self.exhausted.try_take(self.engine.pools(type_name, provider))
     }
 }

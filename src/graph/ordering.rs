@@ -1,85 +1,85 @@
 //! The ordering rules R1 to R9 (`docs/ordering.md`): which step waits for which, and why.
 //!
-//! Takes objects by number, in address order, with what they want, what their records used, their steps and their
-//! effective flags; gives the steps and their edges. It knows no addresses, no plan and no records, so that it can
-//! be compared, case by case, with a slow and obvious reading of the rules.
+//! Objects are numbers in address order with desired dependencies (*wants*), recorded dependencies (*used*), steps and
+//! effective flags. Without addresses, plans and records, the tests can compare the result with a simple
+//! implementation.
 //!
-//! The relations *wants* and *used* are transitive, through every object whatever its step, yet their closures are
-//! never written out: an object without a step becomes a junction that leads on to what stands behind it. A thousand
-//! dependents and a thousand dependencies of one untouched object are two thousand edges.
+//! The relations *wants* and *used* are transitive through all objects, but their closures are never computed: an
+//! object without a step becomes a junction. A thousand dependents and a thousand dependencies of an unchanged object
+//! need only two thousand edges.
 
-mod choices;
-mod draft;
-mod newcomers;
+mod decisions;
+mod builder;
+mod new_dependencies;
 mod rules;
 mod topology;
-mod world;
+mod relations;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Because, Wait};
-use choices::Choices;
-use world::World;
+use super::{EdgeReason, Wait};
+use decisions::Decisions;
+use relations::Relations;
 
-/// Whether a step is there, and whether it still can wait for anything.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// No such step.
+    /// The step does not exist.
     #[default]
     Absent,
-    /// The step is to be done.
+    /// The step is planned.
     Planned,
-    /// The step is under way: it waits for nothing, and every other step of its object waits for it.
+    /// The step is running: it waits for nothing, and the other steps of its object wait for it.
     Running,
-    /// The step is to be done, and has no place in the order: it waits for nothing, and nothing waits for it.
-    Apart,
+    /// The step is planned but not ordered: it waits for nothing, and nothing waits for it.
+    Detached,
 }
 
-/// One object, or a whole family that others refer to (wanted, without steps; it wants and used its instances).
+/// An object, or a family on which others depend as a whole. A family is desired, has no steps, and depends on its
+/// instances.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object {
-    /// Configured, and not being deleted.
+    /// The object is configured and not being deleted.
     pub(super) wanted: bool,
-    /// The effective flag.
+    /// The effective flag, which can be inherited.
     pub(super) create_before_destroy: bool,
-    /// `C(x)`: create, update or record-only.
-    pub(super) make: Presence,
-    /// `C(x)` is record-only: the object stays as it is, so nothing need be gone before it, or stay until after it.
-    pub(super) only_records: bool,
+    /// `C(x)`: create, update or record.
+    pub(super) apply: Presence,
+    /// `C(x)` changes only the record, so that no destroy waits for it and it waits for no destroy.
+    pub(super) is_record_only: bool,
     /// `D(x)`: destroy or forget of the current object.
     pub(super) remove: Presence,
-    /// What the configuration refers to directly.
+    /// Direct desired dependencies.
     pub(super) wants: Vec<u32>,
-    /// What the record of the current object names.
+    /// Direct recorded dependencies of the current object.
     pub(super) used: Vec<u32>,
-    /// Objects deposed in earlier runs.
-    pub(super) leftovers: Vec<Leftover>,
+    pub(super) deposed: Vec<Deposed>,
 }
 
 /// An object deposed in an earlier run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leftover {
+pub(super) struct Deposed {
     /// `D(x#k)`.
     pub(super) remove: Presence,
-    /// What its own record names.
+    /// Direct recorded dependencies of the deposed object.
     pub(super) used: Vec<u32>,
 }
 
-/// Which step of an object.
+/// A step of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// `C(x)`.
-    Make,
+    Apply,
     /// `D(x)`.
     Remove,
-    /// `D(x#k)`, by position among the object's leftovers.
-    Leftover(u32),
+    /// `D(x#k)`, by index of the deposed object.
+    Deposed(u32),
 }
 
-/// A step by the number of its object.
+/// A step and the number of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StepOf {
+pub(super) struct StepRef {
     pub(super) object: u32,
     pub(super) part: Part,
 }
@@ -89,60 +89,58 @@ pub(super) struct StepOf {
 pub(super) struct Edge {
     pub(super) from: u32,
     pub(super) to: u32,
-    pub(super) because: Because,
-    /// The two objects are related through others only.
+    pub(super) reason: EdgeReason,
+    /// The objects depend on each other only through other objects.
     pub(super) indirect: bool,
 }
 
-/// A released object that went back to the classic order.
+/// An object without dependents that is destroyed in the usual order (R6).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FellBack {
+pub(super) struct Fallback {
     pub(super) object: u32,
-    /// The ring that the safer order would have closed: each step, and why it waits for the next one. Empty when there
-    /// was no time to find it.
-    pub(super) ring: Vec<(StepOf, Wait)>,
+    /// The cycle that the safer order would cause: each step, and why it waits for the next one. Empty if the limit of
+    /// work was exceeded.
+    pub(super) cycle: Vec<(StepRef, Wait)>,
 }
 
-/// The order of all steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ordering {
-    /// The steps, numbered from 0, by object.
-    pub(super) steps: Vec<StepOf>,
-    /// How many nodes there are: those behind the steps are junctions.
+    /// The steps, sorted by object.
+    pub(super) steps: Vec<StepRef>,
+    /// The number of nodes. Nodes after the steps are junctions.
     pub(super) nodes: usize,
-    /// The edges, one at most between two nodes.
+    /// The edges, at most one between two nodes.
     pub(super) edges: Vec<Edge>,
-    /// In the order in which they fell back.
-    pub(super) fell_back: Vec<FellBack>,
+    /// In the order of the decisions.
+    pub(super) fallbacks: Vec<Fallback>,
 }
 
-/// How much may be drawn and looked at before R6 is in a hurry: a second's worth or two. Its way of falling back, one
-/// object of each ring after the other, takes a drawing for each; thousands of them in one large ring would take hours.
-const MOST_DRAWN: usize = 20_000_000;
+/// The limit of work for R6, which takes a second or two. Deciding on one object of each cycle at a time rebuilds the
+/// graph each time, which would take hours for thousands of objects in a large cycle.
+const MAX_WORK: usize = 20_000_000;
 
 /// Applies the rules.
 ///
-/// R6 and R7 take back edges that stand in rings; each turn draws the graph anew with what was decided so far, so
-/// that only the rules themselves have to be right, not the way from one graph to the next. Rings are rare: one turn
-/// is the usual case.
+/// R6 and R7 remove edges that are in cycles. Each iteration rebuilds the whole graph with the decisions so far, which
+/// is simpler than an incremental change. Cycles are rare, so there is usually only one iteration.
 pub(super) fn order(objects: &[Object]) -> Ordering {
-    order_within(objects, MOST_DRAWN)
+    order_with_limit(objects, MAX_WORK)
 }
 
-/// The same with another limit.
-fn order_within(objects: &[Object], most_drawn: usize) -> Ordering {
-    let world = World::new(objects);
-    let mut choices = Choices::new(&world);
-    let mut drawn = 0;
-    let mut draft = loop {
-        let draft = rules::draw(&world, &choices);
-        let rings = draft.rings();
-        drawn += draft.nodes() + draft.edges.len() + draft.visits;
-        if rings.is_empty() || !choices.revise(&world, &draft, &rings, drawn + choices.visits > most_drawn) {
-            break draft;
+/// [`order`] with a limit of work.
+fn order_with_limit(objects: &[Object], max_work: usize) -> Ordering {
+    let relations = Relations::new(objects);
+    let mut decisions = Decisions::new(&relations);
+    let mut work = 0;
+    let mut builder = loop {
+        let builder = rules::apply_rules(&relations, &decisions);
+        let cycles = builder.cycles();
+        work += builder.nodes() + builder.edges.len() + builder.visits;
+        if cycles.is_empty() || !decisions.revise(&relations, &builder, &cycles, work + decisions.visits > max_work) {
+            break builder;
         }
     };
-    newcomers::add(&world, &mut draft);
-    let (nodes, edges) = draft.finish();
-    Ordering { steps: world.steps, nodes, edges, fell_back: choices.fell_back }
+    new_dependencies::add(&relations, &mut builder);
+    let (nodes, edges) = builder.finish();
+    Ordering { steps: relations.steps, nodes, edges, fallbacks: decisions.fallbacks }
 }

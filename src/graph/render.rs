@@ -1,7 +1,7 @@
-//! The graph for people and programs: as text, for Graphviz, for Mermaid, as JSON.
+//! Renders a graph as text, for Graphviz, for Mermaid and as JSON.
 //!
-//! Takes a graph, gives text. Junctions are never shown. What people read is transitively reduced as long as that is
-//! cheap; JSON has every direct edge, and its closure is what counts.
+//! Junctions are not rendered. The formats for users are transitively reduced as long as that is cheap. JSON has all
+//! direct edges.
 
 mod dot;
 mod json;
@@ -20,11 +20,10 @@ pub use json::{GraphJson, json};
 pub use mermaid::mermaid;
 pub use text::text;
 
-/// Up to how many steps the graph is reduced for people: the sets of a reduction take 2 MiB then, and nobody reads
-/// a larger graph edge by edge.
-const MOST_REDUCED: usize = 4_000;
+/// The maximum number of steps for a reduction, which needs 2 MiB of memory at this size.
+const MAX_REDUCED: usize = 4_000;
 
-/// The steps, each after all that it waits for, and of those that could come next the first by address.
+/// Returns the steps in an order in which each follows the steps that it waits for. Ties are resolved by address.
 fn in_order(edges: &[Vec<(NodeIndex, Wait)>]) -> Vec<NodeIndex> {
     let mut waiting: Vec<Vec<NodeIndex>> = vec![Vec::new(); edges.len()];
     for (from, waits) in edges.iter().enumerate() {
@@ -48,11 +47,11 @@ fn in_order(edges: &[Vec<(NodeIndex, Wait)>]) -> Vec<NodeIndex> {
     order
 }
 
-/// The steps in order, and for each what it waits for: without what follows from the rest, if the graph is small.
-fn reduced(graph: &ActionGraph) -> (Vec<NodeIndex>, Vec<Vec<(NodeIndex, Wait)>>) {
+/// Returns the steps in order, and the edges of each step. If the graph is small, edges that others imply are omitted.
+fn reduce(graph: &ActionGraph) -> (Vec<NodeIndex>, Vec<Vec<(NodeIndex, Wait)>>) {
     let mut edges: Vec<Vec<(NodeIndex, Wait)>> = graph.nodes().map(|node| graph.waits_for(node)).collect();
     let order = in_order(&edges);
-    if graph.len() > MOST_REDUCED {
+    if graph.len() > MAX_REDUCED {
         return (order, edges);
     }
     let words = graph.len().div_ceil(64);

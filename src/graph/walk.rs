@@ -1,4 +1,4 @@
-//! The walk over a graph: which steps may run now. A pure state machine; it knows no threads and no time.
+//! The walk over a graph, which determines the steps that can run. It is a pure state machine without threads and time.
 
 use std::sync::Arc;
 
@@ -6,117 +6,116 @@ use petgraph::graph::NodeIndex;
 
 use super::ActionGraph;
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was to do.
+    /// The step succeeded.
     Done,
-    /// It did not; everything that waits for it is skipped.
+    /// The step failed. Steps that wait for it are skipped.
     Failed,
 }
 
-/// What follows from the end of a step.
+/// The effects of the end of a step on other steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Finished {
-    /// Steps that may run now, in node order.
+pub struct WalkUpdate {
+    /// Steps that can run now, in node order.
     pub ready: Vec<NodeIndex>,
-    /// Steps that never will, in node order, each with the failed step that is the cause.
+    /// Steps that are skipped, in node order, each with the failed step that is the cause.
     pub skipped: Vec<(NodeIndex, NodeIndex)>,
 }
 
-/// Where a node stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// It waits for this many others.
+enum NodeState {
+    /// The node waits for this number of nodes.
     Waiting(u32),
-    /// A step that was given out, or was running from the start.
+    /// The step was returned as ready, or was running when the walk started.
     Started,
-    /// Done, failed or skipped.
-    Over,
+    /// The node is done, failed or skipped.
+    Finished,
 }
 
-/// Progress through a graph. All calls together take time linear in the size of the graph.
+/// The progress of a walk. All calls together take linear time in the size of the graph.
 #[derive(Clone, Debug)]
 pub struct Walk {
     graph: Arc<ActionGraph>,
-    states: Vec<State>,
-    /// Steps that are not over.
-    left: usize,
+    states: Vec<NodeState>,
+    /// The number of unfinished steps.
+    remaining: usize,
 }
 
 impl Walk {
-    /// At the beginning. Steps that run already count as started.
+    /// Starts a walk. Running steps count as started.
     pub fn new(graph: Arc<ActionGraph>) -> Self {
-        let waiting = |node| State::Waiting(graph.graph.neighbors(node).count() as u32);
-        let mut states: Vec<State> = graph.graph.node_indices().map(waiting).collect();
+        let waiting = |node| NodeState::Waiting(graph.graph.neighbors(node).count() as u32);
+        let mut states: Vec<NodeState> = graph.graph.node_indices().map(waiting).collect();
         for node in graph.nodes().filter(|&node| graph.is_running(node)) {
-            states[node.index()] = State::Started;
+            states[node.index()] = NodeState::Started;
         }
-        let left = graph.len();
-        Self { graph, states, left }
+        let remaining = graph.len();
+        Self { graph, states, remaining }
     }
 
-    /// The graph walked.
     pub fn graph(&self) -> &Arc<ActionGraph> {
         &self.graph
     }
 
-    /// The steps that may run at the start, in node order, without those that run already. A second call gives none.
+    /// Returns the steps that can run at the start, in node order and without running steps. A second call returns
+    /// none.
     pub fn start(&mut self) -> Vec<NodeIndex> {
-        let free = |node: &NodeIndex| self.states[node.index()] == State::Waiting(0);
+        let free = |node: &NodeIndex| self.states[node.index()] == NodeState::Waiting(0);
         let ready: Vec<NodeIndex> = self.graph.nodes().filter(free).collect();
         for node in &ready {
-            self.states[node.index()] = State::Started;
+            self.states[node.index()] = NodeState::Started;
         }
         ready
     }
 
-    /// Takes a started step's outcome. A step that was not started, or is over, changes nothing.
-    pub fn finish(&mut self, node: NodeIndex, outcome: Outcome) -> Finished {
-        let mut finished = Finished::default();
-        if self.states.get(node.index()) != Some(&State::Started) || !self.graph.is_step(node) {
+    /// Handles the outcome of a started step. Other steps are ignored.
+    pub fn finish(&mut self, node: NodeIndex, outcome: Outcome) -> WalkUpdate {
+        let mut finished = WalkUpdate::default();
+        if self.states.get(node.index()) != Some(&NodeState::Started) || !self.graph.is_step(node) {
             return finished;
         }
-        self.close(node);
+        self.mark_finished(node);
         match outcome {
             Outcome::Done => self.release(node, &mut finished.ready),
-            Outcome::Failed => self.skip_above(node, &mut finished.skipped),
+            Outcome::Failed => self.skip_dependents(node, &mut finished.skipped),
         }
         finished.ready.sort_unstable();
         finished.skipped.sort_unstable();
         finished
     }
 
-    /// Lets those go on that waited for a node. Junctions are passed at once.
+    /// Updates the nodes that wait for a finished node. Junctions finish immediately.
     fn release(&mut self, node: NodeIndex, ready: &mut Vec<NodeIndex>) {
         let graph = Arc::clone(&self.graph);
         let mut done = vec![node];
         while let Some(here) = done.pop() {
             for waiting in graph.waiting(here) {
-                let State::Waiting(count) = self.states[waiting.index()] else { continue };
+                let NodeState::Waiting(count) = self.states[waiting.index()] else { continue };
                 match (count, graph.is_step(waiting)) {
                     (1, true) => {
-                        self.states[waiting.index()] = State::Started;
+                        self.states[waiting.index()] = NodeState::Started;
                         ready.push(waiting);
                     }
                     (1, false) => {
-                        self.states[waiting.index()] = State::Over;
+                        self.states[waiting.index()] = NodeState::Finished;
                         done.push(waiting);
                     }
-                    _ => self.states[waiting.index()] = State::Waiting(count - 1),
+                    _ => self.states[waiting.index()] = NodeState::Waiting(count - 1),
                 }
             }
         }
     }
 
-    /// Gives up everything that waits for a failed step, directly or through others.
-    fn skip_above(&mut self, failed: NodeIndex, skipped: &mut Vec<(NodeIndex, NodeIndex)>) {
+    /// Skips everything that waits for a failed step, directly or through other nodes.
+    fn skip_dependents(&mut self, failed: NodeIndex, skipped: &mut Vec<(NodeIndex, NodeIndex)>) {
         let graph = Arc::clone(&self.graph);
         let mut open = vec![failed];
         while let Some(here) = open.pop() {
             for waiting in graph.waiting(here) {
-                if matches!(self.states[waiting.index()], State::Waiting(_)) {
-                    self.close(waiting);
+                if matches!(self.states[waiting.index()], NodeState::Waiting(_)) {
+                    self.mark_finished(waiting);
                     open.push(waiting);
                     if graph.is_step(waiting) {
                         skipped.push((waiting, failed));
@@ -126,33 +125,33 @@ impl Walk {
         }
     }
 
-    /// Skips every step that was not started, because of a stop. Gives them in node order.
+    /// Skips all steps that were not started, for a shutdown. Returns them in node order.
     pub fn skip_rest(&mut self) -> Vec<NodeIndex> {
-        let waits = |node: &NodeIndex| matches!(self.states[node.index()], State::Waiting(_));
+        let waits = |node: &NodeIndex| matches!(self.states[node.index()], NodeState::Waiting(_));
         let rest: Vec<NodeIndex> = self.graph.nodes().filter(waits).collect();
         for &node in &rest {
-            self.close(node);
+            self.mark_finished(node);
         }
         rest
     }
 
-    /// The unfinished steps that a waiting step waits for directly, in node order.
+    /// Returns the unfinished steps that a waiting step waits for directly, in node order.
     pub fn waits_for(&self, node: NodeIndex) -> Vec<NodeIndex> {
-        if !matches!(self.states[node.index()], State::Waiting(_)) {
+        if !matches!(self.states[node.index()], NodeState::Waiting(_)) {
             return Vec::new();
         }
-        let open = |to: &NodeIndex| self.states[to.index()] != State::Over;
+        let open = |to: &NodeIndex| self.states[to.index()] != NodeState::Finished;
         self.graph.waits_for(node).into_iter().map(|(to, _)| to).filter(open).collect()
     }
 
-    /// Whether every step has finished or was skipped.
-    pub fn is_over(&self) -> bool {
-        self.left == 0
+    /// Whether all steps are done, failed or skipped.
+    pub fn is_finished(&self) -> bool {
+        self.remaining == 0
     }
 
-    fn close(&mut self, node: NodeIndex) {
-        self.left -= usize::from(self.graph.is_step(node));
-        self.states[node.index()] = State::Over;
+    fn mark_finished(&mut self, node: NodeIndex) {
+        self.remaining -= usize::from(self.graph.is_step(node));
+        self.states[node.index()] = NodeState::Finished;
     }
 }
 

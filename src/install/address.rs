@@ -1,4 +1,4 @@
-//! The parts of a provider's address, and the machines that packages are made for.
+//! Provider addresses and platforms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,24 @@ use super::InstallError;
 /// `HOST/NAMESPACE/TYPE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Source {
-    /// The registry.
+    /// The host of the registry.
     pub host: String,
-    /// Who publishes it.
     pub namespace: String,
-    /// Its name there; types of resources begin with it.
+    /// The type of the provider, which is the prefix of its resource types.
     pub name: String,
 }
 
 impl Source {
-    /// From the whole address that a `model::Provider` has.
+    /// Parses the full address in a `model::Provider`.
     pub fn parse(address: &str) -> Result<Self, InstallError> {
         let parts: Vec<&str> = address.split('/').collect();
-        // The parts become names of folders.
+        // The parts become directory names.
         let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
         match parts[..] {
             [host, namespace, name] if parts.iter().all(is_plain) => {
                 Ok(Self { host: host.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
             }
-            _ => Err(InstallError::terminal(format!("`{address}` is no address of a provider"))
+            _ => Err(InstallError::terminal(format!("`{address}` is not a provider address"))
                 .at("spec.source")
                 .hint("write HOST/NAMESPACE/TYPE")),
         }
@@ -39,18 +38,16 @@ impl fmt::Display for Source {
     }
 }
 
-/// An operating system and an architecture, named as Go names them: `linux_amd64`.
+/// An operating system and an architecture with Go's names: `linux_amd64`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Platform {
-    /// The operating system.
     pub os: String,
-    /// The architecture.
     pub architecture: String,
 }
 
 impl Platform {
-    /// The machine that we run on.
-    pub fn here() -> Self {
+    /// The platform of this process.
+    pub fn current() -> Self {
         let os = match std::env::consts::OS {
             "macos" => "darwin",
             other => other,
@@ -81,7 +78,7 @@ impl FromStr for Platform {
             Some((os, architecture)) if is_word(os) && is_word(architecture) => {
                 Ok(Self { os: os.to_owned(), architecture: architecture.to_owned() })
             }
-            _ => Err(format!("`{text}` is no platform; write OS_ARCH, such as linux_amd64")),
+            _ => Err(format!("`{text}` is not a platform; write OS_ARCH, such as linux_amd64")),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Unpacks a package. A zip comes from somebody else: nothing of it may land outside of its folder, and it may not grow
-//! without bounds.
+//! Unpacks a package. The zip file is untrusted: it must not write outside of its directory or exceed the size limits.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -11,49 +10,49 @@ use zip::result::ZipError;
 
 use super::InstallError;
 
-/// Bounds of what a package unpacks to.
+/// The limits for an unpacked package.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Bytes of all files together.
+pub(super) struct UnpackLimits {
+    /// The total size of all files.
     pub bytes: u64,
-    /// Files and folders.
+    /// The number of files and directories.
     pub entries: usize,
 }
 
-impl Default for Bounds {
-    /// The largest providers unpack to less than 1 GiB, and hold a handful of files.
+impl Default for UnpackLimits {
+    /// The largest providers unpack to less than 1 GiB and contain a handful of files.
     fn default() -> Self {
         Self { bytes: 4 << 30, entries: 10_000 }
     }
 }
 
-/// Unpacks a zip into a folder that is there and empty. What is written is on the disk when it returns.
-pub(super) fn unpack(zip: &Path, folder: &Path, bounds: Bounds) -> Result<(), InstallError> {
-    let wrong = |why: String| {
+/// Unpacks a zip into an existing, empty directory and syncs the files to disk.
+pub(super) fn unpack(zip: &Path, directory: &Path, limits: UnpackLimits) -> Result<(), InstallError> {
+    let invalid = |why: String| {
         InstallError::terminal(format!("the package is not valid: {why}"))
             .at("spec.package")
-            .hint("whoever published the package has to mend it; nothing of it was kept")
+            .hint("the publisher must fix the package; nothing was installed")
     };
     let unreadable = |error: ZipError| match error {
         ZipError::Io(error) => InstallError::file(zip, error),
-        other => wrong(other.to_string()),
+        other => invalid(other.to_string()),
     };
     let file = File::open(zip).map_err(|error| InstallError::file(zip, error))?;
     let mut archive = ZipArchive::new(file).map_err(unreadable)?;
-    if archive.len() > bounds.entries {
-        return Err(wrong(format!("it holds more than {} files", bounds.entries)));
+    if archive.len() > limits.entries {
+        return Err(invalid(format!("it contains more than {} files", limits.entries)));
     }
-    let mut left = bounds.bytes;
+    let mut remaining = limits.bytes;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(unreadable)?;
         let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
         if entry.is_symlink() {
-            return Err(wrong(format!("`{name}` is a link")));
+            return Err(invalid(format!("`{name}` is a symbolic link")));
         }
         if !stays_inside(&name) {
-            return Err(wrong(format!("`{name}` would be written outside of its folder")));
+            return Err(invalid(format!("`{name}` would be written outside of the package directory")));
         }
-        let path = folder.join(&name);
+        let path = directory.join(&name);
         if entry.is_dir() {
             fs::create_dir_all(&path).map_err(|error| InstallError::file(&path, error))?;
             continue;
@@ -67,47 +66,48 @@ pub(super) fn unpack(zip: &Path, folder: &Path, bounds: Bounds) -> Result<(), In
         let mut target = match opened {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(wrong(format!("it holds `{name}` twice")));
+                return Err(invalid(format!("it contains `{name}` twice")));
             }
             Err(error) => return Err(InstallError::file(&path, error)),
         };
-        // What an entry says about its size is not to be relied on.
-        let copied = io::copy(&mut (&mut entry).take(left + 1), &mut target);
+        // The declared size of an entry cannot be trusted.
+        let copied = io::copy(&mut (&mut entry).take(remaining + 1), &mut target);
         let copied = copied.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-                wrong(format!("`{name}` cannot be unpacked: {error}"))
+                invalid(format!("`{name}` cannot be unpacked: {error}"))
             }
             _ => InstallError::file(&path, error),
         })?;
-        if copied > left {
-            return Err(wrong(format!("it unpacks to more than {} MiB", bounds.bytes >> 20)));
+        if copied > remaining {
+            return Err(invalid(format!("it unpacks to more than {} MiB", limits.bytes >> 20)));
         }
-        left -= copied;
+        remaining -= copied;
         target.sync_all().map_err(|error| InstallError::file(&path, error))?;
     }
     Ok(())
 }
 
-/// A relative path that only goes down. Backslashes separate on other systems, so they are nothing for a name.
+/// Whether the name is a relative path without `..`. Backslashes are separators on other systems, so they are rejected.
 fn stays_inside(name: &str) -> bool {
     let path = name.strip_suffix('/').unwrap_or(name);
     !name.contains(['\\', '\0', '\n']) && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The program in a package, by the rule of Terraform: `terraform-provider-TYPE`, alone or followed by `_` or `.`, the
-/// first in order of names. A path may also name the program itself.
+/// Finds the program in a package by Terraform's rule: the first file by name that is `terraform-provider-TYPE`, alone
+/// or followed by `_` or `.`. The path may also be the program itself.
 pub(super) fn program(package: &Path, name: &str) -> Result<std::path::PathBuf, InstallError> {
     let metadata = fs::metadata(package).map_err(|error| InstallError::file(package, error))?;
     let program = if metadata.is_dir() {
-        let wanted = format!("terraform-provider-{name}");
+        let expected = format!("terraform-provider-{name}");
         let is_program = |file: &String| {
-            file.strip_prefix(&wanted)
+            file.strip_prefix(&expected)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('_') || rest.starts_with('.'))
         };
         let entries = fs::read_dir(package).map_err(|error| InstallError::file(package, error))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).filter(is_program);
         let first = names.min().ok_or_else(|| {
-            InstallError::terminal(format!("{} holds no program `{wanted}`", package.display())).at("spec.package")
+            InstallError::terminal(format!("{} does not contain the program `{expected}`", package.display()))
+                .at("spec.package")
         })?;
         package.join(first)
     } else {
@@ -115,17 +115,16 @@ pub(super) fn program(package: &Path, name: &str) -> Result<std::path::PathBuf, 
     };
     let metadata = fs::metadata(&program).map_err(|error| InstallError::file(&program, error))?;
     if !metadata.is_file() {
-        return Err(InstallError::terminal(format!("{} is no file", program.display())).at("spec.package"));
+        return Err(InstallError::terminal(format!("{} is not a regular file", program.display())).at("spec.package"));
     }
     Ok(program)
 }
 
-/// Whether a program may be executed.
 pub(super) fn is_executable(program: &Path) -> bool {
     fs::metadata(program).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// Makes a program executable: not every zip tells modes.
+/// Makes a program executable, because not every zip contains file modes.
 pub(super) fn make_executable(program: &Path) -> Result<(), InstallError> {
     if is_executable(program) {
         return Ok(());
@@ -142,8 +141,8 @@ mod tests {
     use super::*;
     use zip::write::{SimpleFileOptions, ZipWriter};
 
-    fn zip(folder: &Path, entries: &[(&str, &str)]) -> PathBuf {
-        let path = folder.join("package.zip");
+    fn zip(directory: &Path, entries: &[(&str, &str)]) -> PathBuf {
+        let path = directory.join("package.zip");
         let mut writer = ZipWriter::new(File::create(&path).unwrap());
         for (name, content) in entries {
             writer.start_file(*name, SimpleFileOptions::default()).unwrap();
@@ -153,7 +152,7 @@ mod tests {
         path
     }
 
-    fn unpacked(entries: &[(&str, &str)], bounds: Bounds) -> Result<Vec<PathBuf>, String> {
+    fn unpacked(entries: &[(&str, &str)], bounds: UnpackLimits) -> Result<Vec<PathBuf>, String> {
         let folder = tempfile::tempdir().unwrap();
         let into = folder.path().join("into");
         fs::create_dir(&into).unwrap();
@@ -164,22 +163,23 @@ mod tests {
         for (name, _) in entries {
             found.push(fs::metadata(into.join(name)).map(|_| PathBuf::from(name)).unwrap());
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing beside the folder");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no files outside of the directory");
         Ok(found)
     }
 
     #[test]
-    fn files_land_in_the_folder_and_nowhere_else() {
-        let good = unpacked(&[("terraform-provider-x_v1", "program"), ("docs/LICENSE", "free")], Bounds::default());
+    fn files_are_only_written_inside_of_the_directory() {
+        let good =
+            unpacked(&[("terraform-provider-x_v1", "program"), ("docs/LICENSE", "free")], UnpackLimits::default());
         assert_eq!(good.unwrap().len(), 2);
         for name in ["../evil", "/evil", "a/../../evil", "a//b", "./a", "a\\..\\evil", ""] {
-            let error = unpacked(&[(name, "x")], Bounds::default()).unwrap_err();
-            assert!(error.contains("outside of its folder"), "{name}: {error}");
+            let error = unpacked(&[(name, "x")], UnpackLimits::default()).unwrap_err();
+            assert!(error.contains("outside of the package directory"), "{name}: {error}");
         }
     }
 
     #[test]
-    fn a_link_is_refused() {
+    fn a_symbolic_link_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("package.zip");
         let mut writer = ZipWriter::new(File::create(&path).unwrap());
@@ -187,30 +187,30 @@ mod tests {
         writer.finish().unwrap();
         let into = folder.path().join("into");
         fs::create_dir(&into).unwrap();
-        let error = unpack(&path, &into, Bounds::default()).unwrap_err();
-        assert_eq!(error.message, "the package is not valid: `terraform-provider-x` is a link");
+        let error = unpack(&path, &into, UnpackLimits::default()).unwrap_err();
+        assert_eq!(error.message, "the package is not valid: `terraform-provider-x` is a symbolic link");
     }
 
     #[test]
-    fn a_package_that_grows_without_bounds_is_refused() {
+    fn a_package_over_the_limits_is_rejected() {
         let zeros = "0".repeat(3 << 20);
-        let error = unpacked(&[("a", &zeros)], Bounds { bytes: 2 << 20, entries: 9 }).unwrap_err();
+        let error = unpacked(&[("a", &zeros)], UnpackLimits { bytes: 2 << 20, entries: 9 }).unwrap_err();
         assert_eq!(error, "the package is not valid: it unpacks to more than 2 MiB");
-        let error = unpacked(&[("a", ""), ("b", "")], Bounds { bytes: 1, entries: 1 }).unwrap_err();
-        assert_eq!(error, "the package is not valid: it holds more than 1 files");
+        let error = unpacked(&[("a", ""), ("b", "")], UnpackLimits { bytes: 1, entries: 1 }).unwrap_err();
+        assert_eq!(error, "the package is not valid: it contains more than 1 files");
     }
 
     #[test]
-    fn what_is_no_zip_is_told() {
+    fn an_invalid_zip_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("package.zip");
         fs::write(&path, "<html>not found</html>").unwrap();
-        let error = unpack(&path, folder.path(), Bounds::default()).unwrap_err();
+        let error = unpack(&path, folder.path(), UnpackLimits::default()).unwrap_err();
         assert!(error.message.starts_with("the package is not valid: "), "{error}");
     }
 
     #[test]
-    fn the_program_is_the_first_of_its_name() {
+    fn the_program_is_the_first_match_by_name() {
         let folder = tempfile::tempdir().unwrap();
         for name in [
             "LICENSE",
@@ -226,6 +226,6 @@ mod tests {
         make_executable(&found).unwrap();
         assert!(is_executable(&found));
         let error = program(folder.path(), "other").unwrap_err();
-        assert!(error.message.ends_with("holds no program `terraform-provider-other`"), "{error}");
+        assert!(error.message.ends_with("does not contain the program `terraform-provider-other`"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
-//! Packages that were unpacked before, laid out as Terraform's plugin cache: `HOST/NAMESPACE/TYPE/VERSION/OS_ARCH/`.
+//! The cache of unpacked packages, with the layout of Terraform's plugin cache: `HOST/NAMESPACE/TYPE/VERSION/OS_ARCH/`.
 //!
-//! A package appears under its name only when it is whole: it is unpacked beside and renamed. Beside it stands a receipt
-//! that says what it hashed to when it was checked; a folder that does not match its receipt counts as absent, and so
-//! does one without unless a lock or a pin vouches for it. One process at a time makes a package.
+//! A package is unpacked to a temporary directory and renamed, so it is always complete. A receipt next to it records
+//! its verified checksums. A directory that does not match its receipt is ignored, as is one without a receipt unless
+//! it matches a locked or pinned checksum. A file lock lets one process at a time write a package.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,56 +16,52 @@ use serde::{Deserialize, Serialize};
 use super::address::Source;
 use super::{Hash, InstallError, Platform};
 
-/// How long another process may take to make the same package: as long as a download may.
-const TURN: Duration = Duration::from_mins(30);
+/// How long to wait for another process that writes the same package: the time limit of a download.
+const LOCK_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// How often it is looked whether it is our turn.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the lock is tried.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The cache.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     root: PathBuf,
 }
 
-/// The place of one package.
+/// The location of one package.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     versions: PathBuf,
     platform: String,
 }
 
-/// A package that is there.
 #[derive(Clone, Debug)]
-pub(super) struct Cached {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// What it hashes to: the files as they are now; with a receipt that matches them also the zip.
+pub(super) struct CachedPackage {
+    pub directory: PathBuf,
+    /// The checksum of the current files, and that of the zip file if the receipt matches the files.
     pub hashes: Vec<Hash>,
-    /// A receipt says that these files were checked.
+    /// Whether the receipt matches the files.
     pub checked: bool,
 }
 
-/// What a package hashed to when it was made.
+/// The checksums of a package when it was stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Receipt {
     files: Hash,
     zip: Hash,
 }
 
-/// The right to make a package; given back when it is dropped.
+/// The exclusive lock to write a package; released on drop.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct PackageLock {
     _file: File,
 }
 
 impl Cache {
-    /// A cache in this folder, which is made when something is kept.
+    /// The directory is created when the first package is stored.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// Where a package belongs.
     pub fn slot(&self, source: &Source, version: &Version, platform: &Platform) -> Slot {
         let host = source.host.as_str();
         let versions = self.root.join(host).join(&source.namespace).join(&source.name).join(version.to_string());
@@ -74,90 +70,91 @@ impl Cache {
 }
 
 impl Slot {
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.versions.join(&self.platform)
     }
 
-    fn beside(&self, what: &str) -> PathBuf {
+    fn sidecar(&self, what: &str) -> PathBuf {
         self.versions.join(format!(".{}.{what}", self.platform))
     }
 
-    /// The package, when it is there.
-    pub fn read(&self) -> Result<Option<Cached>, InstallError> {
-        let folder = self.folder();
-        if !folder.is_dir() {
+    /// Reads the package, if it exists.
+    pub fn read(&self) -> Result<Option<CachedPackage>, InstallError> {
+        let directory = self.directory();
+        if !directory.is_dir() {
             return Ok(None);
         }
-        let files = Hash::of_files(&folder).map_err(|error| InstallError::file(&folder, error))?;
-        let receipt = fs::read(self.beside("receipt")).ok();
+        let files = Hash::of_files(&directory).map_err(|error| InstallError::file(&directory, error))?;
+        let receipt = fs::read(self.sidecar("receipt")).ok();
         let receipt = receipt.and_then(|text| serde_json::from_slice::<Receipt>(&text).ok());
         let receipt = receipt.filter(|receipt| receipt.files == files);
         let checked = receipt.is_some();
         let hashes = [Some(files), receipt.map(|receipt| receipt.zip)].into_iter().flatten().collect();
-        Ok(Some(Cached { folder, hashes, checked }))
+        Ok(Some(CachedPackage { directory, hashes, checked }))
     }
 
-    /// Waits until no other process makes this package.
-    pub async fn turn(&self) -> Result<Turn, InstallError> {
+    /// Waits until no other process writes this package.
+    pub async fn lock(&self) -> Result<PackageLock, InstallError> {
         fs::create_dir_all(&self.versions).map_err(|error| {
-            InstallError::file(&self.versions, error).hint("PURLIN_PLUGIN_CACHE names a folder that can be written")
+            InstallError::file(&self.versions, error).hint("set PURLIN_PLUGIN_CACHE to a writable directory")
         })?;
-        let path = self.beside("lock");
+        let path = self.sidecar("lock");
         let failed = |error: io::Error| InstallError::file(&path, error);
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
         let begun = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Turn { _file: file }),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < TURN => tokio::time::sleep(LOOK).await,
+                Ok(()) => return Ok(PackageLock { _file: file }),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIMEOUT => {
+                    tokio::time::sleep(LOCK_POLL_INTERVAL).await;
+                }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(InstallError::transient(format!("another process holds {}", path.display())));
+                    return Err(InstallError::transient(format!("another process has locked {}", path.display())));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
     }
 
-    /// A path in the cache for what is being made, which nobody else uses.
-    pub fn draft(&self, what: &str) -> Draft {
+    /// Returns a unique temporary path in the cache.
+    pub fn temp_path(&self, what: &str) -> TempPath {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Draft(self.beside(&format!("{}-{count}.{what}", std::process::id())))
+        TempPath(self.sidecar(&format!("{}-{count}.{what}", std::process::id())))
     }
 
-    /// Puts a whole package in its place. A process that still runs the one that was there goes on with it.
-    pub fn keep(&self, draft: &Draft, files: &Hash, zip: &Hash, _: &Turn) -> Result<PathBuf, InstallError> {
-        let folder = self.folder();
-        let failed = |error: io::Error| InstallError::file(&folder, error);
-        if fs::symlink_metadata(&folder).is_ok() {
-            let old = self.draft("old");
-            fs::rename(&folder, old.path()).map_err(failed)?;
+    /// Moves a complete package to its final path. A process that runs the previous package is not affected.
+    pub fn store(&self, temp: &TempPath, files: &Hash, zip: &Hash, _: &PackageLock) -> Result<PathBuf, InstallError> {
+        let directory = self.directory();
+        let failed = |error: io::Error| InstallError::file(&directory, error);
+        if fs::symlink_metadata(&directory).is_ok() {
+            let old = self.temp_path("old");
+            fs::rename(&directory, old.path()).map_err(failed)?;
         }
-        fs::rename(draft.path(), &folder).map_err(failed)?;
-        File::open(&self.versions).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        fs::rename(temp.path(), &directory).map_err(failed)?;
+        File::open(&self.versions).and_then(|directory| directory.sync_all()).map_err(failed)?;
         let receipt = Receipt { files: files.clone(), zip: zip.clone() };
         let text = serde_json::to_vec(&receipt).map_err(|error| failed(error.into()))?;
-        let beside = self.draft("receipt");
+        let beside = self.temp_path("receipt");
         fs::write(beside.path(), text).map_err(failed)?;
-        fs::rename(beside.path(), self.beside("receipt")).map_err(failed)?;
-        Ok(folder)
+        fs::rename(beside.path(), self.sidecar("receipt")).map_err(failed)?;
+        Ok(directory)
     }
 }
 
-/// Something that is being made; what is left of it is removed in the end.
+/// A temporary file or directory that is removed on drop.
 #[derive(Debug)]
-pub(super) struct Draft(PathBuf);
+pub(super) struct TempPath(PathBuf);
 
-impl Draft {
-    /// Where it is.
+impl TempPath {
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Draft {
+impl Drop for TempPath {
     fn drop(&mut self) {
-        // Whatever cannot be removed is no package, and nobody looks at it.
+        // A file that cannot be removed is harmless: its name is not that of a package.
         let _ = match fs::symlink_metadata(&self.0) {
             Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&self.0),
             Ok(_) => fs::remove_file(&self.0),
@@ -177,16 +174,16 @@ mod tests {
     }
 
     async fn keep(slot: &Slot, content: &str) -> PathBuf {
-        let turn = slot.turn().await.unwrap();
-        let draft = slot.draft("new");
-        fs::create_dir(draft.path()).unwrap();
-        fs::write(draft.path().join("terraform-provider-random"), content).unwrap();
-        let files = Hash::of_files(draft.path()).unwrap();
-        slot.keep(&draft, &files, &Hash::of_zip([1; 32]), &turn).unwrap()
+        let turn = slot.lock().await.unwrap();
+        let temp = slot.temp_path("new");
+        fs::create_dir(temp.path()).unwrap();
+        fs::write(temp.path().join("terraform-provider-random"), content).unwrap();
+        let files = Hash::of_files(temp.path()).unwrap();
+        slot.store(&temp, &files, &Hash::of_zip([1; 32]), &turn).unwrap()
     }
 
     #[tokio::test]
-    async fn a_package_is_found_where_terraform_looks_for_it() {
+    async fn the_cache_has_the_layout_of_terraform() {
         let root = tempfile::tempdir().unwrap();
         let slot = slot(root.path());
         assert!(slot.read().unwrap().is_none());
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_changed_since_is_not_taken_for_checked() {
+    async fn changed_files_are_not_trusted() {
         let root = tempfile::tempdir().unwrap();
         let slot = slot(root.path());
         let folder = keep(&slot, "one").await;
@@ -212,15 +209,15 @@ mod tests {
         let mut names: Vec<_> =
             fs::read_dir(folder.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, [".linux_amd64.lock", ".linux_amd64.receipt", "linux_amd64"], "no draft is left");
+        assert_eq!(names, [".linux_amd64.lock", ".linux_amd64.receipt", "linux_amd64"], "no temporary file remains");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_at_a_time_makes_a_package() {
+    async fn the_lock_is_exclusive() {
         let root = tempfile::tempdir().unwrap();
         let slot = slot(root.path());
-        let turn = slot.turn().await.unwrap();
-        let mut other = Box::pin(slot.turn());
+        let turn = slot.lock().await.unwrap();
+        let mut other = Box::pin(slot.lock());
         assert!(futures::poll!(&mut other).is_pending());
         drop(turn);
         other.await.unwrap();

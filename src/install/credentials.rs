@@ -1,5 +1,4 @@
-//! Who we are to registries: tokens from the environment, as Terraform has them, and logins of the docker command for
-//! OCI registries.
+//! Credentials for registries: Terraform's token variables, and logins of `docker login` for OCI registries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +6,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Variables of this prefix hold tokens, the rest of their name is the host: `.` is written `_`, `-` is written `__`.
+/// The prefix of the token variables. The rest of the name is the host, with `_` for `.` and `__` for `-`.
 const PREFIX: &str = "TF_TOKEN_";
 
-/// Tokens and logins by host.
 #[derive(Clone, Default)]
 pub struct Credentials {
     tokens: BTreeMap<String, String>,
@@ -18,14 +16,14 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Those of the environment of this process.
+    /// Reads the environment of this process.
     pub fn from_environment() -> Self {
         let variables = std::env::vars_os();
         let text = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self::from_variables(text)
     }
 
-    /// Those of these variables.
+    /// Reads the given variables.
     pub fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut tokens, mut config, mut home) = (BTreeMap::new(), None, None);
         for (name, value) in variables {
@@ -34,7 +32,7 @@ impl Credentials {
                 "HOME" => home = Some(PathBuf::from(value).join(".docker")),
                 _ => {
                     if let Some(host) = name.strip_prefix(PREFIX).filter(|_| !value.is_empty()) {
-                        tokens.insert(host_of(host), value);
+                        tokens.insert(decode_host(host), value);
                     }
                 }
             }
@@ -42,13 +40,13 @@ impl Credentials {
         Self { tokens, docker: config.or(home).map(|folder| folder.join("config.json")) }
     }
 
-    /// The token for a host, which may have a port.
+    /// The token for a host, with an optional port.
     pub(super) fn token(&self, host: &str) -> Option<&str> {
         self.tokens.get(&host.to_ascii_lowercase()).map(String::as_str)
     }
 
-    /// The login for an OCI registry, as the header `Authorization: Basic` has it. Logins that a helper program keeps
-    /// are not asked for.
+    /// The login for an OCI registry in the form of the header `Authorization: Basic`. Credential helpers are not
+    /// supported.
     pub(super) fn login(&self, host: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Config {
@@ -65,16 +63,16 @@ impl Credentials {
     }
 }
 
-fn host_of(encoded: &str) -> String {
+fn decode_host(encoded: &str) -> String {
     encoded.replace("__", "-").replace('_', ".").to_ascii_lowercase()
 }
 
-/// The variable that holds the token of a host.
-pub(super) fn variable_of(host: &str) -> String {
+/// The name of the token variable for a host.
+pub(super) fn token_variable(host: &str) -> String {
     format!("{PREFIX}{}", host.replace('-', "__").replace('.', "_"))
 }
 
-// Tokens are secrets, and what is printed for debugging may end in a log.
+// Tokens are secrets, and debug output may be logged.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("hosts", &self.tokens.keys()).finish_non_exhaustive()
@@ -90,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_names_its_host() {
+    fn a_token_variable_is_read_for_its_host() {
         let known = from(&[("TF_TOKEN_my__registry_example_com", "s3cret"), ("TF_TOKEN_empty_example_com", "")]);
         assert_eq!(known.token("my-registry.example.com"), Some("s3cret"));
         assert_eq!(known.token("My-Registry.Example.com"), Some("s3cret"));
         assert_eq!(known.token("registry.example.com"), None);
         assert_eq!(known.token("empty.example.com"), None);
-        assert_eq!(variable_of("my-registry.example.com"), "TF_TOKEN_my__registry_example_com");
+        assert_eq!(token_variable("my-registry.example.com"), "TF_TOKEN_my__registry_example_com");
         assert!(!format!("{known:?}").contains("s3cret"));
     }
 

@@ -1,7 +1,5 @@
-//! Checksums of packages, in the two schemes of Terraform's lock files.
-//!
-//! `zh:` is of a zip as it is published, `h1:` of the files in a package wherever they are: the second tells that an
-//! unpacked package is still the one that was published.
+//! Checksums of packages in the two schemes of Terraform's lock files: `zh:` is the checksum of the published zip file,
+//! `h1:` that of the files in a package, which also verifies an unpacked package.
 
 use std::fmt;
 use std::fs::File;
@@ -20,27 +18,26 @@ use sha2::{Digest as _, Sha256};
 pub struct Hash(String);
 
 impl Hash {
-    /// The checksum of a zip with this SHA-256.
+    /// The `zh:` checksum for the SHA-256 digest of a zip file.
     pub fn of_zip(digest: [u8; 32]) -> Self {
         Self(format!("zh:{}", hex(&digest)))
     }
 
-    /// The checksum of a zip from its SHA-256 as 64 hexadecimal digits.
+    /// The `zh:` checksum for 64 hexadecimal digits; `None` if they are not valid.
     pub fn of_zip_hex(digits: &str) -> Option<Self> {
         format!("zh:{}", digits.to_ascii_lowercase()).parse().ok()
     }
 
-    /// The checksum of a zip file.
     pub fn of_zip_file(path: &Path) -> io::Result<Self> {
         Ok(Self::of_zip(digest_of(path)?))
     }
 
-    /// The checksum of what is below a folder (the first of Go's directory hashes). Modes do not count, and a program
-    /// alone counts as a package that holds nothing else.
+    /// The `h1:` checksum of the files in a directory, as in Go's `dirhash`. File modes are ignored. A single program
+    /// is hashed like a package that contains only this file.
     pub fn of_files(path: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
         if path.is_dir() {
-            gather(path, "", &mut files)?;
+            collect_files(path, "", &mut files)?;
         } else {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             files.push((name, path.to_owned()));
@@ -53,29 +50,28 @@ impl Hash {
         Ok(Self(format!("h1:{}", STANDARD.encode(all.finalize()))))
     }
 
-    /// Whether it is of the files in a package.
+    /// Whether this is an `h1:` checksum.
     pub fn is_of_files(&self) -> bool {
         self.0.starts_with("h1:")
     }
 
-    /// It as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Everything below a folder that has content, by its path there with slashes. Links are followed: a mirror may consist
-/// of them.
-fn gather(folder: &Path, prefix: &str, files: &mut Vec<(String, std::path::PathBuf)>) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
+/// Collects the files in a directory with their relative paths. Symbolic links are followed, because mirrors may use
+/// them.
+fn collect_files(directory: &Path, prefix: &str, files: &mut Vec<(String, std::path::PathBuf)>) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|_| io::Error::other("a file name is not UTF-8"))?;
         if name.contains('\n') {
-            return Err(io::Error::other("a file name holds a line break"));
+            return Err(io::Error::other("a file name contains a line break"));
         }
         let name = format!("{prefix}{name}");
         if std::fs::metadata(entry.path())?.is_dir() {
-            gather(&entry.path(), &format!("{name}/"), files)?;
+            collect_files(&entry.path(), &format!("{name}/"), files)?;
         } else {
             files.push((name, entry.path()));
         }
@@ -86,7 +82,7 @@ fn gather(folder: &Path, prefix: &str, files: &mut Vec<(String, std::path::PathB
 fn digest_of(path: &Path) -> io::Result<[u8; 32]> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
-    // Large enough that the calls do not count beside the hashing.
+    // Large enough to make the cost of the reads negligible.
     let mut buffer = vec![0; 1 << 18];
     loop {
         match file.read(&mut buffer)? {
@@ -96,7 +92,6 @@ fn digest_of(path: &Path) -> io::Result<[u8; 32]> {
     }
 }
 
-/// Bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -112,7 +107,7 @@ impl FromStr for Hash {
             Some(("h1", encoded)) => STANDARD.decode(encoded).is_ok_and(|digest| digest.len() == 32),
             _ => false,
         };
-        if is_right { Ok(Self(text.to_owned())) } else { Err(format!("`{text}` is no checksum")) }
+        if is_right { Ok(Self(text.to_owned())) } else { Err(format!("`{text}` is not a valid checksum")) }
     }
 }
 
@@ -141,20 +136,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_has_the_checksum_that_go_gives_it() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("b")).unwrap();
-        std::fs::write(folder.path().join("b/c"), "two").unwrap();
-        std::fs::write(folder.path().join("a"), "one").unwrap();
+    fn a_directory_has_the_checksum_of_go() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("b")).unwrap();
+        std::fs::write(directory.path().join("b/c"), "two").unwrap();
+        std::fs::write(directory.path().join("a"), "one").unwrap();
         // By hand, as golang.org/x/mod/sumdb/dirhash describes it:
         // (sha256sum a b/c, with two spaces) | sha256sum | xxd -r -p | base64
-        let hash = Hash::of_files(folder.path()).unwrap();
+        let hash = Hash::of_files(directory.path()).unwrap();
         assert_eq!(hash.as_str(), "h1:KXgGMUKo/6VCqEzeXvAmGo7Nmd490RhuXS0CDJIvmXg=");
         assert!(hash.is_of_files());
     }
 
     #[test]
-    fn what_is_no_checksum_is_refused() {
+    fn invalid_checksums_are_rejected() {
         let zip = Hash::of_zip([7; 32]);
         assert_eq!(zip.as_str().parse::<Hash>().unwrap(), zip);
         for wrong in ["", "zh:", "zh:07", "h1:AAAA", "h2:AAAA", &zip.as_str().to_uppercase()] {

@@ -1,4 +1,4 @@
-//! One installation: which version, from where, checked against what.
+//! A single installation: selects the version and origin, and verifies the checksums.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,21 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use super::address::Source;
-use super::archive::{self, Bounds};
-use super::cache::{Cached, Draft, Slot};
-use super::http::Ask;
+use super::archive::{self, UnpackLimits};
+use super::cache::{CachedPackage, Slot, TempPath};
+use super::http::HttpRequest;
 use super::origin::filesystem::FilesystemMirror;
 use super::origin::network::NetworkMirror;
 use super::origin::oci::OciMirror;
 use super::origin::registry::Registry;
-use super::origin::{Found, Origin, Place};
-use super::{Hash, InstallError, Installed, Installer, Locked, Platform};
+use super::origin::{LocatedPackage, Origin, PackageLocation};
+use super::{Hash, InstallError, InstalledProvider, Installer, LockedProvider, Platform};
 use crate::model::{Package, Provider, VersionConstraint};
 use crate::process::SystemClock;
 
-/// How many versions an error names.
-const NAMED: usize = 5;
+/// The maximum number of versions that an error lists.
+const MAX_LISTED_VERSIONS: usize = 5;
 
-/// One installation.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     installer: &'a Installer,
@@ -29,17 +28,17 @@ pub(super) struct Job<'a> {
     source: Source,
     constraint: VersionConstraint,
     pins: Vec<Hash>,
-    /// Only when its version still fits.
-    locked: Option<&'a Locked>,
+    /// Set only if its version satisfies the constraint.
+    locked: Option<&'a LockedProvider>,
     platform: Platform,
 }
 
 impl<'a> Job<'a> {
-    /// Reads what the provider says.
+    /// Parses the version constraint, address and checksums of the provider.
     pub fn new(
         installer: &'a Installer,
         provider: &'a Provider,
-        locked: Option<&'a Locked>,
+        locked: Option<&'a LockedProvider>,
         platform: Platform,
     ) -> Result<Self, InstallError> {
         let constraint: VersionConstraint = provider.version.parse().map_err(|error| {
@@ -58,13 +57,12 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Installs.
-    pub async fn run(&self) -> Result<Installed, InstallError> {
-        if let Some(installed) = self.searched().await? {
+    pub async fn run(&self) -> Result<InstalledProvider, InstallError> {
+        if let Some(installed) = self.find_in_plugin_dirs().await? {
             return Ok(installed);
         }
         let origin = match &self.provider.package {
-            Package::Path(path) => return self.in_place(path.as_ref().into(), None, None, path.as_ref()).await,
+            Package::Path(path) => return self.use_in_place(path.as_ref().into(), None, None, path.as_ref()).await,
             Package::FilesystemMirror(root) => Origin::Filesystem(self.mirror(Path::new(&**root))),
             Package::NetworkMirror(address) => {
                 let Installer { http, credentials, .. } = self.installer;
@@ -87,18 +85,18 @@ impl<'a> Job<'a> {
             return Ok(installed);
         }
         let versions = origin.versions().await?;
-        let version = self.choose(&versions).ok_or_else(|| self.nothing_fits(&origin.to_string(), versions))?;
+        let version = self.choose(&versions).ok_or_else(|| self.no_matching_version(&origin.to_string(), versions))?;
         if origin.is_remote()
             && let Some(installed) = self.cached(&version).await?
         {
             return Ok(installed);
         }
         let found = origin.locate(&version).await?;
-        self.take(found, &origin.to_string()).await
+        self.install_from(found, &origin.to_string()).await
     }
 
-    /// From the first of the search folders that has a version that fits.
-    async fn searched(&self) -> Result<Option<Installed>, InstallError> {
+    /// Installs from the first plugin directory with a matching version.
+    async fn find_in_plugin_dirs(&self) -> Result<Option<InstalledProvider>, InstallError> {
         for dir in &self.installer.plugin_dirs {
             let mirror = self.mirror(dir);
             let versions = mirror.versions().map_err(|error| InstallError {
@@ -107,7 +105,7 @@ impl<'a> Job<'a> {
             })?;
             if let Some(version) = self.choose(&versions) {
                 let found = mirror.locate(&version)?;
-                return self.take(found, &Origin::Filesystem(mirror).to_string()).await.map(Some);
+                return self.install_from(found, &Origin::Filesystem(mirror).to_string()).await.map(Some);
             }
         }
         Ok(None)
@@ -117,97 +115,103 @@ impl<'a> Job<'a> {
         FilesystemMirror { root, source: &self.source, platform: &self.platform }
     }
 
-    /// The locked version when it is there, else the newest that fits.
+    /// Selects the locked version if it is available, or else the newest matching version.
     fn choose(&self, versions: &[Version]) -> Option<Version> {
         let fitting = || versions.iter().filter(|version| self.constraint.allows(version));
         let locked = fitting().find(|version| self.locked.is_some_and(|locked| locked.version == **version));
         locked.or_else(|| fitting().max_by(|a, b| a.cmp_precedence(b))).cloned()
     }
 
-    fn nothing_fits(&self, origin: &str, mut versions: Vec<Version>) -> InstallError {
+    fn no_matching_version(&self, origin: &str, mut versions: Vec<Version>) -> InstallError {
         let Self { source, platform, constraint, .. } = self;
         if versions.is_empty() {
             return InstallError::transient(format!("{origin} has no package of {source} for {platform}"))
                 .at("spec.source")
-                .hint("correct it, or name another origin with `spec.package`");
+                .hint("correct `spec.source`, or set another origin in `spec.package`");
         }
         versions.sort_by(|a, b| b.cmp_precedence(a));
-        let more = if versions.len() > NAMED { ", ..." } else { "" };
-        let there: Vec<String> = versions.iter().take(NAMED).map(ToString::to_string).collect();
-        let there = there.join(", ");
+        let more = if versions.len() > MAX_LISTED_VERSIONS { ", ..." } else { "" };
+        let available: Vec<String> = versions.iter().take(MAX_LISTED_VERSIONS).map(ToString::to_string).collect();
+        let available = available.join(", ");
         if constraint.to_string().is_empty() {
-            return InstallError::transient(format!("{origin} has only prereleases of {source}: {there}{more}"))
+            return InstallError::transient(format!("{origin} has only prereleases of {source}: {available}{more}"))
                 .at("spec.version")
-                .hint("a prerelease is taken only when `spec.version` names it exactly");
+                .hint("a prerelease is installed only if `spec.version` names it exactly");
         }
-        InstallError::transient(format!("{origin} has no version of {source} that fits `{constraint}`"))
+        InstallError::transient(format!("{origin} has no version of {source} that matches `{constraint}`"))
             .at("spec.version")
-            .hint(format!("available: {there}{more}"))
+            .hint(format!("available: {available}{more}"))
     }
 
     fn slot(&self, version: &Version) -> Slot {
         self.installer.cache.slot(&self.source, version, &self.platform)
     }
 
-    /// A version from the cache, when it is there and something vouches for it.
-    async fn cached(&self, version: &Version) -> Result<Option<Installed>, InstallError> {
+    /// Returns a version from the cache, if it exists and has a receipt or matches a locked or pinned checksum.
+    async fn cached(&self, version: &Version) -> Result<Option<InstalledProvider>, InstallError> {
         let slot = self.slot(version);
         let cached = blocking(move || slot.read()).await?;
-        let vouched = |cached: &Cached| {
-            let vouching = self.vouching(version).any(|hashes| !hashes.is_empty());
-            (cached.checked || vouching) && self.check(version, &cached.hashes).is_ok()
+        let is_trusted = |cached: &CachedPackage| {
+            let trusted = self.trusted_hashes(version).any(|hashes| !hashes.is_empty());
+            (cached.checked || trusted) && self.check_lock_and_pins(version, &cached.hashes).is_ok()
         };
-        let Some(cached) = cached.filter(vouched) else { return Ok(None) };
-        let origin = cached.folder.display().to_string();
-        let program = archive::program(&cached.folder, &self.source.name)?;
+        let Some(cached) = cached.filter(is_trusted) else { return Ok(None) };
+        let origin = cached.directory.display().to_string();
+        let program = archive::program(&cached.directory, &self.source.name)?;
         Ok(Some(self.installed(Some(version.clone()), program, cached.hashes, &origin)))
     }
 
-    /// What vouches for a version beside its origin: the lock and the pins.
-    fn vouching(&self, version: &Version) -> impl Iterator<Item = Vec<Hash>> {
+    /// The locked and the pinned checksums of a version.
+    fn trusted_hashes(&self, version: &Version) -> impl Iterator<Item = Vec<Hash>> {
         let locked = self.locked.filter(|locked| locked.version == *version);
         let locked = locked.map(|locked| locked.hashes.iter().cloned().collect()).unwrap_or_default();
         [locked, self.pins.clone()].into_iter()
     }
 
-    /// Whether a package is the one that is locked and pinned.
-    fn check(&self, version: &Version, hashes: &[Hash]) -> Result<(), InstallError> {
+    /// Checks a package against the locked and pinned checksums.
+    fn check_lock_and_pins(&self, version: &Version, hashes: &[Hash]) -> Result<(), InstallError> {
         let is_of = |known: &[Hash]| known.is_empty() || known.iter().any(|hash| hashes.contains(hash));
-        let mut vouching = self.vouching(version);
-        let (locked, pins) = (vouching.next().unwrap_or_default(), vouching.next().unwrap_or_default());
+        let mut trusted = self.trusted_hashes(version);
+        let (locked, pins) = (trusted.next().unwrap_or_default(), trusted.next().unwrap_or_default());
         let package = || format!("the package of {} {version} for {}", self.source, self.platform);
-        let is = texts(hashes);
+        let is = join_hashes(hashes);
         if !is_of(&pins) {
-            return Err(InstallError::terminal(format!("{} is not the one that is pinned: it is {is}", package()))
-                .at("spec.checksums")
-                .hint("compare with a copy you trust, then correct the checksums"));
+            return Err(InstallError::terminal(format!(
+                "{} does not match the pinned checksums: its checksum is {is}",
+                package()
+            ))
+            .at("spec.checksums")
+            .hint("compare it with a trusted copy, then correct the checksums"));
         }
         if !is_of(&locked) {
-            return Err(InstallError::terminal(format!("{} is not one that is locked: it is {is}", package()))
-                .hint("compare it with a copy you trust; `purlin provider lock` accepts it"));
+            return Err(InstallError::terminal(format!(
+                "{} does not match the locked checksums: its checksum is {is}",
+                package()
+            ))
+            .hint("compare it with a trusted copy; `purlin provider lock` accepts it"));
         }
         Ok(())
     }
 
-    /// Takes the package that an origin has.
-    async fn take(&self, found: Found, origin: &str) -> Result<Installed, InstallError> {
-        match &found.place {
-            Place::Folder(folder) => {
-                let folder = folder.clone();
-                self.in_place(folder, Some(found.version.clone()), Some(&found), origin).await
+    /// Installs the package that was located at an origin.
+    async fn install_from(&self, found: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
+        match &found.location {
+            PackageLocation::Directory(directory) => {
+                let directory = directory.clone();
+                self.use_in_place(directory, Some(found.version.clone()), Some(&found), origin).await
             }
-            Place::Zip(_) | Place::Download { .. } => self.unpacked(found, origin).await,
+            PackageLocation::Zip(_) | PackageLocation::Download { .. } => self.unpack(found, origin).await,
         }
     }
 
-    /// An unpacked package or a program, used where it is.
-    async fn in_place(
+    /// Uses an unpacked package or a program in place.
+    async fn use_in_place(
         &self,
         path: PathBuf,
         version: Option<Version>,
-        found: Option<&Found>,
+        found: Option<&LocatedPackage>,
         origin: &str,
-    ) -> Result<Installed, InstallError> {
+    ) -> Result<InstalledProvider, InstallError> {
         let program = archive::program(&path, &self.source.name).map_err(|error| match found {
             None => error.at("spec.package.path"),
             Some(_) => error,
@@ -216,51 +220,55 @@ impl<'a> Job<'a> {
         let hash = blocking(move || Hash::of_files(&read).map_err(|error| InstallError::file(&read, error))).await?;
         let hashes = vec![hash];
         match &version {
-            Some(version) => self.check(version, &hashes)?,
-            // A program without a version is in no lock.
+            Some(version) => self.check_lock_and_pins(version, &hashes)?,
+            // A program without a version is never locked.
             None => {
                 let pinned = self.pins.is_empty() || self.pins.iter().any(|pin| hashes.contains(pin));
                 if !pinned {
-                    let message = format!("{} is not what is pinned: it is {}", path.display(), texts(&hashes));
-                    let hint = "what is used in place has a checksum `h1:` and no `zh:`";
+                    let message = format!(
+                        "{} does not match the pinned checksums: its checksum is {}",
+                        path.display(),
+                        join_hashes(&hashes)
+                    );
+                    let hint = "a package that is used in place has an `h1:` checksum but no `zh:` checksum";
                     return Err(InstallError::terminal(message).at("spec.checksums").hint(hint));
                 }
             }
         }
         if !archive::is_executable(&program) {
             let message = format!("{} is not executable", program.display());
-            return Err(InstallError::terminal(message).at("spec.package").hint("chmod +x it"));
+            return Err(InstallError::terminal(message).at("spec.package").hint("make it executable with `chmod +x`"));
         }
         Ok(self.installed(version, program, hashes, origin))
     }
 
-    /// A zip, unpacked into the cache unless it is there already.
-    async fn unpacked(&self, found: Found, origin: &str) -> Result<Installed, InstallError> {
+    /// Unpacks a zip file into the cache, unless the package is cached already.
+    async fn unpack(&self, found: LocatedPackage, origin: &str) -> Result<InstalledProvider, InstallError> {
         let slot = self.slot(&found.version);
-        let turn = slot.turn().await?;
-        // Who waited for somebody who made this package is done.
-        if let Some(there) = self.made(&slot, &found).await? {
-            return Ok(Installed { origin: origin.to_owned(), ..with_told(there, found) });
+        let package_lock = slot.lock().await?;
+        // Another process may have stored the package while this one waited for the lock.
+        if let Some(cached) = self.cached_if_expected(&slot, &found).await? {
+            return Ok(InstalledProvider { origin: origin.to_owned(), ..with_origin_info(cached, found) });
         }
-        let draft = slot.draft("zip");
-        let (zip, digest) = self.zip(&found, &draft).await?;
-        let bounds = Bounds::default();
+        let temp = slot.temp_path("zip");
+        let (zip, digest) = self.zip(&found, &temp).await?;
+        let limits = UnpackLimits::default();
         let at = slot.clone();
-        let there = blocking(move || at.read()).await?.filter(|there| there.hashes.contains(&digest));
-        let (folder, hashes) = match there {
-            Some(there) => {
-                self.expected(&found, &there.hashes)?;
-                self.check(&found.version, &there.hashes)?;
-                (there.folder, there.hashes)
+        let cached = blocking(move || at.read()).await?.filter(|cached| cached.hashes.contains(&digest));
+        let (directory, hashes) = match cached {
+            Some(cached) => {
+                self.check_expected(&found, &cached.hashes)?;
+                self.check_lock_and_pins(&found.version, &cached.hashes)?;
+                (cached.directory, cached.hashes)
             }
             None => {
-                let into = slot.draft("new");
+                let into = slot.temp_path("new");
                 let (path, name) = (into.path().to_owned(), self.source.name.clone());
                 let files = blocking(move || {
                     std::fs::create_dir(&path).map_err(|error| InstallError::file(&path, error))?;
-                    archive::unpack(&zip, &path, bounds)?;
+                    archive::unpack(&zip, &path, limits)?;
                     let program = archive::program(&path, &name).map_err(|error| InstallError {
-                        message: format!("the package holds no program `terraform-provider-{name}`"),
+                        message: format!("the package does not contain the program `terraform-provider-{name}`"),
                         ..error
                     })?;
                     archive::make_executable(&program)?;
@@ -268,42 +276,47 @@ impl<'a> Job<'a> {
                 });
                 let files = files.await?;
                 let hashes = vec![files.clone(), digest.clone()];
-                self.expected(&found, &hashes)?;
-                self.check(&found.version, &hashes)?;
-                (slot.keep(&into, &files, &digest, &turn)?, hashes)
+                self.check_expected(&found, &hashes)?;
+                self.check_lock_and_pins(&found.version, &hashes)?;
+                (slot.store(&into, &files, &digest, &package_lock)?, hashes)
             }
         };
-        let program = archive::program(&folder, &self.source.name)?;
+        let program = archive::program(&directory, &self.source.name)?;
         let installed = self.installed(Some(found.version.clone()), program, hashes, origin);
-        Ok(with_told(installed, found))
+        Ok(with_origin_info(installed, found))
     }
 
-    /// The package that the origin means, when it is in the cache.
-    async fn made(&self, slot: &Slot, found: &Found) -> Result<Option<Installed>, InstallError> {
+    /// Returns the cached package if it matches the checksums of the origin.
+    async fn cached_if_expected(
+        &self,
+        slot: &Slot,
+        found: &LocatedPackage,
+    ) -> Result<Option<InstalledProvider>, InstallError> {
         let at = slot.clone();
-        let there = blocking(move || at.read()).await?;
-        let meant = |there: &Cached| there.checked && found.expected.iter().any(|hash| there.hashes.contains(hash));
-        match there.filter(meant) {
+        let cached = blocking(move || at.read()).await?;
+        let meant =
+            |cached: &CachedPackage| cached.checked && found.expected.iter().any(|hash| cached.hashes.contains(hash));
+        match cached.filter(meant) {
             Some(_) => self.cached(&found.version).await,
             None => Ok(None),
         }
     }
 
-    /// The zip of a package on this machine, and its checksum.
-    async fn zip(&self, found: &Found, draft: &Draft) -> Result<(PathBuf, Hash), InstallError> {
-        match &found.place {
-            Place::Download { url, authorization, credentials } => {
+    /// Returns the path of the zip file, downloading it if needed, and its checksum.
+    async fn zip(&self, found: &LocatedPackage, temp: &TempPath) -> Result<(PathBuf, Hash), InstallError> {
+        match &found.location {
+            PackageLocation::Download { url, authorization, credentials } => {
                 let what = format!("the package of {} {} for {}", self.source, found.version, self.platform);
                 let authorization = authorization.as_deref();
-                let ask = Ask { url, what: &what, authorization, credentials, accept: None };
-                let digest = Hash::of_zip(self.installer.http.download(ask, draft.path()).await?);
-                // What is not what it should be is not even opened.
+                let request = HttpRequest { url, what: &what, authorization, credentials, accept: None };
+                let digest = Hash::of_zip(self.installer.http.download(request, temp.path()).await?);
+                // A zip file with a wrong checksum is not opened.
                 if found.expected.iter().any(|hash| !hash.is_of_files()) {
-                    self.expected(found, std::slice::from_ref(&digest))?;
+                    self.check_expected(found, std::slice::from_ref(&digest))?;
                 }
-                Ok((draft.path().to_owned(), digest))
+                Ok((temp.path().to_owned(), digest))
             }
-            Place::Zip(path) | Place::Folder(path) => {
+            PackageLocation::Zip(path) | PackageLocation::Directory(path) => {
                 let read = path.clone();
                 let hashed =
                     blocking(move || Hash::of_zip_file(&read).map_err(|error| InstallError::file(&read, error)));
@@ -312,15 +325,15 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whether a package is what its origin says.
-    fn expected(&self, found: &Found, hashes: &[Hash]) -> Result<(), InstallError> {
+    /// Checks a package against the checksums of its origin.
+    fn check_expected(&self, found: &LocatedPackage, hashes: &[Hash]) -> Result<(), InstallError> {
         if found.expected.is_empty() || found.expected.iter().any(|hash| hashes.contains(hash)) {
             return Ok(());
         }
-        let (expected, is) = (texts(&found.expected), texts(hashes));
+        let (expected, is) = (join_hashes(&found.expected), join_hashes(hashes));
         let package = format!("the package of {} {} for {}", self.source, found.version, self.platform);
         Err(InstallError::transient(format!("{package} does not match its checksum: it is {is}, not {expected}"))
-            .hint("it was cut or changed on its way; nothing of it was kept"))
+            .hint("it was truncated or modified in transit; nothing was installed"))
     }
 
     fn installed(
@@ -329,8 +342,8 @@ impl<'a> Job<'a> {
         program: PathBuf,
         hashes: impl IntoIterator<Item = Hash>,
         origin: &str,
-    ) -> Installed {
-        Installed {
+    ) -> InstalledProvider {
+        InstalledProvider {
             source: self.source.to_string(),
             version,
             platform: self.platform.clone(),
@@ -343,16 +356,16 @@ impl<'a> Job<'a> {
     }
 }
 
-/// With what its origin says beside the package.
-fn with_told(installed: Installed, found: Found) -> Installed {
-    Installed { known: found.known.into_iter().collect(), warnings: found.warnings, ..installed }
+/// Adds the other checksums and the warnings of the origin.
+fn with_origin_info(installed: InstalledProvider, found: LocatedPackage) -> InstalledProvider {
+    InstalledProvider { known: found.known.into_iter().collect(), warnings: found.warnings, ..installed }
 }
 
-fn texts(hashes: &[Hash]) -> String {
+fn join_hashes(hashes: &[Hash]) -> String {
     hashes.iter().map(Hash::as_str).collect::<Vec<_>>().join(" or ")
 }
 
-/// Does what waits for the disk on a thread of its own.
+/// Runs blocking file operations on a separate thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InstallError> + Send + 'static,
 ) -> Result<T, InstallError> {
@@ -360,7 +373,7 @@ async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(InstallError::transient("Purlin is about to end")),
+            Err(_) => Err(InstallError::transient("Purlin is shutting down")),
         },
     }
 }

@@ -1,7 +1,7 @@
-//! `.purlin.lock`: which version of each provider is in use, and what its packages must hash to.
+//! The lock file `.purlin.lock`, which records the version of each provider and the checksums of its packages.
 //!
-//! It is JSON, in a stable order, made to be kept with the manifests. Only what is asked for over there is changed: a
-//! version stays as long as it fits, and hashes of other platforms stay with it.
+//! It is JSON in a stable order, so it can be committed with the manifests. A version and the checksums of all its
+//! platforms stay as long as the version satisfies the constraint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind as IoError, Write as _};
@@ -13,55 +13,51 @@ use serde::{Deserialize, Serialize};
 use super::{Hash, InstallError};
 use crate::model::Provider;
 
-/// The name of the file.
 pub const LOCK_FILE: &str = ".purlin.lock";
 
-/// The form of the file.
 const FORMAT_VERSION: &str = "1";
 
-/// A provider in a lock: what a later installation must keep to.
+/// A locked provider, which later installations must match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Locked {
-    /// The version.
+pub struct LockedProvider {
     pub version: Version,
-    /// Which versions would have done when it was chosen; for people.
+    /// The version constraint when the version was selected; informational.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub constraint: String,
-    /// What its packages hash to, of all platforms that are known.
+    /// The checksums of its packages for all known platforms.
     pub hashes: BTreeSet<Hash>,
 }
 
-/// The lock of a folder.
 #[derive(Clone, Debug)]
 pub struct LockFile {
     path: PathBuf,
-    providers: BTreeMap<String, Locked>,
+    providers: BTreeMap<String, LockedProvider>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Content {
     format_version: String,
-    providers: BTreeMap<String, Locked>,
+    providers: BTreeMap<String, LockedProvider>,
 }
 
 impl LockFile {
-    /// Reads a lock; one that is not there is empty.
+    /// Reads a lock file. A missing file is an empty lock.
     ///
     /// # Errors
-    /// When it cannot be read. It is never replaced then: what it held would be lost.
+    /// If the file cannot be read. It is not replaced in this case, because its content would be lost.
     pub fn read(path: &Path) -> Result<Self, InstallError> {
-        let wrong = |why: String| {
+        let invalid = |why: String| {
             InstallError::terminal(format!("{}: {why}", path.display()))
-                .hint("take the file from version control, or delete it to choose versions anew")
+                .hint("restore the file from version control, or delete it to select versions again")
         };
         let providers = match std::fs::read_to_string(path) {
             Ok(text) => {
-                let content: Content = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+                let content: Content = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
                 if content.format_version != FORMAT_VERSION {
-                    return Err(wrong(format!(
-                        "its format is `{}`, which only newer versions read",
+                    return Err(invalid(format!(
+                        "its format version is `{}`, which requires a newer version of Purlin",
                         content.format_version
                     )));
                 }
@@ -73,18 +69,17 @@ impl LockFile {
         Ok(Self { path: path.to_owned(), providers })
     }
 
-    /// What is locked of a provider.
-    pub fn get(&self, provider: &Provider) -> Option<&Locked> {
+    pub fn get(&self, provider: &Provider) -> Option<&LockedProvider> {
         self.providers.get(&*provider.source)
     }
 
-    /// All of it, by address.
-    pub fn providers(&self) -> &BTreeMap<String, Locked> {
+    /// The locked providers by address.
+    pub fn providers(&self) -> &BTreeMap<String, LockedProvider> {
         &self.providers
     }
 
-    /// Takes note of what a version hashes to. Gives whether the file needs to be written.
-    pub fn merge(&mut self, provider: &Provider, mut locked: Locked) -> bool {
+    /// Adds the checksums of a version. Returns whether the lock has changed.
+    pub fn merge(&mut self, provider: &Provider, mut locked: LockedProvider) -> bool {
         let before = self.providers.get(&*provider.source);
         if let Some(before) = before.filter(|before| before.version == locked.version) {
             locked.hashes.extend(before.hashes.iter().cloned());
@@ -96,26 +91,26 @@ impl LockFile {
         true
     }
 
-    /// Forgets a provider, so that its version is chosen anew.
-    pub fn forget(&mut self, provider: &Provider) -> bool {
+    /// Removes a provider, so its version is selected again. Returns whether it was locked.
+    pub fn remove(&mut self, provider: &Provider) -> bool {
         self.providers.remove(&*provider.source).is_some()
     }
 
-    /// Writes the file as a whole or not at all.
+    /// Replaces the file atomically.
     pub fn write(&self) -> Result<(), InstallError> {
         let content = Content { format_version: FORMAT_VERSION.to_owned(), providers: self.providers.clone() };
         let mut text = serde_json::to_string_pretty(&content).unwrap_or_default();
         text.push('\n');
         let failed = |error| InstallError::file(&self.path, error);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let draft = self.path.with_file_name(format!("{name}.{}", std::process::id()));
-        let written = std::fs::File::create(&draft).and_then(|mut file| {
+        let temp = self.path.with_file_name(format!("{name}.{}", std::process::id()));
+        let written = std::fs::File::create(&temp).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });
-        written.and_then(|()| std::fs::rename(&draft, &self.path)).map_err(|error| {
-            // The error that counts is the first one.
-            let _ = std::fs::remove_file(&draft);
+        written.and_then(|()| std::fs::rename(&temp, &self.path)).map_err(|error| {
+            // Only the first error is reported.
+            let _ = std::fs::remove_file(&temp);
             failed(error)
         })
     }
@@ -129,13 +124,13 @@ mod tests {
         serde_json::from_value(serde_json::json!({"name": "random", "source": "example.com/acme/random"})).unwrap()
     }
 
-    fn locked(version: &str, hashes: &[u8]) -> Locked {
+    fn locked(version: &str, hashes: &[u8]) -> LockedProvider {
         let hashes = hashes.iter().map(|byte| Hash::of_zip([*byte; 32])).collect();
-        Locked { version: Version::parse(version).unwrap(), constraint: "~> 1.0".into(), hashes }
+        LockedProvider { version: Version::parse(version).unwrap(), constraint: "~> 1.0".into(), hashes }
     }
 
     #[test]
-    fn hashes_gather_until_the_version_changes() {
+    fn hashes_accumulate_until_the_version_changes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK_FILE);
         let mut lock = LockFile::read(&path).unwrap();
@@ -148,17 +143,20 @@ mod tests {
         assert_eq!(read.get(&provider()), Some(&locked("1.0.0", &[1, 2])));
         assert!(read.merge(&provider(), locked("1.1.0", &[3])));
         assert_eq!(read.get(&provider()), Some(&locked("1.1.0", &[3])));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file remains");
     }
 
     #[test]
-    fn a_lock_that_cannot_be_read_is_left_alone() {
+    fn an_invalid_lock_file_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK_FILE);
         for (content, expected) in [
             ("<<<<<<< HEAD", "expected value"),
-            (r#"{"formatVersion":"9","providers":{}}"#, "its format is `9`"),
-            (r#"{"formatVersion":"1","providers":{"a/b/c":{"version":"1.0.0","hashes":["zh:1"]}}}"#, "is no checksum"),
+            (r#"{"formatVersion":"9","providers":{}}"#, "its format version is `9`"),
+            (
+                r#"{"formatVersion":"1","providers":{"a/b/c":{"version":"1.0.0","hashes":["zh:1"]}}}"#,
+                "is not a valid checksum",
+            ),
         ] {
             std::fs::write(&path, content).unwrap();
             let error = LockFile::read(&path).unwrap_err();

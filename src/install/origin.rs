@@ -1,4 +1,4 @@
-//! Where packages come from. Each origin tells which versions it has, and where the package of one is.
+//! The origins of packages. Each origin lists versions and locates the package of a version.
 
 pub(super) mod filesystem;
 pub(super) mod network;
@@ -17,53 +17,45 @@ use network::NetworkMirror;
 use oci::OciMirror;
 use registry::Registry;
 
-/// Somewhere that has packages.
 pub(super) enum Origin<'a> {
-    /// The registry of the provider's address.
+    /// The registry in the provider address.
     Registry(Registry<'a>),
-    /// A folder.
     Filesystem(FilesystemMirror<'a>),
-    /// A network mirror.
     Network(NetworkMirror<'a>),
-    /// An OCI mirror.
     Oci(OciMirror<'a>),
 }
 
-/// A package that an origin has.
+/// The package of a version at an origin.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// Its version.
+pub(super) struct LocatedPackage {
     pub version: Version,
-    /// Where it is.
-    pub place: Place,
-    /// What the origin says of it: it must hash to one of them. Empty: the origin says nothing.
+    pub location: PackageLocation,
+    /// The package must match one of these checksums. Empty if the origin provides none.
     pub expected: Vec<Hash>,
-    /// What the origin says of packages of this version for whatever platform.
+    /// The checksums of the packages of this version for all platforms.
     pub known: Vec<Hash>,
-    /// What the user should know.
+    /// Messages for the user.
     pub warnings: Vec<String>,
 }
 
-/// Where a package is.
 #[derive(Debug)]
-pub(super) enum Place {
-    /// An unpacked package, used where it is.
-    Folder(PathBuf),
-    /// A zip on this machine.
+pub(super) enum PackageLocation {
+    /// An unpacked package that is used in place.
+    Directory(PathBuf),
+    /// A local zip file.
     Zip(PathBuf),
-    /// A zip to be fetched.
+    /// A zip file to download.
     Download {
-        /// Its address.
         url: Url,
-        /// The value of the header `Authorization`.
+        /// The value of the `Authorization` header.
         authorization: Option<String>,
-        /// Where credentials for it would come from.
+        /// The source of credentials, for hints.
         credentials: String,
     },
 }
 
 impl Origin<'_> {
-    /// The versions that it has, in no order.
+    /// Lists the available versions in any order.
     pub async fn versions(&self) -> Result<Vec<Version>, InstallError> {
         match self {
             Self::Registry(registry) => registry.versions().await,
@@ -73,8 +65,8 @@ impl Origin<'_> {
         }
     }
 
-    /// The package of one of its versions.
-    pub async fn locate(&self, version: &Version) -> Result<Found, InstallError> {
+    /// Locates the package of an available version.
+    pub async fn locate(&self, version: &Version) -> Result<LocatedPackage, InstallError> {
         match self {
             Self::Registry(registry) => registry.locate(version).await,
             Self::Filesystem(mirror) => mirror.locate(version),
@@ -83,7 +75,7 @@ impl Origin<'_> {
         }
     }
 
-    /// Whether asking it needs the network: then what is cached comes first.
+    /// Whether the origin needs the network. If so, the cache is checked first.
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Filesystem(_))
     }

@@ -1,65 +1,64 @@
-//! Conditions: what must hold before an object is changed, and after.
+//! Preconditions and postconditions of a Resource.
 
 use std::sync::Arc;
 
 use super::expression::Variable;
-use super::intern::{Interner, kept};
+use super::intern::{Interner, shared_slice};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, Path, Reason};
 
-/// One condition with the author's message.
+/// One condition with its error message.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// An expression that gives true or false.
+    /// An expression whose value must be true or false.
     pub condition: Template,
-    /// What is told when it gives false.
+    /// The message for the value false.
     pub message: Template,
-    /// Where it stands: `spec.lifecycle.preconditions[0]`.
+    /// The path, such as `spec.lifecycle.preconditions[0]`.
     pub at: Path,
 }
 
-/// A condition as it was written.
+/// A condition before its expressions are parsed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Written {
+pub(super) struct ConditionSpec {
     pub(super) condition: Option<Arc<str>>,
     pub(super) message: Option<Arc<str>>,
 }
 
-/// What a precondition can name besides objects.
+/// The variables of a precondition.
 const BEFORE: &[Variable] = &[Variable::Each, Variable::Count, Variable::Inputs];
 
-/// What a postcondition can name besides objects.
+/// The variables of a postcondition.
 const AFTER: &[Variable] = &[Variable::Itself, Variable::Each, Variable::Count, Variable::Inputs];
 
-/// Which conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
-    Before,
-    After,
+pub(super) enum ConditionKind {
+    Precondition,
+    Postcondition,
 }
 
-impl Moment {
-    /// The field of `spec.lifecycle` that holds them.
+impl ConditionKind {
+    /// The field of `spec.lifecycle`.
     pub(super) fn field(self) -> &'static str {
         match self {
-            Self::Before => "preconditions",
-            Self::After => "postconditions",
+            Self::Precondition => "preconditions",
+            Self::Postcondition => "postconditions",
         }
     }
 
     fn variables(self) -> &'static [Variable] {
         match self {
-            Self::Before => BEFORE,
-            Self::After => AFTER,
+            Self::Precondition => BEFORE,
+            Self::Postcondition => AFTER,
         }
     }
 }
 
-/// Parses the conditions of one list. Objects that they read are dependencies.
+/// Parses the conditions of one list. The objects that they read become dependencies.
 pub(super) fn parse(
-    written: Vec<Written>,
-    moment: Moment,
+    written: Vec<ConditionSpec>,
+    moment: ConditionKind,
     references: &mut Vec<Reference>,
     problems: &mut Diagnostics,
     interner: &mut Interner,
@@ -69,19 +68,19 @@ pub(super) fn parse(
     }
     let list = Path::of(&["spec", "lifecycle", moment.field()]);
     let mut conditions = Vec::with_capacity(written.len());
-    for (index, Written { condition, message }) in written.into_iter().enumerate() {
+    for (index, ConditionSpec { condition, message }) in written.into_iter().enumerate() {
         let at = list.index(index);
         let mut text = |name: &str, text: Option<Arc<str>>| {
             let place = at.name(name);
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
-                let missing = Diagnostic::general(Reason::InvalidManifest, "it is missing").at(place);
-                problems.push(missing.hint("a condition has a `condition` and an `errorMessage`"));
+                let missing = Diagnostic::general(Reason::InvalidManifest, "required field is missing").at(place);
+                problems.push(missing.hint("set both `condition` and `errorMessage`"));
                 return Template::default();
             };
             let tree = Tree { line: 0, node: Node::String(text) };
             let (template, found, faults) = Template::parse(&tree, &place, moment.variables(), interner);
             if name == "condition" && faults.is_empty() && template.as_literal().is_some() {
-                let what = "it is no expression, so it could never change";
+                let what = "the condition is not an expression";
                 problems
                     .push(Diagnostic::general(Reason::InvalidManifest, what).at(place).hint("write it as `${...}`"));
             }
@@ -92,5 +91,5 @@ pub(super) fn parse(
         let (condition, message) = (text("condition", condition), text("errorMessage", message));
         conditions.push(Condition { condition, message, at });
     }
-    kept(conditions)
+    shared_slice(conditions)
 }

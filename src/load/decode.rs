@@ -8,9 +8,9 @@ mod resource;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::condition::{self, Moment, Written};
+use super::condition::{self, ConditionKind, ConditionSpec};
 use super::hook;
-use super::intern::{Interner, kept};
+use super::intern::{Interner, shared_slice};
 use super::tree::{Node, Tree};
 use super::{
     Condition, DeletionPolicy, Drift, DriftAction, Instance, Reference, Repeat, Repetition, Template, Timeouts,
@@ -47,11 +47,11 @@ pub(super) struct Draft {
     pub(super) prevent_destroy: Option<bool>,
     pub(super) prevent_destroy_when: Option<Arc<str>>,
     pub(super) ignore_changes: Vec<Arc<str>>,
-    pub(super) preconditions: Vec<Written>,
-    pub(super) postconditions: Vec<Written>,
+    pub(super) preconditions: Vec<ConditionSpec>,
+    pub(super) postconditions: Vec<ConditionSpec>,
     pub(super) replace_triggered_by: Vec<Arc<str>>,
     pub(super) policies: Option<Vec<Arc<str>>>,
-    pub(super) hooks: Vec<hook::Written>,
+    pub(super) hooks: Vec<hook::HookSpec>,
     /// The kind of hooks that can be run where it was read.
     pub(super) runs: Option<HookKind>,
     pub(super) deletion_policy: DeletionPolicy,
@@ -76,7 +76,7 @@ impl Draft {
     /// Checks what was read, and makes the instance. Problems become part of it.
     pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
         let address = self.address();
-        let told = self.problems.len();
+        let earlier = self.problems.len();
         let unread: Vec<Path> = self.problems.iter().filter_map(|problem| problem.path.clone()).collect();
         let timeouts = self.timeouts();
         let drift = self.drift();
@@ -90,11 +90,11 @@ impl Draft {
         let import = self.import(interner);
         let (template, mut references, faults) = self.template(config, interner);
         self.problems.extend(faults);
-        let mut conditions = |written: &mut Vec<Written>, moment| {
+        let mut conditions = |written: &mut Vec<ConditionSpec>, moment| {
             condition::parse(std::mem::take(written), moment, &mut references, &mut self.problems, interner)
         };
-        let preconditions = conditions(&mut self.preconditions, Moment::Before);
-        let postconditions = conditions(&mut self.postconditions, Moment::After);
+        let preconditions = conditions(&mut self.preconditions, ConditionKind::Precondition);
+        let postconditions = conditions(&mut self.postconditions, ConditionKind::Postcondition);
         let (triggers, faults) =
             lifecycle::replace_triggered_by(&self.replace_triggered_by, self.variables(), &mut references, interner);
         self.problems.extend(faults);
@@ -129,7 +129,7 @@ impl Draft {
         self.refer_to_dependencies(&mut references, interner);
         self.refuse_self_references(&mut references);
         references.sort();
-        let consequences = self.problems.split_off(told);
+        let consequences = self.problems.split_off(earlier);
         self.problems.extend(consequences.into_iter().filter(|problem| !is_below(problem.path.as_ref(), &unread)));
         for problem in &mut self.problems {
             problem.address = Some(address.clone());
@@ -143,10 +143,10 @@ impl Draft {
             provider: None,
             config: template,
             inputs,
-            publish: kept(publish),
+            publish: shared_slice(publish),
             repetition: repetition.map(Arc::new),
             each: None,
-            references: kept(references),
+            references: shared_slice(references),
             create_before_destroy: self.create_before_destroy,
             prevent_destroy: self.prevent_destroy.unwrap_or_default(),
             prevent_destroy_when,
@@ -188,7 +188,7 @@ impl Draft {
         ];
         for (annotation, _) in asked.into_iter().filter(|(_, value)| !value.is_empty()) {
             let at = Path::of(&["metadata", "annotations", annotation]);
-            self.problem(Reason::InvalidManifest, at, "it means nothing to a DataSource", "remove it");
+            self.problem(Reason::InvalidManifest, at, "this annotation does not apply to a DataSource", "remove it");
         }
     }
 
@@ -198,24 +198,24 @@ impl Draft {
 
     fn check(&mut self) {
         if !expression::is_label(&self.name) {
-            let what = format!("`{}` is no DNS label", self.name);
+            let what = format!("`{}` is not a valid DNS label", self.name);
             self.problem(Reason::InvalidManifest, Path::of(&["metadata", "name"]), what, LABEL);
         }
         let type_name = self.type_name.clone();
         if type_name.is_empty() {
-            let hint = "name the provider's type, such as `terraform_data`";
+            let hint = "set it to a resource type, such as `terraform_data`";
             self.problem(Reason::InvalidManifest, spec(&["type"]), "the type is missing", hint);
         } else if !is_type_name(&type_name) {
-            let hint = "types consist of lower-case letters, digits, `_` and `-`, and begin with a letter";
-            self.problem(Reason::InvalidManifest, spec(&["type"]), format!("`{type_name}` is no type"), hint);
+            let hint = "a type consists of lowercase letters, digits, `_` and `-`, and starts with a letter";
+            self.problem(Reason::InvalidManifest, spec(&["type"]), format!("`{type_name}` is not a valid type"), hint);
         }
         if self.import.as_deref() == Some("") {
-            let hint = "leave `import` out to create the object";
-            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), "the id is empty", hint);
+            let hint = "omit `import` to create the object";
+            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), "the id must not be empty", hint);
         }
         if self.import.as_deref().is_some_and(|id| id.contains("${")) {
-            let what = "it is an expression, and what is imported must be known at once";
-            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the id itself");
+            let what = "the id must not be an expression";
+            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the literal id");
         }
     }
 
@@ -225,21 +225,26 @@ impl Draft {
         let at = spec(&["import", "identity"]);
         if self.import.is_some() {
             let hint = "keep one of them";
-            self.problem(Reason::InvalidManifest, spec(&["import"]), "`id` is given beside `identity`", hint);
+            self.problem(
+                Reason::InvalidManifest,
+                spec(&["import"]),
+                "`id` and `identity` are mutually exclusive",
+                hint,
+            );
         }
         let (template, _, faults) = Template::parse(&tree, &at, &[], interner);
         self.problems.extend(faults);
         let identity = template.as_literal().filter(|identity| matches!(identity, Value::Map(map) if !map.is_empty()));
         if identity.is_none() {
-            let hint = "write a map of the attributes by which the provider identifies the object";
-            self.problem(Reason::InvalidManifest, at, "it is no map of known values", hint);
+            let hint = "write a map of the attributes that identify the object in the provider";
+            self.problem(Reason::InvalidManifest, at, "must be a non-empty map without expressions", hint);
         }
         Some(ImportRequest::Identity(identity.cloned().unwrap_or_default()))
     }
 
-    /// What the API server lets through and nobody can count by. What is recorded stays while it is so.
+    /// Rejects values that the API server accepts but that are no repetition. Recorded objects stay meanwhile.
     fn check_repetition(&mut self) {
-        let wrong = |tree: &Tree, expected: &str| format!("{} stands where {expected} is needed", tree.describe());
+        let wrong = |tree: &Tree, expected: &str| format!("expected {expected}, found {}", tree.describe());
         let count = self.count.take_if(|tree| !matches!(tree.node, Node::Number(_) | Node::String(_)));
         if let Some(tree) = count {
             self.problem(Reason::InvalidManifest, spec(&["count"]), wrong(&tree, COUNT), "");
@@ -279,7 +284,7 @@ impl Draft {
     fn duration(&mut self, text: &str, at: &[&str]) -> Option<Duration> {
         let duration = duration::parse(text);
         if duration.is_none() {
-            let what = format!("`{text}` is no duration longer than nothing");
+            let what = format!("`{text}` is not a positive duration");
             self.problem(Reason::InvalidManifest, spec(at), what, "write it as `30m` or `1h30m`");
         }
         duration
@@ -312,14 +317,14 @@ impl Draft {
                 Ok(address) => all.push(address),
                 Err(error) => {
                     let at = Path::of(&["metadata", "annotations", crate::api::MOVED_FROM]);
-                    self.problem(Reason::InvalidManifest, at, format!("`{}` is no address", error.0), ADDRESS);
+                    self.problem(Reason::InvalidManifest, at, format!("`{}` is not a valid address", error.0), ADDRESS);
                     // What it may have meant is to stay.
                     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
                     all.extend(name[..end].parse::<Address>());
                 }
             }
         }
-        kept(all)
+        shared_slice(all)
     }
 
     /// `count`, `forEach` and `enabled`. Nothing when the Resource stands for one object whatever happens.
@@ -327,11 +332,21 @@ impl Draft {
         let mut references = Vec::new();
         if self.count.is_some() && self.for_each.is_some() {
             let hint = "`count` numbers the objects, `forEach` names them: keep one of them";
-            self.problem(Reason::InvalidManifest, spec(&["forEach"]), "`count` is given as well", hint);
+            self.problem(
+                Reason::InvalidManifest,
+                spec(&["forEach"]),
+                "`count` and `forEach` are mutually exclusive",
+                hint,
+            );
         }
         if self.enabled.is_some() && self.enabled_when.is_some() {
             let hint = "keep one of them";
-            self.problem(Reason::InvalidManifest, spec(&["enabledWhen"]), "`enabled` is given as well", hint);
+            self.problem(
+                Reason::InvalidManifest,
+                spec(&["enabledWhen"]),
+                "`enabled` and `enabledWhen` are mutually exclusive",
+                hint,
+            );
         }
         let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
             let at = Path(vec![name("spec", interner), name(field, interner)]);
@@ -347,7 +362,7 @@ impl Draft {
             (None, None) => None,
         };
         if let Some(text) = self.enabled_when.as_ref().filter(|text| !text.contains("${")) {
-            let what = format!("`{text}` is no expression");
+            let what = format!("`{text}` is not an expression");
             let hint = "write it as `${...}`; for a fixed value use `enabled`";
             problems.push(Diagnostic::general(Reason::InvalidExpression, what).at(spec(&["enabledWhen"])).hint(hint));
         }
@@ -360,8 +375,8 @@ impl Draft {
             _ => None,
         };
         if repeat.is_some() && (self.import.is_some() || self.import_identity.is_some()) {
-            let hint = "leave `import` out, or describe the object with a Resource of its own";
-            let what = "a family cannot take over one object";
+            let hint = "omit `import`, or use a separate Resource for the imported object";
+            let what = "a Resource with `count` or `forEach` cannot import one object";
             self.problem(Reason::InvalidManifest, spec(&["import"]), what, hint);
         }
         let references = references.into();
@@ -373,14 +388,19 @@ impl Draft {
         let at = spec(&["lifecycle", "preventDestroyWhen"]);
         if self.prevent_destroy.is_some() {
             let hint = "keep one of them";
-            self.problem(Reason::InvalidManifest, at.clone(), "`preventDestroy` is given as well", hint);
+            self.problem(
+                Reason::InvalidManifest,
+                at.clone(),
+                "`preventDestroy` and `preventDestroyWhen` are mutually exclusive",
+                hint,
+            );
         }
         let tree = Tree { line: 0, node: Node::String(text.clone()) };
         let (template, found, faults) = Template::parse(&tree, &at, self.variables(), interner);
         let is_text = faults.is_empty() && template.as_literal().is_some();
         if is_text {
             let hint = "write it as `${...}`; for a fixed value use `preventDestroy`";
-            self.problem(Reason::InvalidExpression, at, format!("`{text}` is no expression"), hint);
+            self.problem(Reason::InvalidExpression, at, format!("`{text}` is not an expression"), hint);
         }
         references.extend(found);
         self.problems.extend(faults);
@@ -393,13 +413,13 @@ impl Draft {
             let at = Path(vec![name("spec", interner), name("dependsOn", interner)]).index(index);
             let address = Address::single(target.clone());
             if !expression::is_label(address.object_name()) {
-                let what = format!("`{target}` is no name of a Resource");
+                let what = format!("`{target}` is not a valid Resource name");
                 self.problem(Reason::InvalidManifest, at.name("name"), what, LABEL);
             } else if depends_on[..index].contains(target) {
-                let what = format!("`{target}` is named twice");
-                self.problem(Reason::InvalidManifest, at.name("name"), what, "name each dependency once");
+                let what = format!("duplicate dependency `{target}`");
+                self.problem(Reason::InvalidManifest, at.name("name"), what, "list each dependency once");
             } else {
-                references.push(Reference { target: address, at, explicit: true, choice: None });
+                references.push(Reference { target: address, at, explicit: true, selector: None });
             }
         }
     }
@@ -410,32 +430,33 @@ impl Draft {
         let own: Vec<Path> =
             references.extract_if(.., |reference| reference.target.name == address.name).map(|own| own.at).collect();
         for at in own {
-            let what = format!("`{address}` refers to itself");
-            let after = Path::of(&["spec", "lifecycle", Moment::After.field()]);
+            let what = format!("`{address}` references itself");
+            let after = Path::of(&["spec", "lifecycle", ConditionKind::Postcondition.field()]);
             let hint = match at.starts_with(&after) {
-                true => "in a postcondition the object itself is `self`",
-                false => "an object can only use values of other objects",
+                true => "use `self` for the object in a postcondition",
+                false => "an object can reference only other objects",
             };
             self.problem(Reason::SelfReference, at, what, hint);
         }
     }
 }
 
-const ADDRESS: &str = "write `name`, `name[0]` or `name[\"key\"]`; several with commas between them, the newest first";
+const ADDRESS: &str =
+    "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
 
 /// What `count` may be, in words.
 pub(super) const COUNT: &str = "a whole number, or an expression";
 
 /// What `forEach` may be, in words.
-pub(super) const KEYS: &str = "a map, a list of texts, or an expression";
+pub(super) const KEYS: &str = "a map, a list of strings, or an expression";
 
-const LABEL: &str = "at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit";
+const LABEL: &str = "use at most 63 lowercase letters, digits and `-`, starting and ending with a letter or digit";
 
 fn name(text: &str, interner: &mut Interner) -> crate::model::Segment {
     crate::model::Segment::Name(interner.get(text))
 }
 
-/// Whether a problem is about a place that could not be read, or one below it: then it follows from what was told.
+/// Whether a problem is about a place that could not be read, or one below it: then it is a consequence of an earlier problem.
 fn is_below(path: Option<&Path>, unread: &[Path]) -> bool {
     path.is_some_and(|path| unread.iter().any(|at| path.starts_with(at)))
 }
@@ -476,29 +497,29 @@ mod tests {
         check(
             "{type: T}",
             expect![[r#"
-            web: spec.type: `T` is no type (hint: types consist of lower-case letters, digits, `_` and `-`, and begin with a letter)
-        "#]],
+                web: spec.type: `T` is not a valid type (hint: a type consists of lowercase letters, digits, `_` and `-`, and starts with a letter)
+            "#]],
         );
         check(
             "{type: t, dependsOn: [{name: web}, {name: a_b}, {name: c}, {name: c}]}",
             expect![[r#"
-            web: spec.dependsOn[1].name: `a_b` is no name of a Resource (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
-            web: spec.dependsOn[3].name: `c` is named twice (hint: name each dependency once)
-            web: spec.dependsOn[0]: `web` refers to itself (hint: an object can only use values of other objects)
-        "#]],
+                web: spec.dependsOn[1].name: `a_b` is not a valid Resource name (hint: use at most 63 lowercase letters, digits and `-`, starting and ending with a letter or digit)
+                web: spec.dependsOn[3].name: duplicate dependency `c` (hint: list each dependency once)
+                web: spec.dependsOn[0]: `web` references itself (hint: an object can reference only other objects)
+            "#]],
         );
         check(
             "{type: t, timeouts: {create: 0s, read: 1m}}",
             expect![[r#"
-            web: spec.timeouts.create: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
-        "#]],
+                web: spec.timeouts.create: `0s` is not a positive duration (hint: write it as `30m` or `1h30m`)
+            "#]],
         );
         check(
             "{type: t, config: {a: ['${web.id}', '${']}}",
             expect![[r#"
-            web: spec.config.a[1]: the expression at column 1 is not closed by `}` (hint: for a literal `${` write `$${`)
-            web: spec.config.a[0]: `web` refers to itself (hint: an object can only use values of other objects)
-        "#]],
+                web: spec.config.a[1]: the expression at column 1 has no closing `}` (hint: write `$${` for a literal `${`)
+                web: spec.config.a[0]: `web` references itself (hint: an object can reference only other objects)
+            "#]],
         );
     }
 
@@ -508,7 +529,7 @@ mod tests {
             check(
                 nothing,
                 expect![[r#"
-                    web: spec.import.id: the id is empty (hint: leave `import` out to create the object)
+                    web: spec.import.id: the id must not be empty (hint: omit `import` to create the object)
                 "#]],
             );
         }
@@ -523,13 +544,13 @@ mod tests {
                     spec: {type: t, config: {a: '${web.id}'}}";
         let zone = data_from_api(&serde_saphyr::from_str(yaml).unwrap(), &"default".into(), &mut Interner::default());
         assert_eq!(zone.address, Address::data("zone"));
-        assert!(!zone.has_finalizer && !zone.says_it_is_recorded() && zone.moved_from.is_empty());
+        assert!(!zone.has_finalizer && !zone.has_record_annotation() && zone.moved_from.is_empty());
         assert_eq!((&*zone.replace_requested, &*zone.reconcile_requested), ("", "now"));
-        let told: Vec<String> = zone.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 2);
+        let lines: Vec<String> = zone.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(lines.len(), 2);
         assert!(
-            told.iter().all(|line| line.contains("it means nothing to a DataSource (hint: remove it)")),
-            "{told:?}"
+            lines.iter().all(|line| line.contains("does not apply to a DataSource (hint: remove it)")),
+            "{lines:?}"
         );
         assert_eq!(zone.references[0].target, Address::single("web"));
     }
@@ -546,7 +567,7 @@ mod tests {
         );
         assert_eq!(web.problems, []);
         assert_eq!((web.uid.as_ref(), web.generation, web.service_account.as_ref()), ("u", 4, "default"));
-        assert!(web.deleting && web.suspended && web.has_finalizer && web.prevent_destroy && !web.is_wanted());
+        assert!(web.deleting && web.suspended && web.has_finalizer && web.prevent_destroy && !web.is_desired());
         assert_eq!((web.create_before_destroy, web.deletion_policy), (Some(false), DeletionPolicy::Orphan));
         assert_eq!(web.timeouts.delete, Duration::from_mins(90));
         let references: Vec<_> =

@@ -1,8 +1,8 @@
-//! Durations as Go writes them: `30m`, `1h30m`, `1.5s`.
+//! Durations in Go's format: `30m`, `1h30m`, `1.5s`.
 
 use std::time::Duration;
 
-/// The duration of a text. `None` when it is none, or not longer than nothing, or longer than a century.
+/// Parses a duration. Returns `None` for invalid syntax, for zero, and for more than a century.
 pub fn parse(text: &str) -> Option<Duration> {
     const CENTURY: f64 = 100.0 * 366.0 * 86_400.0;
     let mut rest = text;
@@ -13,7 +13,7 @@ pub fn parse(text: &str) -> Option<Duration> {
         if number.starts_with('.') || number.ends_with('.') {
             return None;
         }
-        // Longer units first where one begins like another.
+        // A unit that is a prefix of another one comes after it.
         let units = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
         let (unit, seconds) = units.into_iter().find(|(unit, _)| after.starts_with(unit))?;
         total += number.parse::<f64>().ok()? * seconds;
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_writes_them() {
+    fn durations_have_the_format_of_go() {
         for (text, milliseconds) in
             [("30m", 1_800_000), ("1h30m", 5_400_000), ("1.5s", 1500), ("10ms", 10), ("1m1ms", 60_001)]
         {

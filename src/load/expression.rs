@@ -1,7 +1,7 @@
-//! Expressions in configuration: `${ ... }` holding CEL, and the templates they stand in.
+//! Templates: configuration with CEL expressions in `${ ... }`.
 //!
-//! Takes a tree of plain values, gives a [`Template`] and the references in it; later, with a [`Scope`], the value.
-//! `docs/expressions.md` tells users the rules.
+//! Parsing a tree of plain values returns a [`Template`] and its references; evaluating it in a [`Scope`] returns the
+//! value. `docs/expressions.md` documents the rules for users.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
-pub(crate) use names::{is_identifier, is_label, spelled};
-pub use reference::{Choice, Reference};
+pub(crate) use names::{is_identifier, is_label, path_expression};
+pub use reference::{InstanceSelector, Reference};
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -39,11 +39,11 @@ pub struct Template(Node);
 #[derive(Clone, Debug)]
 enum Node {
     Literal(Value),
-    /// A text that is one plain path.
+    /// A string that is one plain path.
     Path(Arc<Access>),
-    /// A text that is one expression of another kind.
+    /// A string that is one other expression.
     Program(Arc<Program>),
-    /// Anything else with expressions in it.
+    /// A string of literals and expressions.
     Text(Arc<[Part]>),
     List(Arc<[Node]>),
     Map(Arc<[(Arc<str>, Node)]>),
@@ -52,7 +52,7 @@ enum Node {
 #[derive(Debug)]
 enum Part {
     Literal(Box<str>),
-    /// With the column at which its expression begins.
+    /// The path, and the column where its expression starts.
     Path(Access, usize),
     Program(Program),
 }
@@ -63,24 +63,22 @@ impl Default for Node {
     }
 }
 
-/// A variable that stands for something else at each place: only where an expression stands can be told whether it
-/// means anything.
+/// A variable whose value depends on the place of the expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
-    /// `self`: the object itself, as it is after the step.
+    /// `self`: the object after the step.
     Itself,
-    /// `each`: `key` and `value` of the instance of a `forEach` family.
+    /// `each`: `key` and `value` of an instance of a `forEach` family.
     Each,
-    /// `count`: `index` of the instance of a `count` family.
+    /// `count`: `index` of an instance of a `count` family.
     Count,
-    /// `inputs`: the values that `spec.inputs` names.
+    /// `inputs`: the values of `spec.inputs`.
     Inputs,
 }
 
 impl Variable {
     const ALL: [Self; 4] = [Self::Itself, Self::Each, Self::Count, Self::Inputs];
 
-    /// As expressions spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Itself => "self",
@@ -95,14 +93,13 @@ impl Variable {
     }
 }
 
-/// Where expressions find the values of other objects.
+/// Supplies the values of other objects to expressions.
 pub trait Scope {
-    /// The value of an object as expressions see it: `Some(Value::Unknown)` when it is not known yet (or parts of
-    /// it are `Unknown`), `None` when there is no such object.
+    /// The value of an object. `Some(Value::Unknown)`: it is not known yet. `None`: the object does not exist.
     fn object(&self, address: &Address) -> Option<Value>;
-    /// `ns`: name, labels, annotations of the namespace.
+    /// `ns`: name, labels and annotations of the namespace.
     fn namespace(&self) -> Value;
-    /// The value of a variable; `None` where it stands for nothing.
+    /// The value of a variable. `None`: it is not available here.
     fn variable(&self, variable: Variable) -> Option<Value> {
         let _ = variable;
         None
@@ -110,12 +107,11 @@ pub trait Scope {
 }
 
 impl Template {
-    /// A template without expressions.
     pub fn literal(value: Value) -> Self {
         Self(Node::Literal(value))
     }
 
-    /// The value, when there is no expression in it.
+    /// Returns the value if the template has no expressions.
     pub fn as_literal(&self) -> Option<&Value> {
         match &self.0 {
             Node::Literal(value) => Some(value),
@@ -123,7 +119,7 @@ impl Template {
         }
     }
 
-    /// How many segments follow the root, when the template is a text that is one plain path.
+    /// If the template is one plain path, returns the number of segments after the root.
     pub fn depth(&self) -> Option<usize> {
         match &self.0 {
             Node::Path(access) => Some(access.depth()),
@@ -131,7 +127,7 @@ impl Template {
         }
     }
 
-    /// The value in the given scope. Unknown and sensitive marks are as fine as the paths read. `Err` holds one
+    /// Evaluates the template. Unknown and sensitive marks apply only to the paths that are read. `Err` holds one
     /// diagnostic for each expression that failed, with its path below `spec.config` and without address.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let mut problems = Vec::new();
@@ -140,7 +136,7 @@ impl Template {
     }
 }
 
-/// A place in a template, as a list that grows towards the leaves, so that only a problem costs a `Path`.
+/// A place in a template, as a linked list from the leaf to the root, so that a `Path` is built only for a problem.
 #[derive(Clone, Copy)]
 struct Trail<'a> {
     parent: Option<&'a Trail<'a>>,
@@ -170,7 +166,7 @@ impl Trail<'_> {
 }
 
 impl Node {
-    /// The value, `Null` at each place that failed.
+    /// Returns the value, with `Null` at each place that failed.
     fn evaluate(&self, scope: &dyn Scope, trail: Option<&Trail<'_>>, problems: &mut Diagnostics) -> Value {
         let result = match self {
             Self::Literal(value) => return value.clone(),
@@ -199,10 +195,10 @@ impl Node {
     }
 }
 
-/// What is wrong with an expression.
+/// The error of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Problem {
-    /// The expression and the column at which it begins in its text, once known.
+    /// The expression and the column where it starts in its string, once known.
     expression: Option<(Box<str>, usize)>,
     what: String,
     why: String,
@@ -224,16 +220,16 @@ impl Problem {
         self
     }
 
-    /// The same with the expression it is about, unless that is known already.
+    /// Adds the expression, unless it is set already.
     fn within(mut self, source: &str, column: usize) -> Self {
         self.expression.get_or_insert_with(|| (source.trim().into(), column));
         self
     }
 
-    /// One line: the expression, its column when it does not begin the text, and what is wrong with it.
+    /// One line: the expression, its column and the error.
     fn diagnostic(self) -> Diagnostic {
         let summary = match &self.expression {
-            Some((source, column)) => format!("{} at column {column}: {}", Shown(source), self.what),
+            Some((source, column)) => format!("{} at column {column}: {}", Excerpt(source), self.what),
             None => self.what.clone(),
         };
         let mut diagnostic = Diagnostic::general(Reason::InvalidExpression, summary).because(self.why);
@@ -242,12 +238,12 @@ impl Problem {
     }
 }
 
-/// An expression as errors quote it: on one line, and not longer than a line.
-struct Shown<'a>(&'a str);
+/// An expression as errors quote it: on one line and truncated.
+struct Excerpt<'a>(&'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Enough to recognise an expression by.
+        // Enough to recognize an expression.
         const LIMIT: usize = 80;
         let words: Vec<&str> = self.0.split_whitespace().collect();
         let line = words.join(" ");

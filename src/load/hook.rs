@@ -1,38 +1,35 @@
-//! Hooks as a Resource has them, with their expressions parsed.
+//! Hooks of a Resource, with parsed expressions.
 
 use std::sync::Arc;
 
 use super::expression::{Variable, is_label};
-use super::intern::{Interner, kept};
+use super::intern::{Interner, shared_slice};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, HookKind, OnFailure, Path, Reason, RecordedHook, Value};
 
-/// When a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// After the object was created, before anything that depends on it goes on.
+pub enum HookPhase {
+    /// After the object is created, before its dependents continue.
     AfterCreate,
-    /// Before the object is destroyed, whichever object of the Resource it is.
+    /// Before the object is destroyed. This includes deposed objects.
     BeforeDestroy,
 }
 
-/// One hook.
 #[derive(Clone, Debug)]
 pub struct Hook {
-    /// When it runs.
-    pub when: When,
-    /// What is recorded of it; the definition as it was written.
-    pub written: RecordedHook,
-    /// The definition, with its expressions parsed.
+    pub when: HookPhase,
+    /// The recorded form, with the definition before parsing.
+    pub recorded: RecordedHook,
+    /// The definition with parsed expressions.
     pub template: Template,
-    /// Where the definition stands: `spec.hooks[0].exec.command`.
+    /// The path of the definition, such as `spec.hooks[0].exec.command`.
     pub at: Path,
 }
 
-/// A hook as it was written.
+/// A hook before its expressions are parsed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Written {
+pub(super) struct HookSpec {
     pub(super) name: Option<Arc<str>>,
     pub(super) when: Option<Arc<str>>,
     pub(super) on_failure: Option<Arc<str>>,
@@ -40,17 +37,17 @@ pub(super) struct Written {
     pub(super) exec: Option<Tree>,
     /// `job.template`.
     pub(super) job: Option<Tree>,
-    /// Something is wrong with it that was told already.
-    pub(super) faulty: bool,
+    /// An error was reported, so the hook is not parsed.
+    pub(super) invalid: bool,
 }
 
-/// What a hook after the create can name besides objects.
+/// The variables of an `AfterCreate` hook.
 const AFTER_CREATE: &[Variable] = &[Variable::Itself, Variable::Each, Variable::Count, Variable::Inputs];
 
-/// What a hook before the destroy can name: by then nothing else may be there.
+/// The variables of a `BeforeDestroy` hook. Other objects may already be destroyed when it runs.
 const BEFORE_DESTROY: &[Variable] = &[Variable::Itself, Variable::Each, Variable::Count];
 
-impl When {
+impl HookPhase {
     fn variables(self) -> &'static [Variable] {
         match self {
             Self::AfterCreate => AFTER_CREATE,
@@ -59,16 +56,16 @@ impl When {
     }
 }
 
-/// Parses a recorded definition, which stands at no place any more.
+/// Parses a recorded definition. It has no path in a manifest.
 pub fn parse_recorded(hook: &RecordedHook) -> (Template, Diagnostics) {
     let at = Path::default().name("hooks").name(hook.name.clone());
     let (template, _, problems) = Template::parse_json(&hook.definition.to_json(), &at, BEFORE_DESTROY);
     (template, problems)
 }
 
-/// Parses the hooks of a Resource. `runs` is the kind that can be run where the Resource was read.
+/// Parses the hooks of a Resource. `runs` is the supported kind: `Exec` in local mode, `Job` in a cluster.
 pub(super) fn parse(
-    written: Vec<Written>,
+    written: Vec<HookSpec>,
     runs: HookKind,
     references: &mut Vec<Reference>,
     problems: &mut Diagnostics,
@@ -79,18 +76,18 @@ pub(super) fn parse(
     let mut reader = Reader { runs, references, problems, interner };
     for (index, written) in written.into_iter().enumerate() {
         let at = list.index(index);
-        if written.faulty {
+        if written.invalid {
             continue;
         }
         if let Some(hook) = reader.hook(written, &at) {
-            if hooks.iter().any(|other| other.written.name == hook.written.name) {
-                let what = format!("`{}` is the name of another hook", hook.written.name);
-                reader.problem(at.name("name"), what, "give each hook a name of its own");
+            if hooks.iter().any(|other| other.recorded.name == hook.recorded.name) {
+                let what = format!("duplicate hook `{}`", hook.recorded.name);
+                reader.problem(at.name("name"), what, "give each hook a unique name");
             }
             hooks.push(hook);
         }
     }
-    kept(hooks)
+    shared_slice(hooks)
 }
 
 struct Reader<'a> {
@@ -105,17 +102,22 @@ impl Reader<'_> {
         self.problems.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
     }
 
-    fn hook(&mut self, written: Written, at: &Path) -> Option<Hook> {
+    fn hook(&mut self, written: HookSpec, at: &Path) -> Option<Hook> {
         let name = written.name.unwrap_or_default();
         if !is_label(&name) {
-            let what = if name.is_empty() { "it is missing".to_owned() } else { format!("`{name}` is no DNS label") };
-            self.problem(at.name("name"), what, "name the hook, such as `warm-up`");
+            let what = if name.is_empty() {
+                "required field is missing".to_owned()
+            } else {
+                format!("`{name}` is not a valid DNS label")
+            };
+            self.problem(at.name("name"), what, "set a name, such as `warm-up`");
         }
         let when = match written.when.as_deref() {
-            Some("AfterCreate") => When::AfterCreate,
-            Some("BeforeDestroy") => When::BeforeDestroy,
+            Some("AfterCreate") => HookPhase::AfterCreate,
+            Some("BeforeDestroy") => HookPhase::BeforeDestroy,
             other => {
-                let what = other.map_or("it is missing".to_owned(), |other| format!("`{other}` is no such moment"));
+                let what =
+                    other.map_or("required field is missing".to_owned(), |other| format!("unknown value `{other}`"));
                 self.problem(at.name("when"), what, "write `AfterCreate` or `BeforeDestroy`");
                 return None;
             }
@@ -124,8 +126,8 @@ impl Reader<'_> {
             None | Some("Fail") => OnFailure::Fail,
             Some("Continue") => OnFailure::Continue,
             Some(other) => {
-                let what = format!("`{other}` is neither `Fail` nor `Continue`");
-                self.problem(at.name("onFailure"), what, "leave it out for `Fail`");
+                let what = format!("must be `Fail` or `Continue`, not `{other}`");
+                self.problem(at.name("onFailure"), what, "omit it for the default `Fail`");
                 OnFailure::Fail
             }
         };
@@ -133,11 +135,11 @@ impl Reader<'_> {
             (Some(command), None) => (HookKind::Exec, command),
             (None, Some(template)) => (HookKind::Job, template),
             (None, None) => {
-                self.problem(at.clone(), "it runs nothing", "give it `exec` on files, or `job` in a cluster");
+                self.problem(at.clone(), "the hook runs nothing", "set `exec` in local mode, or `job` in a cluster");
                 return None;
             }
             (Some(_), Some(_)) => {
-                self.problem(at.clone(), "it has both `exec` and `job`", "keep one of them");
+                self.problem(at.clone(), "`exec` and `job` are mutually exclusive", "keep one of them");
                 return None;
             }
         };
@@ -147,8 +149,10 @@ impl Reader<'_> {
         };
         if kind != self.runs {
             let (what, hint) = match kind {
-                HookKind::Exec => ("programs are run only on files, by `purlin apply` and `dev`", "use `job`"),
-                HookKind::Job => ("Jobs are run only in a cluster, by the controller", "use `exec`"),
+                HookKind::Exec => {
+                    ("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`", "use `job`")
+                }
+                HookKind::Job => ("`job` hooks run only in a cluster", "use `exec`"),
             };
             self.problem(place, what, hint);
             return None;
@@ -163,37 +167,36 @@ impl Reader<'_> {
         if !shaped {
             let (what, hint) = match kind {
                 HookKind::Exec => {
-                    ("it must be a list of texts", "write the program and its arguments: `[sh, -c, ...]`")
+                    ("must be a non-empty list of strings", "write the program and its arguments: `[sh, -c, ...]`")
                 }
-                HookKind::Job => {
-                    ("it must be the template of a Pod", "write `spec` with `containers` below `template`")
-                }
+                HookKind::Job => ("must be a Pod template", "set `spec.containers` in the template"),
             };
             self.problem(place, what, hint);
             return None;
         }
         let (template, found, faults) = Template::parse(&tree, &place, when.variables(), self.interner);
         self.problems.extend(faults);
-        self.refer(when, found);
+        self.add_references(when, found);
         let written = RecordedHook { name, kind, on_failure, definition: raw(&tree) };
-        Some(Hook { when, written, template, at: place })
+        Some(Hook { when, recorded: written, template, at: place })
     }
 
-    /// What a hook reads after the create is a dependency. Before the destroy other objects may be gone.
-    fn refer(&mut self, when: When, found: Vec<Reference>) {
-        if when == When::AfterCreate {
+    /// The references of an `AfterCreate` hook are dependencies. A `BeforeDestroy` hook must not have references,
+    /// because other objects may already be destroyed when it runs.
+    fn add_references(&mut self, when: HookPhase, found: Vec<Reference>) {
+        if when == HookPhase::AfterCreate {
             self.references.extend(found);
             return;
         }
         for reference in found {
-            let what = format!("`{}` may be gone before this object is destroyed", reference.target);
-            let hint = "a `BeforeDestroy` hook can name only `self`, `count.index` and `each.key`";
+            let what = format!("`{}` may be destroyed before this object", reference.target);
+            let hint = "a `BeforeDestroy` hook can reference only `self`, `count.index` and `each.key`";
             self.problem(reference.at, what, hint);
         }
     }
 }
 
-/// The tree as it was written, expressions included.
+/// Converts the tree to a value and leaves expressions unparsed.
 fn raw(tree: &Tree) -> Value {
     match &tree.node {
         Node::Null => Value::Null,

@@ -1,120 +1,117 @@
-//! What one Resource asks for, its expressions parsed.
+//! The desired state of one instance, with parsed expressions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Hook, Inputs, Provided, Publication, Reference, Repetition, Template};
+use super::{Condition, Hook, Inputs, ProviderBinding, Publication, Reference, Repetition, Template};
 use crate::model::{Address, Diagnostics, ImportRequest, Path, Source, Value};
 
-/// One wanted instance.
+/// One desired instance of a Resource.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about the Resource")]
 pub struct Instance {
-    /// Which one.
     pub address: Address,
-    /// The UID of the Resource; empty in local mode.
+    /// Empty in local mode.
     pub uid: Arc<str>,
-    /// `metadata.generation`; in local mode a fingerprint of the spec.
+    /// `metadata.generation`. In local mode, a hash of the spec.
     pub generation: i64,
-    /// The resource type.
     pub type_name: Arc<str>,
-    /// `spec.providerConfigRef.name`, when it is given.
+    /// `spec.providerConfigRef.name`.
     pub provider_config: Option<Arc<str>>,
-    /// What serves it; `None` when no provider is named like its type.
-    pub provider: Option<Arc<Provided>>,
+    /// `None`: the type is built in, or no provider matches the type.
+    pub provider: Option<Arc<ProviderBinding>>,
     /// `spec.config`.
     pub config: Template,
-    /// `spec.inputs`, with their values once they are resolved.
+    /// `spec.inputs`, with values after they are resolved.
     pub inputs: Inputs,
     /// `spec.publish`.
     pub publish: Arc<[Publication]>,
-    /// `count`, `forEach`, `enabled`: set on a Resource as it was read, and not on the instances that come of it.
+    /// `count`, `forEach` and `enabled`. Set on the shared part of a family, not on its instances.
     pub repetition: Option<Arc<Repetition>>,
-    /// `each.value` of an instance of a `forEach` family.
-    pub each: Option<Arc<Each>>,
-    /// Every dependency: references in expressions and `dependsOn`, sorted by address and place.
+    /// `each.value` in a `forEach` family.
+    pub each: Option<Arc<EachValue>>,
+    /// All dependencies: references in expressions and `dependsOn`, sorted by address and path.
     pub references: Arc<[Reference]>,
-    /// `lifecycle.createBeforeDestroy`, when it is given.
+    /// `lifecycle.createBeforeDestroy`.
     pub create_before_destroy: Option<bool>,
-    /// `lifecycle.preventDestroy`; false beside an expression.
+    /// `lifecycle.preventDestroy`. False if `preventDestroyWhen` is set.
     pub prevent_destroy: bool,
     /// `lifecycle.preventDestroyWhen`.
     pub prevent_destroy_when: Option<Template>,
-    /// `lifecycle.ignoreChanges`, in the order given.
+    /// `lifecycle.ignoreChanges`.
     pub ignore_changes: Arc<[IgnoredChange]>,
     /// `lifecycle.preconditions`.
     pub preconditions: Arc<[Condition]>,
     /// `lifecycle.postconditions`.
     pub postconditions: Arc<[Condition]>,
-    /// `lifecycle.replaceTriggeredBy`, in the order given; what each refers to is in `references`.
+    /// `lifecycle.replaceTriggeredBy`. Its references are also in `references`.
     pub triggers: Arc<[Trigger]>,
-    /// `managementPolicies`: what may be done with the object.
+    /// `managementPolicies`.
     pub policies: Policies,
     /// `hooks`.
     pub hooks: Arc<[Hook]>,
-    /// What happens to the object when it is not wanted any more.
+    /// `deletionPolicy`.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.
     pub import: Option<ImportRequest>,
-    /// What becomes of changes by somebody else.
+    /// `drift`.
     pub drift: Drift,
-    /// As which service account built-in drivers act; empty in local mode.
+    /// The ServiceAccount of the built-in drivers; empty in local mode.
     pub service_account: Arc<str>,
     /// `suspend`, or the annotation `purlin.dev/paused`.
     pub suspended: bool,
-    /// How long calls may take.
+    /// `timeouts`.
     pub timeouts: Timeouts,
     /// The annotation `purlin.dev/replace-requested-at`; empty when absent.
     pub replace_requested: Arc<str>,
     /// The annotation `purlin.dev/reconcile-requested-at`; empty when absent.
     pub reconcile_requested: Arc<str>,
-    /// The annotation `purlin.dev/moved-from`: where the object may have been recorded before, best first.
+    /// The annotation `purlin.dev/moved-from`: earlier addresses of the object, in order of preference.
     pub moved_from: Arc<[Address]>,
     /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
     pub record_annotation: Arc<str>,
-    /// Whether our finalizer is on the Resource.
+    /// Whether the Resource has Purlin's finalizer.
     pub has_finalizer: bool,
-    /// The Resource is being deleted: the object is no longer wanted, though its spec is still there.
+    /// The Resource is being deleted, so the object is no longer desired.
     pub deleting: bool,
-    /// What is wrong with the Resource. With an error in it the instance is present but cannot be planned.
+    /// Problems of the Resource. An instance with an error cannot be planned.
     pub problems: Diagnostics,
-    /// Where it was read from.
     pub source: Option<Source>,
 }
 
 impl Instance {
-    /// Whether the object is wanted, in the sense of the ordering rules.
-    pub fn is_wanted(&self) -> bool {
+    /// Whether the object is desired, as the ordering rules define it.
+    pub fn is_desired(&self) -> bool {
         !self.deleting
     }
 
-    /// Whether the Resource carries our finalizer and our annotation, which it gets with its record.
+    /// Whether the Resource has Purlin's finalizer and record annotation. It gets both with its record.
     pub fn is_marked(&self) -> bool {
         self.has_finalizer && self.record_annotation == self.uid
     }
 
-    /// Whether the Resource says that it has a record. An annotation that names another Resource counts as absent.
-    pub fn says_it_is_recorded(&self) -> bool {
+    /// Whether the annotation of the Resource names its own record. An annotation that names another Resource counts as
+    /// absent.
+    pub fn has_record_annotation(&self) -> bool {
         !self.record_annotation.is_empty() && self.record_annotation == self.uid
     }
 
-    /// Whether it asks for the same as another form of the same Resource: only our own marks may differ. The spec is the
-    /// same as long as its generation is.
-    pub fn asks_the_same(&self, other: &Self) -> bool {
+    /// Whether both versions of a Resource have the same desired state. Only Purlin's own marks may differ. An
+    /// unchanged generation means an unchanged spec.
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         (&self.uid, self.generation, self.deleting, self.suspended)
             == (&other.uid, other.generation, other.deleting, other.suspended)
             && self.replace_requested == other.replace_requested
             && self.reconcile_requested == other.reconcile_requested
             && self.moved_from == other.moved_from
-            // An annotation that could not be read, and can be now, may mean what it was taken to mean.
+            // A corrected annotation can mean the same as before.
             && self.problems == other.problems
     }
 
-    /// The Resource as it is read again, which shares with how it was read `before` all that is the same: after each
-    /// write of a mark or of its status it comes anew.
+    /// Shares all unchanged parts with the version `before`. Each write of a mark or of the status sends a new version.
     #[must_use]
-    pub fn read_again(self: Arc<Self>, before: &Arc<Self>) -> Arc<Self> {
-        if !self.asks_the_same(before) {
+    pub fn share_with(self: Arc<Self>, before: &Arc<Self>) -> Arc<Self> {
+        if !self.is_equivalent(before) {
             return self;
         }
         let marks = |instance: &Self| (instance.has_finalizer, instance.record_annotation.clone());
@@ -125,7 +122,7 @@ impl Instance {
         Arc::new(Self { record_annotation, has_finalizer, ..Self::clone(before) })
     }
 
-    /// Whether the object stays when it is not wanted any more.
+    /// Whether the object remains when its Resource is deleted.
     pub fn keeps_object(&self) -> bool {
         self.deletion_policy == DeletionPolicy::Orphan || !self.policies.delete
     }
@@ -133,7 +130,7 @@ impl Instance {
 
 #[cfg(test)]
 impl Instance {
-    /// An instance that asks for nothing in particular; tests name what matters to them.
+    /// A default instance for tests.
     pub(crate) fn plain(address: Address, type_name: &str) -> Self {
         Self {
             address,
@@ -175,46 +172,46 @@ impl Instance {
     }
 }
 
-/// What an instance of a `forEach` family is made for.
+/// The `forEach` entry of an instance.
 #[derive(Clone, Debug)]
-pub struct Each {
-    /// `each.value`, as far as it was known when the instances were made out.
+pub struct EachValue {
+    /// `each.value`, as far as it was known when the family was expanded.
     pub value: Value,
-    /// `forEach` itself, which tells the value once all is known.
+    /// The `forEach` expression, which gives the value when everything is known.
     pub source: Template,
 }
 
 /// One entry of `lifecycle.ignoreChanges`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IgnoredChange {
-    /// `all`: everything that can be configured.
+    /// `all`: every configurable attribute.
     All,
-    /// The attribute at this path, or what stands inside of it.
+    /// The attribute at this path and everything below it.
     At(Path),
 }
 
 /// One entry of `lifecycle.replaceTriggeredBy`.
 #[derive(Clone, Debug)]
 pub struct Trigger {
-    /// As it was written.
+    /// The source text.
     pub text: Arc<str>,
-    /// The path that it is.
+    /// The parsed path.
     pub path: Template,
-    /// How many segments follow the name of the Resource.
+    /// The number of segments after the name of the Resource.
     pub depth: usize,
 }
 
-/// `spec.managementPolicies`, beside `Observe`, which is always there.
+/// `spec.managementPolicies`. `Observe` is always included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each action is allowed or not, whatever the others are")]
+#[expect(clippy::struct_excessive_bools, reason = "each action is allowed independently of the others")]
 pub struct Policies {
-    /// A new object may be made.
+    /// Purlin may create an object.
     pub create: bool,
-    /// The object may be changed in place.
+    /// Purlin may update the object in place.
     pub update: bool,
-    /// A new object may be made instead of the old one.
+    /// Purlin may replace the object.
     pub replace: bool,
-    /// The object may be destroyed; otherwise it is forgotten.
+    /// Purlin may destroy the object. If not, it forgets the object.
     pub delete: bool,
 }
 
@@ -225,7 +222,7 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Whether the object is only looked at, so that its configuration says nothing.
+    /// Whether the object is only observed, so its configuration has no effect.
     pub fn only_observe(self) -> bool {
         !self.create && !self.update && !self.replace
     }
@@ -234,31 +231,28 @@ impl Policies {
 /// `spec.deletionPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeletionPolicy {
-    /// Destroy the object.
     #[default]
     Delete,
-    /// Forget it.
+    /// Drop the record and leave the object.
     Orphan,
 }
 
 /// `spec.drift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// How often the object is read.
     pub interval: Duration,
-    /// What becomes of a difference.
     pub action: DriftAction,
 }
 
 /// `spec.drift.action`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriftAction {
-    /// The object is changed back, or made anew.
+    /// Purlin updates the object, or creates it again if it is missing.
     #[default]
     Correct,
-    /// It stays as it is, and that is told.
+    /// Purlin reports the drift and leaves the object unchanged.
     Report,
-    /// The object is not read.
+    /// Purlin does not read the object.
     Ignore,
 }
 
@@ -271,13 +265,9 @@ impl Default for Drift {
 /// `spec.timeouts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Of a create.
     pub create: Duration,
-    /// Of an update.
     pub update: Duration,
-    /// Of a destroy.
     pub delete: Duration,
-    /// Of a read.
     pub read: Duration,
 }
 

@@ -1,45 +1,44 @@
-//! One copy of each text that repeats: type names, attribute names, names of Resources.
+//! Shares one copy of each repeated string, such as type names, attribute names and Resource names.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use indexmap::IndexSet;
 
-/// Texts seen so far. It lives as long as one load; what it gave out lives on.
+/// The strings live as long as their last use, not only as long as the interner.
 #[derive(Debug, Default)]
 pub struct Interner {
-    seen: IndexSet<Arc<str>, BuildHasherDefault<Fnv>>,
+    strings: IndexSet<Arc<str>, BuildHasherDefault<Fnv>>,
 }
 
 impl Interner {
-    /// The shared copy of a text.
+    /// Returns the shared copy of a string.
     pub fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.seen.get(text) {
+        if let Some(known) = self.strings.get(text) {
             return known.clone();
         }
         let shared: Arc<str> = text.into();
-        self.seen.insert(shared.clone());
+        self.strings.insert(shared.clone());
         shared
     }
 
-    /// How many different texts it has seen.
+    /// Returns the number of different strings.
     pub fn len(&self) -> usize {
-        self.seen.len()
+        self.strings.len()
     }
 
-    /// Whether it has seen none.
     pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
+        self.strings.is_empty()
     }
 }
 
-/// A list that a Resource is kept with. Most Resources leave most lists empty, and those take no memory.
-pub(super) fn kept<T>(items: Vec<T>) -> Arc<[T]> {
+/// Converts a list to a shared slice. Empty lists, which most are, take no memory.
+pub(super) fn shared_slice<T>(items: Vec<T>) -> Arc<[T]> {
     if items.is_empty() { Arc::default() } else { items.into() }
 }
 
-/// FNV-1a, which is faster than the standard hasher for texts as short as names. It withstands no attack, and needs
-/// not: whoever writes the texts waits for the load.
+/// FNV-1a is faster than the standard hasher for strings as short as names. It does not resist collision attacks, but
+/// the user who writes the strings could only slow down their own load.
 #[derive(Debug)]
 struct Fnv(u64);
 

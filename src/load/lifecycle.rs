@@ -1,17 +1,15 @@
-//! The entries of `spec.lifecycle` that are small languages of their own.
-//!
-//! Takes the texts as they were given, gives what they mean and the problems found, without address.
+//! Parses the entries of `spec.lifecycle` and `spec.managementPolicies` that have a syntax. Problems have no address.
 
 use std::sync::Arc;
 
 use super::expression::Variable;
-use super::intern::{Interner, kept};
+use super::intern::{Interner, shared_slice};
 use super::suggest::closest;
 use super::tree::{Node, Tree};
 use super::{IgnoredChange, Policies, Reference, Template, Trigger};
 use crate::model::{Diagnostic, Diagnostics, Path, Reason, Severity};
 
-/// `lifecycle.ignoreChanges`: paths into the configuration, or `all`. What only a schema can tell is left to planning.
+/// Parses `lifecycle.ignoreChanges`: attribute paths, or `all`. Checks that need a schema are done by the planner.
 pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagnostics) {
     let mut found = Diagnostics::new();
     let mut ignored: Vec<IgnoredChange> = Vec::with_capacity(texts.len());
@@ -22,25 +20,25 @@ pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagn
             _ if text.as_ref() == "all" => IgnoredChange::All,
             Ok(path) => IgnoredChange::At(path),
             Err(problem) => {
-                let what = format!("`{text}` is no path of an attribute: {problem}");
+                let what = format!("`{text}` is not a valid attribute path: {problem}");
                 let hint = if text.as_ref() == "*" {
-                    "write `all` to ignore every difference"
+                    "write `all` to ignore all changes"
                 } else {
-                    "write paths as `tags`, `tags[\"Owner\"]` or `rule[0].port`"
+                    "write a path such as `tags`, `tags[\"Owner\"]` or `rule[0].port`"
                 };
                 found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
                 continue;
             }
         };
         if let Some(why) = redundant(&entry, &ignored, texts, has_all) {
-            found.push(redundancy(format!("`{text}` has no effect: {why}")).at(at));
+            found.push(redundancy_warning(format!("`{text}` has no effect: {why}")).at(at));
         }
         ignored.push(entry);
     }
-    (kept(ignored), found)
+    (shared_slice(ignored), found)
 }
 
-/// `lifecycle.replaceTriggeredBy`: paths into Resources, which are dependencies as well.
+/// Parses `lifecycle.replaceTriggeredBy`: references to Resources, which are also dependencies.
 pub(super) fn replace_triggered_by(
     texts: &[Arc<str>],
     variables: &'static [Variable],
@@ -53,14 +51,14 @@ pub(super) fn replace_triggered_by(
         let at = replace_triggered_by_path(index);
         if text.trim().is_empty() || text.contains("${") {
             let (what, hint) = match text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
-                Some(inside) => (format!("`{text}` is written as a template"), format!("write `{inside}`")),
-                None => (format!("`{text}` names no Resource"), TRIGGERS.to_owned()),
+                Some(inside) => (format!("`{text}` must not be a template"), format!("write `{inside}`")),
+                None => (format!("`{text}` does not reference a Resource"), TRIGGER_HINT.to_owned()),
             };
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
             continue;
         }
         if texts[..index].contains(text) {
-            let what = format!("`{text}` stands there twice");
+            let what = format!("duplicate entry `{text}`");
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("remove one of them"));
             continue;
         }
@@ -68,8 +66,9 @@ pub(super) fn replace_triggered_by(
         let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
         match path.depth() {
             Some(_) if targets.iter().any(|reference| reference.target.is_data()) => {
-                let what = format!("`{text}` is a DataSource, and only changes of Resources replace");
-                let hint = "let a `terraform_data` hold the value in `triggers_replace`, and name that one here";
+                let what = format!("`{text}` is a DataSource, but only a Resource can trigger a replacement");
+                let hint =
+                    "store the value in `triggers_replace` of a `terraform_data` Resource, and name that Resource here";
                 found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
             }
             Some(depth) if targets.len() == 1 => {
@@ -77,23 +76,23 @@ pub(super) fn replace_triggered_by(
                 references.extend(targets);
             }
             _ if faults.is_empty() => {
-                let what = format!("`{text}` names no Resource");
-                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(TRIGGERS));
+                let what = format!("`{text}` does not reference a Resource");
+                found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(TRIGGER_HINT));
             }
             _ => found.extend(faults),
         }
     }
-    (kept(triggers), found)
+    (shared_slice(triggers), found)
 }
 
-const TRIGGERS: &str = "write a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";
+const TRIGGER_HINT: &str = "name a Resource, an instance or an attribute, such as `app_key`, `web[0]` or `app_key.id`";
 
-/// The place of an entry of `replaceTriggeredBy`.
+/// The path of an entry.
 pub(crate) fn replace_triggered_by_path(index: usize) -> Path {
     Path::of(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
 }
 
-/// `managementPolicies`: what may be done; without it everything.
+/// Parses `managementPolicies`. Without it, all actions are allowed.
 pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
     const KNOWN: [&str; 5] = ["Observe", "Create", "Update", "Replace", "Delete"];
     let Some(texts) = texts else { return (Policies::default(), Diagnostics::new()) };
@@ -101,15 +100,15 @@ pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
     let has = |name: &str| texts.iter().any(|text| text.as_ref() == name);
     let mut found = Diagnostics::new();
     for (index, text) in texts.iter().enumerate().filter(|(_, text)| !KNOWN.contains(&text.as_ref())) {
-        let what = format!("`{text}` is no policy");
+        let what = format!("`{text}` is not a valid policy");
         let hint = match closest(text, KNOWN) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("known are {}", KNOWN.join(", ")),
+            None => format!("valid policies are {}", KNOWN.join(", ")),
         };
         found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at.index(index)).hint(hint));
     }
     if !has("Observe") && found.is_empty() {
-        let what = "`Observe` is missing: nothing can be done with an object that is not read";
+        let what = "`Observe` is required: Purlin must read each object that it manages";
         found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("add `Observe`"));
     }
     let policies =
@@ -117,23 +116,23 @@ pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
     (policies, found)
 }
 
-/// The place of an entry of `ignoreChanges`.
+/// The path of an entry.
 pub(crate) fn ignore_changes_path(index: usize) -> Path {
     Path::of(&["spec", "lifecycle", "ignoreChanges"]).index(index)
 }
 
-/// A warning about an entry that does nothing.
-fn redundancy(what: String) -> Diagnostic {
+/// A warning about an entry without effect.
+fn redundancy_warning(what: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::InvalidManifest, what) }
 }
 
-/// Why an entry does nothing, beside those before it and the texts of all.
+/// Returns why an entry has no effect next to the entries `before` it and to all `texts`.
 fn redundant(entry: &IgnoredChange, before: &[IgnoredChange], texts: &[Arc<str>], has_all: bool) -> Option<String> {
     match entry {
-        IgnoredChange::All if before.contains(entry) => Some("it stands there twice".to_owned()),
+        IgnoredChange::All if before.contains(entry) => Some("it is a duplicate".to_owned()),
         IgnoredChange::All => None,
         IgnoredChange::At(_) if has_all => Some("`all` covers it".to_owned()),
-        IgnoredChange::At(_) if before.contains(entry) => Some("it stands there twice".to_owned()),
+        IgnoredChange::At(_) if before.contains(entry) => Some("it is a duplicate".to_owned()),
         IgnoredChange::At(path) => {
             let others = texts.iter().filter_map(|text| text.parse::<Path>().ok());
             let mut covering = others.filter(|other| other != path && path.starts_with(other));
@@ -164,20 +163,20 @@ mod tests {
         check(
             &["*", "tags[", "a..b"],
             &expect![[r#"
-                Error: spec.lifecycle.ignoreChanges[0]: `*` is no path of an attribute: the name of an attribute is missing before `*` (hint: write `all` to ignore every difference)
-                Error: spec.lifecycle.ignoreChanges[1]: `tags[` is no path of an attribute: `[` at column 5 is followed by neither a number nor a quoted key and `]` (hint: write paths as `tags`, `tags["Owner"]` or `rule[0].port`)
-                Error: spec.lifecycle.ignoreChanges[2]: `a..b` is no path of an attribute: the name of an attribute is missing before `.` (hint: write paths as `tags`, `tags["Owner"]` or `rule[0].port`)
+                Error: spec.lifecycle.ignoreChanges[0]: `*` is not a valid attribute path: the name of an attribute is missing before `*` (hint: write `all` to ignore all changes)
+                Error: spec.lifecycle.ignoreChanges[1]: `tags[` is not a valid attribute path: `[` at column 5 must be followed by a number or a quoted key, and `]` (hint: write a path such as `tags`, `tags["Owner"]` or `rule[0].port`)
+                Error: spec.lifecycle.ignoreChanges[2]: `a..b` is not a valid attribute path: the name of an attribute is missing before `.` (hint: write a path such as `tags`, `tags["Owner"]` or `rule[0].port`)
             "#]],
         );
     }
 
     #[test]
-    fn an_entry_that_does_nothing_is_a_warning() {
+    fn an_entry_without_effect_is_a_warning() {
         check(
             &["tags.a", "tags", "rule[0]", "rule[0]"],
             &expect![[r#"
                 Warning: spec.lifecycle.ignoreChanges[0]: `tags.a` has no effect: `tags` covers it
-                Warning: spec.lifecycle.ignoreChanges[3]: `rule[0]` has no effect: it stands there twice
+                Warning: spec.lifecycle.ignoreChanges[3]: `rule[0]` has no effect: it is a duplicate
             "#]],
         );
         check(

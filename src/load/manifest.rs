@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use data_source::{DATA_LIFECYCLE, DATA_SPEC};
 
-use super::condition::{Moment, Written};
+use super::condition::{ConditionKind, ConditionSpec};
 use super::decode::{COUNT, Draft, KEYS};
 use super::intern::Interner;
 use super::suggest::closest;
@@ -18,7 +18,7 @@ use super::tree::{Entry, Node, Tree};
 use super::yaml::{Document, Fault};
 use super::{DeletionPolicy, DriftAction, Instance, ProviderConfig, ProviderSpec};
 use crate::api;
-use crate::model::data::Texts;
+use crate::model::data::StringData;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Source, Value};
 
 /// What a document turned out to be.
@@ -29,18 +29,18 @@ pub(super) enum Manifest {
     /// A Namespace: its name, and its value as `ns` in expressions.
     Namespace(Arc<str>, Value),
     /// A `ConfigMap` or Secret, with the namespace it names and what is wrong with it.
-    Data { object: DataRef, texts: Arc<Texts>, namespace: Option<Arc<str>>, source: Source, told: Diagnostics },
+    Data { object: DataRef, texts: Arc<StringData>, namespace: Option<Arc<str>>, source: Source, problems: Diagnostics },
     /// A Provider.
     Provider(Box<ProviderSpec>),
     /// A `ProviderConfig`, with the namespace it names.
     ProviderConfig(Box<ProviderConfig>, Option<Arc<str>>),
     /// Nothing of ours.
     Ignored(Diagnostics),
-    /// What it wants cannot be told.
+    /// Its content is not usable.
     Unreadable(Diagnostic),
 }
 
-/// What a document is, of which file, with everything to tell about it.
+/// What a document is, of which file, with its problems.
 pub(super) struct Reading<'a> {
     file: &'a Arc<str>,
     problems: Diagnostics,
@@ -50,8 +50,8 @@ pub(super) struct Reading<'a> {
 pub(super) fn decode(document: &Document, file: &Arc<str>, interner: &mut Interner, found: &mut Vec<Manifest>) {
     let faults = document.errors.iter().map(|fault| (fault, false));
     let faults = faults.chain(document.warnings.iter().map(|fault| (fault, true)));
-    let told = faults.map(|(fault, warning)| diagnostic(fault, file, warning)).collect();
-    decode_tree(&document.tree, told, file, interner, found);
+    let problems = faults.map(|(fault, warning)| diagnostic(fault, file, warning)).collect();
+    decode_tree(&document.tree, problems, file, interner, found);
 }
 
 /// A fault of the text as a diagnostic.
@@ -64,8 +64,14 @@ pub(super) fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagn
     problem.from_source(Some(Source { file: file.clone(), line: fault.line }))
 }
 
-fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut Interner, found: &mut Vec<Manifest>) {
-    let reading = Reading { file, problems: told };
+fn decode_tree(
+    tree: &Tree,
+    problems: Diagnostics,
+    file: &Arc<str>,
+    interner: &mut Interner,
+    found: &mut Vec<Manifest>,
+) {
+    let reading = Reading { file, problems };
     let text = |key| tree.get(key).and_then(Tree::as_str);
     let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
     let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -83,14 +89,12 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
             return;
         }
         (_, "") => Manifest::Unreadable(
-            reading
-                .error(tree.line, "the document has no `kind`")
-                .hint("every document begins with `apiVersion` and `kind`"),
+            reading.error(tree.line, "the document has no `kind`").hint("set `apiVersion` and `kind`"),
         ),
-        // Somebody misspelt it, and wants the object all the same.
+        // The group is misspelled.
         _ if closest(group, [api::GROUP]).is_some() => Manifest::Unreadable(
             reading
-                .error(tree.line_of(&Path::of(&["apiVersion"])), format!("apiVersion: `{version}` is not served"))
+                .error(tree.line_of(&Path::of(&["apiVersion"])), format!("apiVersion: `{version}` is not supported"))
                 .hint(format!("did you mean `{}`?", api::API_VERSION)),
         ),
         ("", "Namespace") => namespace(tree),
@@ -99,9 +103,7 @@ fn decode_tree(tree: &Tree, told: Diagnostics, file: &Arc<str>, interner: &mut I
         _ => {
             let mut problem = reading.error(tree.line, format!("{version} {kind} is ignored"));
             problem.severity = crate::model::Severity::Warning;
-            Manifest::Ignored(vec![
-                problem.hint("only kinds of Purlin, ConfigMap, Secret and Namespace mean something here"),
-            ])
+            Manifest::Ignored(vec![problem.hint("Purlin reads only its own kinds, ConfigMap, Secret and Namespace")])
         }
     });
 }
@@ -208,14 +210,17 @@ impl Reading<'_> {
         };
         let line_of = |key: &str| tree.line_of(&Path::of(&[key]));
         if version != api::API_VERSION {
-            let what =
-                if version.is_empty() { "it is missing".to_owned() } else { format!("`{version}` is not served") };
+            let what = if version.is_empty() {
+                "required field is missing".to_owned()
+            } else {
+                format!("`{version}` is not supported")
+            };
             let hint = format!("write `apiVersion: {}`", api::API_VERSION);
             self.problem(line_of("apiVersion"), Path::of(&["apiVersion"]), what, Some(hint));
         }
         let is_data = kind == api::DATA_SOURCE_KIND;
         if kind != api::KIND && !is_data {
-            let what = format!("`{kind}` is no kind of this version");
+            let what = format!("unknown kind `{kind}`");
             let meant = closest(kind, [api::KIND, api::DATA_SOURCE_KIND]).unwrap_or(api::KIND);
             self.problem(line_of("kind"), Path::of(&["kind"]), what, Some(format!("write `kind: {meant}`")));
         }
@@ -233,8 +238,8 @@ impl Reading<'_> {
             }
         }
         let namespace = named(tree, "namespace");
-        let told = std::mem::take(&mut self.problems);
-        draft.problems = told;
+        let problems = std::mem::take(&mut self.problems);
+        draft.problems = problems;
         let mut instance = draft.finish(config, interner);
         for problem in &mut instance.problems {
             let line = || problem.path.as_ref().map_or(tree.line, |path| tree.line_of(path));
@@ -255,7 +260,12 @@ impl Reading<'_> {
                         match (annotation.key.as_ref(), text) {
                             (api::MOVED_FROM | api::REPLACE_REQUESTED_AT, Some(_)) if draft.is_data => {
                                 let at = Path::of(&[at[0], at[1], &annotation.key]);
-                                self.problem(annotation.line, at, "it means nothing to a DataSource", None);
+                                self.problem(
+                                    annotation.line,
+                                    at,
+                                    "this annotation does not apply to a DataSource",
+                                    None,
+                                );
                             }
                             (api::PAUSED, Some(text)) => draft.suspended |= text.as_ref() == "true",
                             (api::MOVED_FROM, Some(text)) => draft.moved_from = text,
@@ -271,8 +281,8 @@ impl Reading<'_> {
                     }
                 }
                 "generateName" => {
-                    let hint = "references and records need a name: set `metadata.name`".to_owned();
-                    self.problem(entry.line, Path::of(&at), "objects of Purlin have fixed names", Some(hint));
+                    let hint = "references and records need a fixed name: set `metadata.name`".to_owned();
+                    self.problem(entry.line, Path::of(&at), "generated names are not supported", Some(hint));
                 }
                 known if METADATA.contains(&known) => {}
                 _ => self.unknown(entry, &["metadata"], METADATA),
@@ -320,7 +330,7 @@ impl Reading<'_> {
                     None | Some("Delete") => draft.deletion_policy = DeletionPolicy::Delete,
                     Some("Orphan") => draft.deletion_policy = DeletionPolicy::Orphan,
                     Some(other) => {
-                        let what = format!("`{other}` is neither `Delete` nor `Orphan`");
+                        let what = format!("must be `Delete` or `Orphan`, not `{other}`");
                         let meant =
                             closest(other, ["Delete", "Orphan"]).map(|meant| format!("did you mean `{meant}`?"));
                         self.problem(value.line, Path::of(&at), what, meant);
@@ -339,7 +349,7 @@ impl Reading<'_> {
                             _ => self.unknown(entry, &at, &["id", "identity"]),
                         }
                     }
-                    // Whoever writes `import` does not want a new object.
+                    // With `import`, no new object is created.
                     if matches!(value.node, Node::Map(_)) && draft.import_identity.is_none() {
                         draft.import.get_or_insert_default();
                     }
@@ -347,8 +357,8 @@ impl Reading<'_> {
                 // Locally everything is done as the user who runs it.
                 "serviceAccountName" => {
                     if self.text(value, &at).is_some_and(|name| name.is_empty()) {
-                        let hint = "leave it out on files, where everything is done as yourself".to_owned();
-                        self.problem(value.line, Path::of(&at), "the name is empty", Some(hint));
+                        let hint = "omit it in local mode, where Purlin acts as the user who runs it".to_owned();
+                        self.problem(value.line, Path::of(&at), "the name must not be empty", Some(hint));
                     }
                 }
                 "suspend" => draft.suspended |= self.boolean(value, &at).unwrap_or_default(),
@@ -372,14 +382,14 @@ impl Reading<'_> {
                 self.problem(
                     item.line,
                     at.clone(),
-                    "it has no name",
-                    Some("write `name: ` and the Resource".to_owned()),
+                    "`name` is missing",
+                    Some("write `name:` and the name of the Resource".to_owned()),
                 );
             }
             for entry in entries {
                 match (entry.key.as_ref(), &entry.value.node) {
                     ("name", Node::String(text)) => names.push(interner.get(text)),
-                    ("name", _) => self.wrong(&entry.value, at.name("name"), "a text"),
+                    ("name", _) => self.wrong(&entry.value, at.name("name"), "a string"),
                     _ => self.unknown_at(entry, &at, &["name"]),
                 }
             }
@@ -397,26 +407,26 @@ impl Reading<'_> {
                 "preventDestroy" => draft.prevent_destroy = self.boolean(&entry.value, &place),
                 "preventDestroyWhen" => draft.prevent_destroy_when = self.text(&entry.value, &place),
                 "ignoreChanges" => draft.ignore_changes = self.texts(&entry.value, &place, interner),
-                "preconditions" => draft.preconditions = self.conditions(&entry.value, Moment::Before),
-                "postconditions" => draft.postconditions = self.conditions(&entry.value, Moment::After),
+                "preconditions" => draft.preconditions = self.conditions(&entry.value, ConditionKind::Precondition),
+                "postconditions" => draft.postconditions = self.conditions(&entry.value, ConditionKind::Postcondition),
                 "replaceTriggeredBy" => draft.replace_triggered_by = self.texts(&entry.value, &place, interner),
                 _ => self.unknown(entry, &at, LIFECYCLE),
             }
         }
     }
 
-    fn conditions(&mut self, tree: &Tree, moment: Moment) -> Vec<Written> {
+    fn conditions(&mut self, tree: &Tree, moment: ConditionKind) -> Vec<ConditionSpec> {
         let list = Path::of(&["spec", "lifecycle", moment.field()]);
         let items = self.items(tree, &list);
         let mut conditions = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let at = list.index(index);
-            // What is told here is not told again when it is parsed.
+            // An error that is reported here is not reported again by the parser.
             let faulty = || Some(Arc::from("${true}"));
-            let mut written = Written::default();
+            let mut written = ConditionSpec::default();
             let Node::Map(entries) = &item.node else {
                 self.wrong(item, at, "a map with a `condition` and an `errorMessage`");
-                conditions.push(Written { condition: faulty(), message: faulty() });
+                conditions.push(ConditionSpec { condition: faulty(), message: faulty() });
                 continue;
             };
             for entry in entries {
@@ -432,7 +442,7 @@ impl Reading<'_> {
                     Node::String(text) => *place = Some(text.clone()),
                     _ => {
                         *place = faulty();
-                        self.wrong(&entry.value, at.name(entry.key.clone()), "a text");
+                        self.wrong(&entry.value, at.name(entry.key.clone()), "a string");
                     }
                 }
             }
@@ -454,7 +464,7 @@ impl Reading<'_> {
                     Some("Report") => draft.drift_action = DriftAction::Report,
                     Some("Ignore") => draft.drift_action = DriftAction::Ignore,
                     Some(other) => {
-                        let what = format!("`{other}` is none of `Correct`, `Report` and `Ignore`");
+                        let what = format!("must be `Correct`, `Report` or `Ignore`, not `{other}`");
                         let meant = closest(other, ACTIONS).map(|meant| format!("did you mean `{meant}`?"));
                         self.problem(value.line, Path::of(&place), what, meant);
                     }
@@ -516,7 +526,7 @@ impl Reading<'_> {
             Node::String(text) => Some(text.clone()),
             Node::Null => None,
             _ => {
-                self.wrong(tree, at, "a text");
+                self.wrong(tree, at, "a string");
                 None
             }
         }
@@ -536,7 +546,7 @@ impl Reading<'_> {
         for (index, item) in items.iter().enumerate() {
             match &item.node {
                 Node::String(text) => texts.push(interner.get(text)),
-                _ => self.wrong(item, Path::of(at).index(index), "a text"),
+                _ => self.wrong(item, Path::of(at).index(index), "a string"),
             }
         }
         texts
@@ -555,15 +565,15 @@ impl Reading<'_> {
 
     fn wrong(&mut self, tree: &Tree, at: Path, expected: &str) {
         let hint = match (&tree.node, expected) {
-            (Node::Bool(_) | Node::Number(_), "a text") => Some("quote it".to_owned()),
+            (Node::Bool(_) | Node::Number(_), "a string") => Some("quote it".to_owned()),
             (Node::String(text), "a map with a `name`") => Some(format!("write `name: {text}`")),
-            (Node::Null, "a whole number, or an expression" | "a map, a list of texts, or an expression") => {
-                Some("leave the field out for one object".to_owned())
+            (Node::Null, "a whole number, or an expression" | "a map, a list of strings, or an expression") => {
+                Some("omit the field to manage one object".to_owned())
             }
             (Node::String(_), "true or false") => Some("write `true` or `false` without quotes".to_owned()),
             _ => None,
         };
-        self.problem(tree.line, at, format!("{} stands where {expected} is needed", tree.describe()), hint);
+        self.problem(tree.line, at, format!("expected {expected}, found {}", tree.describe()), hint);
     }
 
     fn unknown(&mut self, entry: &Entry, at: &[&str], known: &[&str]) {
@@ -573,8 +583,8 @@ impl Reading<'_> {
     fn unknown_at(&mut self, entry: &Entry, at: &Path, known: &[&str]) {
         let hint = match closest(&entry.key, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("known are {}", known.join(", ")),
+            None => format!("known fields are {}", known.join(", ")),
         };
-        self.problem(entry.line, at.name(entry.key.clone()), "there is no such field", Some(hint));
+        self.problem(entry.line, at.name(entry.key.clone()), "unknown field", Some(hint));
     }
 }

@@ -1,4 +1,4 @@
-//! Providers and their settings as they were given, and what a configuration of both comes to.
+//! `Provider` and `ProviderConfig` documents, and the provider configuration that results from both.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -7,63 +7,56 @@ use super::expression::{Scope, Variable};
 use super::{Inputs, Reference, Template};
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Provider, ProviderUse, Reason, Severity, Source, Value};
 
-/// One `Provider`, as it was given.
+/// One `Provider` document.
 #[derive(Clone, Debug)]
 pub struct ProviderSpec {
-    /// What it says.
     pub provider: Arc<Provider>,
-    /// What is wrong with it. With an error nothing of it can be used.
+    /// Problems of the document. A provider with an error cannot be used.
     pub problems: Diagnostics,
-    /// Where it was read from.
     pub source: Option<Source>,
 }
 
-/// One `ProviderConfig`, as it was given.
+/// One `ProviderConfig` document.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
-    /// Its name.
     pub name: Arc<str>,
-    /// The name of the `Provider`.
     pub provider: Arc<str>,
     /// `spec.config`.
     pub config: Template,
     /// `spec.inputs`.
     pub inputs: Inputs,
-    /// As which service account they are read; empty in local mode.
+    /// The ServiceAccount that reads the inputs; empty in local mode.
     pub service_account: Arc<str>,
-    /// What the settings refer to.
+    /// The references in `spec.config`.
     pub references: Arc<[Reference]>,
-    /// What is wrong with it.
     pub problems: Diagnostics,
-    /// Where it was read from.
     pub source: Option<Source>,
 }
 
-/// What serves a Resource.
+/// The provider and the provider configuration of a Resource.
 #[derive(Debug)]
-pub struct Provided {
+pub struct ProviderBinding {
     config: Arc<ProviderConfig>,
     provider: Result<Arc<Provider>, Box<Diagnostic>>,
-    /// Settings that refer to nothing are evaluated once.
+    /// A configuration without references is evaluated once.
     constant: OnceLock<Arc<ProviderUse>>,
 }
 
-/// Why a provider cannot be configured now.
 #[derive(Debug)]
-pub enum Unsettled {
-    /// Something is wrong with it.
-    Broken(Diagnostics),
-    /// Its settings hang on what is not known before a step has run.
+pub enum ConfigurationError {
+    /// The provider or its configuration is invalid.
+    Invalid(Diagnostics),
+    /// The configuration depends on values that are known only after an apply.
     Unknown,
 }
 
-/// What the expressions of settings can read.
-struct Settings<'a> {
+/// The scope of the expressions in `spec.config`.
+struct ProviderConfigScope<'a> {
     inputs: &'a Inputs,
     others: &'a dyn Scope,
 }
 
-impl Scope for Settings<'_> {
+impl Scope for ProviderConfigScope<'_> {
     fn object(&self, address: &Address) -> Option<Value> {
         self.others.object(address)
     }
@@ -78,8 +71,8 @@ impl Scope for Settings<'_> {
 }
 
 impl ProviderConfig {
-    /// A provider without settings.
-    pub(super) fn without_settings(name: &Arc<str>) -> Self {
+    /// The configuration of a provider that has no `ProviderConfig`.
+    pub(super) fn without_configuration(name: &Arc<str>) -> Self {
         Self {
             name: name.clone(),
             provider: name.clone(),
@@ -92,8 +85,8 @@ impl ProviderConfig {
         }
     }
 
-    /// Where a place of its manifest is, told at a Resource.
-    fn located(&self, mut problem: Diagnostic) -> Diagnostic {
+    /// Turns a problem of the `ProviderConfig` into a problem that a Resource can report.
+    fn at_provider_config(&self, mut problem: Diagnostic) -> Diagnostic {
         let mut at = Path::default().name("providerConfig").name(self.name.clone());
         at.0.extend(problem.path.take().unwrap_or_default().0);
         problem.path = Some(at);
@@ -102,8 +95,8 @@ impl ProviderConfig {
     }
 }
 
-impl Provided {
-    /// What a `ProviderConfig` comes to when there are these Providers.
+impl ProviderBinding {
+    /// Binds a `ProviderConfig` to its `Provider`.
     pub fn new(config: Arc<ProviderConfig>, providers: &BTreeMap<Arc<str>, Arc<ProviderSpec>>) -> Self {
         let provider = match providers.get(&config.provider) {
             Some(spec) => match spec.problems.iter().find(|problem| problem.severity == Severity::Error) {
@@ -115,71 +108,70 @@ impl Provided {
             },
             None => {
                 let what = format!("there is no Provider `{}`", config.provider);
-                let hint = "add a document of kind Provider with that name, or correct `spec.provider.name`";
+                let hint = "create a Provider with that name, or correct `spec.provider.name`";
                 let at = Path::default().name("spec").name("provider").name("name");
-                Err(config.located(Diagnostic::general(Reason::ProviderNotFound, what).at(at).hint(hint)))
+                Err(config.at_provider_config(Diagnostic::general(Reason::ProviderNotFound, what).at(at).hint(hint)))
             }
         };
         Self { config, provider: provider.map_err(Box::new), constant: OnceLock::new() }
     }
 
-    /// The provider, as far as one can be named.
+    /// Returns the provider. `None`: it does not exist or is invalid.
     pub fn provider(&self) -> Option<&Arc<Provider>> {
         self.provider.as_ref().ok()
     }
 
-    /// The name of the `ProviderConfig`.
     pub fn name(&self) -> &Arc<str> {
         &self.config.name
     }
 
-    /// What its settings refer to.
+    /// Returns the references in the provider configuration.
     pub fn references(&self) -> &[Reference] {
         &self.config.references
     }
 
-    /// What is wrong with it, whatever its settings refer to.
+    /// Returns the first error that does not depend on the values of references.
     pub fn problem(&self) -> Option<Diagnostic> {
         let errors =
             |problems: &Diagnostics| problems.iter().find(|problem| problem.severity == Severity::Error).cloned();
         let own = errors(&self.config.problems).map(|problem| {
             let what = format!("the ProviderConfig `{}` is not valid: {}", self.config.name, problem.summary);
-            Diagnostic { reason: Reason::ProviderNotReady, summary: what, ..self.config.located(problem) }
+            Diagnostic { reason: Reason::ProviderNotReady, summary: what, ..self.config.at_provider_config(problem) }
         });
         let provider = || self.provider.as_ref().err().map(|problem| problem.as_ref().clone());
-        own.or_else(provider).or_else(|| Some(self.config.located(errors(&self.config.inputs.problems)?)))
+        own.or_else(provider).or_else(|| Some(self.config.at_provider_config(errors(&self.config.inputs.problems)?)))
     }
 
-    /// The provider with its settings, when they refer to nothing.
+    /// Returns the configured provider if its configuration has no references.
     pub fn constant(&self) -> Option<Arc<ProviderUse>> {
-        self.settle(&Nothing).ok()
+        self.configure(&EmptyScope).ok()
     }
 
-    /// The provider with its settings as `scope` knows them.
+    /// Evaluates the provider configuration in `scope`.
     ///
     /// # Errors
-    /// When something is wrong with it, and when a setting is not known yet.
-    pub fn settle(&self, scope: &dyn Scope) -> Result<Arc<ProviderUse>, Unsettled> {
+    /// The provider or its configuration is invalid, or a value is not known yet.
+    pub fn configure(&self, scope: &dyn Scope) -> Result<Arc<ProviderUse>, ConfigurationError> {
         if let Some(constant) = self.constant.get() {
             return Ok(constant.clone());
         }
         if let Some(problem) = self.problem() {
-            return Err(Unsettled::Broken(vec![problem]));
+            return Err(ConfigurationError::Invalid(vec![problem]));
         }
-        let provider = self.provider.clone().map_err(|problem| Unsettled::Broken(vec![*problem]))?;
-        let scope = Settings { inputs: &self.config.inputs, others: scope };
-        let settings = self.config.config.evaluate(&scope).map_err(|problems| {
+        let provider = self.provider.clone().map_err(|problem| ConfigurationError::Invalid(vec![*problem]))?;
+        let scope = ProviderConfigScope { inputs: &self.config.inputs, others: scope };
+        let configuration = self.config.config.evaluate(&scope).map_err(|problems| {
             let below = |mut problem: Diagnostic| {
                 let mut at = Path::default().name("spec").name("config");
                 at.0.extend(problem.path.take().unwrap_or_default().0);
-                self.config.located(problem.at(at))
+                self.config.at_provider_config(problem.at(at))
             };
-            Unsettled::Broken(problems.into_iter().map(below).collect())
+            ConfigurationError::Invalid(problems.into_iter().map(below).collect())
         })?;
-        if settings.has_unknown() {
-            return Err(Unsettled::Unknown);
+        if configuration.has_unknown() {
+            return Err(ConfigurationError::Unknown);
         }
-        let used = Arc::new(ProviderUse::new(self.config.name.clone(), provider, settings));
+        let used = Arc::new(ProviderUse::new(self.config.name.clone(), provider, configuration));
         if self.config.references.is_empty() {
             return Ok(self.constant.get_or_init(|| used).clone());
         }
@@ -187,10 +179,10 @@ impl Provided {
     }
 }
 
-/// What settings can read that refer to nothing.
-struct Nothing;
+/// The scope of expressions without references.
+struct EmptyScope;
 
-impl Scope for Nothing {
+impl Scope for EmptyScope {
     fn object(&self, _: &Address) -> Option<Value> {
         None
     }

@@ -1,111 +1,110 @@
-//! `spec.publish` as a Resource has it: where the copies of outputs are, and what is in them.
+//! `spec.publish` of a Resource: the targets and the data of its copies of outputs.
 
 use std::sync::Arc;
 
 use super::Template;
 use super::expression::{Scope, Variable, kind};
-use crate::model::data::Texts;
+use crate::model::data::StringData;
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, InstanceKey, Map, Path, Reason, Value};
 
-/// What names of ConfigMaps and Secrets look like.
-pub(super) const NAME_HINT: &str = "names consist of lower-case letters, digits, `-` and `.`";
+/// The hint for an invalid ConfigMap or Secret name.
+pub(super) const NAME_HINT: &str = "names consist of lowercase letters, digits, `-` and `.`";
 
-/// One entry of `spec.publish`.
 #[derive(Clone, Debug)]
 pub struct Publication {
-    /// Where the copy is. On a Resource as it was read the name is as it is written.
+    /// The published object. In the Resource of a family, its name may still contain an expression.
     pub target: DataRef,
-    /// What the name is made of, when each instance of a family has a copy of its own.
+    /// The expression of the name, if each instance of a family has a separate copy.
     pub name: Option<Template>,
-    /// What is in it, by key.
+    /// The published values by key.
     pub data: Template,
-    /// The place of `data`: `spec.publish[0].data`.
+    /// The path of `data`: `spec.publish[0].data`.
     pub at: Path,
 }
 
-/// What one instance of a family publishes, each copy under the name that is made for it.
+/// Returns the publications of one instance of a family, with evaluated names.
 ///
 /// # Errors
-/// A diagnostic, with its place and without address, for everything that cannot be a name, or is one twice.
-pub(super) fn of_instance(shared: &Arc<[Publication]>, key: &InstanceKey) -> (Arc<[Publication]>, Diagnostics) {
+/// A diagnostic, with its path and without address, for each invalid or duplicate name.
+pub(super) fn for_instance(shared: &Arc<[Publication]>, key: &InstanceKey) -> (Arc<[Publication]>, Diagnostics) {
     if shared.iter().all(|publication| publication.name.is_none()) {
         return (shared.clone(), Vec::new());
     }
-    let mut made: Vec<Publication> = Vec::with_capacity(shared.len());
+    let mut publications: Vec<Publication> = Vec::with_capacity(shared.len());
     let mut problems = Vec::new();
     for publication in shared.iter() {
-        match publication.named_for(key) {
-            Ok(publication) if made.iter().any(|other| other.target == publication.target) => {
-                problems.push(published_twice(&publication.target, publication.place()));
+        match publication.with_name_for(key) {
+            Ok(publication) if publications.iter().any(|other| other.target == publication.target) => {
+                problems.push(duplicate_target(&publication.target, publication.name_path()));
             }
-            Ok(publication) => made.push(publication),
+            Ok(publication) => publications.push(publication),
             Err(problem) => problems.push(*problem),
         }
     }
-    (made.into(), problems)
+    (publications.into(), problems)
 }
 
-/// The error of a second entry for one target.
-pub(super) fn published_twice(target: &DataRef, at: Path) -> Diagnostic {
+/// The error of a second entry for the same target.
+pub(super) fn duplicate_target(target: &DataRef, at: Path) -> Diagnostic {
     let problem = Diagnostic::general(Reason::InvalidManifest, format!("{target} is published twice")).at(at);
-    problem.hint("put all keys into one entry")
+    problem.hint("put all keys in one entry")
 }
 
 impl Publication {
-    /// Where the name of the target stands: `spec.publish[0].secretRef.name`.
-    pub(super) fn place(&self) -> Path {
+    /// The path of the target's name: `spec.publish[0].secretRef.name`.
+    pub(super) fn name_path(&self) -> Path {
         let mut entry = self.at.clone();
         entry.0.pop();
         entry.name(reference_field(self.target.kind)).name("name")
     }
 
-    /// The same with the name that the copy of one instance has.
+    /// Evaluates the name for one instance.
     ///
     /// # Errors
-    /// The expression gives no name, or one that hangs on more than the instance's key.
-    pub(super) fn named_for(&self, key: &InstanceKey) -> Result<Self, Box<Diagnostic>> {
+    /// The name is invalid, or depends on more than the key of the instance.
+    pub(super) fn with_name_for(&self, key: &InstanceKey) -> Result<Self, Box<Diagnostic>> {
         let Some(template) = &self.name else { return Ok(self.clone()) };
         let problem = |what: String, hint: &str| {
-            let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.place());
+            let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.name_path());
             Box::new(if hint.is_empty() { problem } else { problem.hint(hint) })
         };
-        let value = template.evaluate(&OwnKey(key)).map_err(|mut problems| {
-            let found = problems.pop().map(|problem| problem.at(self.place()));
-            found.map_or_else(|| problem("it has no value".to_owned(), ""), Box::new)
+        let value = template.evaluate(&KeyScope(key)).map_err(|mut problems| {
+            let found = problems.pop().map(|problem| problem.at(self.name_path()));
+            found.map_or_else(|| problem("the name has no value".to_owned(), ""), Box::new)
         })?;
         let name = match &value {
             Value::String(name) => name.clone(),
             Value::Number(number) => number.to_string().into(),
-            Value::Unknown => return Err(Box::new(self.hangs_on_more())),
-            other => return Err(problem(format!("it is {}, and must be a text", kind(other)), "")),
+            Value::Unknown => return Err(Box::new(self.name_not_constant())),
+            other => return Err(problem(format!("the name must be a string, not {}", kind(other)), "")),
         };
         let target = DataRef { kind: self.target.kind, name };
         if !is_subdomain(&target.name) {
-            return Err(problem(no_name(&target), NAME_HINT));
+            return Err(problem(invalid_name(&target), NAME_HINT));
         }
         Ok(Self { target, name: None, ..self.clone() })
     }
 
-    /// The error of a name that the key alone does not tell; `None` when it does.
+    /// Checks that the name depends only on the key of the instance.
     pub(super) fn check_name(&self, is_counted: bool) -> Option<Diagnostic> {
         let sample = if is_counted { InstanceKey::Index(0) } else { InstanceKey::Key("a".into()) };
-        let value = self.name.as_ref()?.evaluate(&OwnKey(&sample)).ok()?;
-        value.has_unknown().then(|| self.hangs_on_more())
+        let value = self.name.as_ref()?.evaluate(&KeyScope(&sample)).ok()?;
+        value.has_unknown().then(|| self.name_not_constant())
     }
 
-    fn hangs_on_more(&self) -> Diagnostic {
-        let what = "it hangs on more than the key of the instance";
-        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.place());
+    fn name_not_constant(&self) -> Diagnostic {
+        let what = "the name depends on more than the instance key";
+        let problem = Diagnostic::general(Reason::InvalidManifest, what).at(self.name_path());
         problem.hint("use `${each.key}` or `${count.index}`")
     }
 
-    /// The texts of the copy; `None` while one of them is not known.
-    pub(super) fn texts(&self, entries: &Map) -> Result<Option<Texts>, Box<Diagnostic>> {
-        let mut texts = Texts::new();
+    /// Returns the data of the copy. `None`: a value is not known yet.
+    pub(super) fn texts(&self, entries: &Map) -> Result<Option<StringData>, Box<Diagnostic>> {
+        let mut texts = StringData::new();
         let mut known = true;
         for (key, value) in entries.iter() {
             if value.has_sensitive() && self.target.kind == DataKind::ConfigMap {
-                let what = "a sensitive value cannot stand in a ConfigMap, which everybody may read";
+                let what = "a sensitive value cannot be published in a ConfigMap";
                 let problem = Diagnostic::general(Reason::InvalidConfig, what).at(self.at.name(key.clone()));
                 return Err(Box::new(problem.hint("publish it with `secretRef`")));
             }
@@ -116,7 +115,7 @@ impl Publication {
             let text = match value.unmarked() {
                 Value::Null => continue,
                 Value::String(text) => text.clone(),
-                // Numbers and booleans as they are, lists and maps as JSON.
+                // Lists and maps become JSON.
                 other => other.to_json_text().into(),
             };
             texts.insert(key.clone(), text);
@@ -125,7 +124,6 @@ impl Publication {
     }
 }
 
-/// The field that names the target.
 pub(super) fn reference_field(kind: DataKind) -> &'static str {
     match kind {
         DataKind::ConfigMap => "configMapRef",
@@ -133,11 +131,11 @@ pub(super) fn reference_field(kind: DataKind) -> &'static str {
     }
 }
 
-pub(super) fn no_name(target: &DataRef) -> String {
-    format!("`{}` cannot be the name of a {}", target.name, target.kind.as_str())
+pub(super) fn invalid_name(target: &DataRef) -> String {
+    format!("`{}` is not a valid {} name", target.name, target.kind.as_str())
 }
 
-/// Whether it is a DNS subdomain, as the API server demands of these names.
+/// Whether it is a DNS subdomain, which the API server requires for these names.
 pub(super) fn is_subdomain(name: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |part: &str| {
@@ -149,11 +147,11 @@ pub(super) fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-/// A scope that knows the key of an instance, and nothing else: where a copy is has to be known without anything having
-/// been made. `each.value` may hang on other objects.
-struct OwnKey<'a>(&'a InstanceKey);
+/// A scope with only the key of an instance. The target of a copy must be known before any object is created, and
+/// `each.value` may depend on other objects.
+struct KeyScope<'a>(&'a InstanceKey);
 
-impl Scope for OwnKey<'_> {
+impl Scope for KeyScope<'_> {
     fn object(&self, _: &Address) -> Option<Value> {
         None
     }

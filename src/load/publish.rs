@@ -1,26 +1,26 @@
-//! `spec.publish`: copies of outputs in ConfigMaps and Secrets, for programs that know nothing of Purlin.
+//! `spec.publish`: copies of outputs in ConfigMaps and Secrets, for programs that do not use Purlin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Instance;
 use super::expression::Scope;
-use super::own::{Own, WithSelf};
-use crate::model::data::Texts;
+use super::instance_scope::{InstanceScope, SelfScope};
+use crate::model::data::StringData;
 use crate::model::{DataRef, Diagnostics, Value};
 
-/// What an instance publishes, as far as it is known.
-pub type Published = BTreeMap<DataRef, Option<Texts>>;
+/// The data of each published object. `None`: not all values are known yet.
+pub type PublishedData = BTreeMap<DataRef, Option<StringData>>;
 
-/// What the instance publishes when its object is `itself`: `None` in place of the texts while one of them is not known.
-/// What is sensitive goes into Secrets only; a null is left out.
+/// Evaluates what the instance publishes when the value of its object is `itself`. Secrets can contain sensitive
+/// values, ConfigMaps cannot. Null values are omitted.
 ///
 /// # Errors
-/// A diagnostic, with its place, for everything that cannot be published.
-pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Result<Published, Diagnostics> {
-    let own = Own { instance, others };
-    let scope = WithSelf { object: itself, scope: &own };
-    let mut published = Published::new();
+/// One diagnostic, with its path, for each value that cannot be published.
+pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Result<PublishedData, Diagnostics> {
+    let own = InstanceScope { instance, others };
+    let scope = SelfScope { object: itself, scope: &own };
+    let mut published = PublishedData::new();
     let mut problems = Vec::new();
     for publication in instance.publish.iter() {
         match publication.data.evaluate(&scope) {
@@ -28,7 +28,7 @@ pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Resu
                 Ok(texts) => drop(published.insert(publication.target.clone(), texts)),
                 Err(problem) => problems.push(*problem),
             },
-            Ok(_) => drop(published.insert(publication.target.clone(), Some(Texts::new()))),
+            Ok(_) => drop(published.insert(publication.target.clone(), Some(StringData::new()))),
             Err(found) => problems.extend(found.into_iter().map(|problem| {
                 let mut at = publication.at.clone();
                 at.0.extend(problem.path.clone().unwrap_or_default().0);
@@ -43,7 +43,7 @@ pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Resu
     if problems.is_empty() { Ok(published) } else { Err(problems) }
 }
 
-/// The texts of a copy as they are recorded.
-pub fn recorded(texts: &Texts) -> Value {
+/// Returns the data of a copy in the form that is recorded.
+pub fn to_recorded(texts: &StringData) -> Value {
     Value::map(texts.iter().map(|(key, text)| (Arc::clone(key), Value::String(Arc::clone(text)))))
 }

@@ -1,7 +1,6 @@
-//! `count`, `forEach`, `enabled`: how many objects a Resource stands for.
+//! `count`, `forEach` and `enabled`: which instances a Resource has.
 //!
-//! Takes what a Resource says and a scope; gives the keys of the instances. It does not decide when an expression can be
-//! evaluated: that is the planner's, since it may hang on what a plan does.
+//! The planner decides when an expression can be evaluated, because it may depend on the results of the plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,57 +9,54 @@ use super::expression::{Scope, kind};
 use super::{Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, InstanceKey, Number, Path, Reason, Value};
 
-/// The most instances of one Resource: far more than anybody has reviewed, and few enough that a mistyped number does
-/// not fill a cluster.
-pub const MOST_INSTANCES: usize = 10_000;
+/// The limit protects a cluster from a mistyped number.
+pub const MAX_INSTANCES: usize = 10_000;
 
-/// The longest key of a `forEach`, in bytes: as long as the longest name in Kubernetes.
-const LONGEST_KEY: usize = 253;
+/// The longest key of a `forEach`: as long as the longest name in Kubernetes.
+const MAX_KEY_BYTES: usize = 253;
 
-/// How many objects a Resource stands for, as it is written.
+/// `count`, `forEach` and `enabled` of a Resource.
 #[derive(Clone, Debug)]
 pub struct Repetition {
-    /// `count` or `forEach`; `None`: one object without a key.
+    /// `None`: the Resource has one instance without a key.
     pub repeat: Option<Repeat>,
-    /// `enabled` or `enabledWhen`; `None`: it is enabled.
+    /// `enabled` or `enabledWhen`. `None`: the Resource is enabled.
     pub enabled: Option<Template>,
-    /// What these refer to.
+    /// The references of all its expressions.
     pub references: Arc<[Reference]>,
 }
 
-/// `count` or `forEach`.
 #[derive(Clone, Debug)]
 pub enum Repeat {
-    /// So many, with the keys 0, 1, ...
+    /// The number of instances. Their keys are 0, 1, ...
     Count(Template),
-    /// One for each key of a map, or for each text of a list.
+    /// One instance for each key of a map, or for each string of a list.
     ForEach(Template),
 }
 
-/// The instances of a Resource.
+/// The keys of the instances of a Resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Members {
-    /// None: `enabled` is false.
+pub enum InstanceKeys {
+    /// `enabled` is false.
     Disabled,
-    /// The one without a key.
+    /// One instance without a key.
     One,
-    /// So many, numbered from 0.
+    /// The number of instances, with keys from 0.
     Count(u64),
-    /// These keys, each with its value, which may hold unknown places.
+    /// The value of each key. It may contain unknown values.
     Keys(BTreeMap<Arc<str>, Value>),
 }
 
-/// What became of evaluating a [`Repetition`].
+/// The result of evaluating a [`Repetition`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Made {
-    /// The instances.
-    Members(Members),
-    /// Not known before something was applied: the field.
+pub enum RepetitionResult {
+    Instances(InstanceKeys),
+    /// The field whose value is known only after an apply.
     Unknown(Path),
 }
 
-impl Members {
-    /// The keys, in order.
+impl InstanceKeys {
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> Box<dyn Iterator<Item = InstanceKey> + '_> {
         match self {
             Self::Disabled => Box::new(std::iter::empty()),
@@ -70,7 +66,7 @@ impl Members {
         }
     }
 
-    /// Whether both have the same keys, whatever the values are.
+    /// Whether both have the same keys. The values may differ.
     pub fn same_keys(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Keys(a), Self::Keys(b)) => a.keys().eq(b.keys()),
@@ -80,43 +76,45 @@ impl Members {
 }
 
 impl Repetition {
-    /// Which instances there are, in the scope of the Resource itself ([`super::Own`]). An error names its field and no
-    /// address.
+    /// Evaluates the repetition in the scope of the Resource ([`super::InstanceScope`]). An error names its field and
+    /// has no address.
     ///
     /// # Errors
-    /// An expression failed, or gave what says nothing about instances.
-    pub fn evaluate(&self, scope: &dyn Scope) -> Result<Made, Diagnostics> {
+    /// An expression failed, or its value is not a valid count, key set or boolean.
+    pub fn evaluate(&self, scope: &dyn Scope) -> Result<RepetitionResult, Diagnostics> {
         if let Some(enabled) = &self.enabled {
             let field = if enabled.as_literal().is_some() { "enabled" } else { "enabledWhen" };
             let at = spec(field);
-            let value = enabled.evaluate(scope).map_err(|problems| placed(problems, &at))?;
+            let value = enabled.evaluate(scope).map_err(|problems| prefix_paths(problems, &at))?;
             match value {
                 Value::Bool(true) => {}
-                Value::Bool(false) => return Ok(Made::Members(Members::Disabled)),
-                Value::Unknown => return Ok(Made::Unknown(at)),
+                Value::Bool(false) => return Ok(RepetitionResult::Instances(InstanceKeys::Disabled)),
+                Value::Unknown => return Ok(RepetitionResult::Unknown(at)),
                 Value::Sensitive(_) => return Err(vec![sensitive(at)]),
                 other => {
-                    let what = format!("it is {}, and must be true or false", kind(&other));
-                    return Err(vec![wrong(at, what, "compare it: `${a == b}`")]);
+                    let what = format!("must be true or false, not {}", kind(&other));
+                    return Err(vec![invalid(at, what, "use a comparison, such as `${a == b}`")]);
                 }
             }
         }
         let (template, at) = match &self.repeat {
-            None => return Ok(Made::Members(Members::One)),
+            None => return Ok(RepetitionResult::Instances(InstanceKeys::One)),
             Some(Repeat::Count(template)) => (template, spec("count")),
             Some(Repeat::ForEach(template)) => (template, spec("forEach")),
         };
-        let value = template.evaluate(scope).map_err(|problems| placed(problems, &at))?;
+        let value = template.evaluate(scope).map_err(|problems| prefix_paths(problems, &at))?;
         if matches!(value.unmarked(), Value::Unknown) {
-            return Ok(Made::Unknown(at));
+            return Ok(RepetitionResult::Unknown(at));
         }
         match &self.repeat {
-            Some(Repeat::Count(_)) => count(&value, at).map(|count| Made::Members(Members::Count(count))),
+            Some(Repeat::Count(_)) => {
+                count(&value, at).map(|count| RepetitionResult::Instances(InstanceKeys::Count(count)))
+            }
             _ => keys(&value, at),
         }
     }
 
-    /// Whether nothing has to be evaluated.
+    /// Whether it contains no expressions.
     pub(super) fn is_literal(&self) -> bool {
         let repeat = self.repeat.as_ref().map(|(Repeat::Count(template) | Repeat::ForEach(template))| template);
         self.enabled.iter().chain(repeat).all(|template| template.as_literal().is_some())
@@ -137,23 +135,23 @@ fn count(value: &Value, at: Path) -> Result<u64, Diagnostics> {
             Value::Number(number) => number.to_string(),
             other => kind(other).to_owned(),
         };
-        let what = format!("it is {found}, and must be a whole number");
+        let what = format!("must be a whole number, not {found}");
         let hint = match value {
-            Value::String(_) => "an expression is written as `${...}`",
-            _ => "for no object at all write 0",
+            Value::String(_) => "write an expression as `${...}`",
+            _ => "write 0 for no objects",
         };
-        return Err(vec![wrong(at, what, hint)]);
+        return Err(vec![invalid(at, what, hint)]);
     };
     let Ok(count) = u64::try_from(number) else {
-        return Err(vec![wrong(at, format!("it is {number}, and cannot be negative"), "for no object at all write 0")]);
+        return Err(vec![invalid(at, format!("must not be negative, but is {number}"), "write 0 for no objects")]);
     };
     match usize::try_from(count) {
-        Ok(count) if count <= MOST_INSTANCES => Ok(count as u64),
+        Ok(count) if count <= MAX_INSTANCES => Ok(count as u64),
         _ => Err(vec![too_many(at, count)]),
     }
 }
 
-fn keys(value: &Value, at: Path) -> Result<Made, Diagnostics> {
+fn keys(value: &Value, at: Path) -> Result<RepetitionResult, Diagnostics> {
     let mut keys = BTreeMap::new();
     match value {
         Value::Map(map) => keys.extend(map.iter().map(|(key, value)| (key.clone(), value.clone()))),
@@ -161,57 +159,57 @@ fn keys(value: &Value, at: Path) -> Result<Made, Diagnostics> {
             for item in items.iter() {
                 let key = match item {
                     Value::String(key) => key,
-                    Value::Unknown => return Ok(Made::Unknown(at)),
+                    Value::Unknown => return Ok(RepetitionResult::Unknown(at)),
                     Value::Sensitive(_) => return Err(vec![sensitive(at)]),
                     other => {
-                        let what = format!("the list holds {}, and must hold texts", kind(other));
-                        return Err(vec![wrong(at, what, "or give a map, whose values `each.value` tells")]);
+                        let what = format!("the list must contain only strings, but contains {}", kind(other));
+                        return Err(vec![invalid(at, what, "convert the items to strings, or use a map")]);
                     }
                 };
                 if keys.insert(key.clone(), item.clone()).is_some() {
-                    let what = format!("the key `{key}` is in the list twice");
-                    return Err(vec![wrong(at, what, "`distinct()` leaves each once")]);
+                    let what = format!("duplicate key `{key}` in the list");
+                    return Err(vec![invalid(at, what, "`distinct()` removes duplicates")]);
                 }
             }
         }
         Value::Sensitive(_) => return Err(vec![sensitive(at)]),
         other => {
-            let what = format!("it is {}, and must be a map or a list of texts", kind(other));
+            let what = format!("must be a map or a list of strings, not {}", kind(other));
             let hint = match other {
-                Value::String(_) => "an expression is written as `${...}`",
-                _ => "for no object at all write `{}`",
+                Value::String(_) => "write an expression as `${...}`",
+                _ => "write `{}` for no objects",
             };
-            return Err(vec![wrong(at, what, hint)]);
+            return Err(vec![invalid(at, what, hint)]);
         }
     }
-    if keys.len() > MOST_INSTANCES {
+    if keys.len() > MAX_INSTANCES {
         return Err(vec![too_many(at, keys.len() as u64)]);
     }
-    let unfit = |key: &&Arc<str>| key.is_empty() || key.len() > LONGEST_KEY || key.chars().any(char::is_control);
+    let unfit = |key: &&Arc<str>| key.is_empty() || key.len() > MAX_KEY_BYTES || key.chars().any(char::is_control);
     if let Some(key) = keys.keys().find(unfit) {
-        let hint = format!("keys have 1 to {LONGEST_KEY} bytes, none of them control characters");
-        return Err(vec![wrong(at, format!("{} cannot be a key", serde_json::Value::from(key.as_ref())), &hint)]);
+        let hint = format!("a key has 1 to {MAX_KEY_BYTES} bytes and no control characters");
+        return Err(vec![invalid(at, format!("{} is not a valid key", serde_json::Value::from(key.as_ref())), &hint)]);
     }
-    Ok(Made::Members(Members::Keys(keys)))
+    Ok(RepetitionResult::Instances(InstanceKeys::Keys(keys)))
 }
 
-fn wrong(at: Path, what: impl Into<String>, hint: &str) -> Diagnostic {
+fn invalid(at: Path, what: impl Into<String>, hint: &str) -> Diagnostic {
     Diagnostic::general(Reason::InvalidRepetition, what).at(at).hint(hint)
 }
 
 fn sensitive(at: Path) -> Diagnostic {
-    wrong(
+    invalid(
         at,
-        "a sensitive value cannot tell which objects there are",
-        "keys and numbers of objects are shown everywhere",
+        "a sensitive value cannot determine which objects exist",
+        "the keys and the number of objects are shown unmasked",
     )
 }
 
 fn too_many(at: Path, count: u64) -> Diagnostic {
-    wrong(
+    invalid(
         at,
-        format!("{count} objects are more than the {MOST_INSTANCES} that one Resource may stand for"),
-        "use several Resources",
+        format!("{count} objects exceed the limit of {MAX_INSTANCES} for one Resource"),
+        "split them into several Resources",
     )
 }
 
@@ -219,8 +217,8 @@ fn spec(field: &'static str) -> Path {
     Path::default().name("spec").name(field)
 }
 
-/// Problems of an expression, with the field that it stands in.
-fn placed(problems: Diagnostics, at: &Path) -> Diagnostics {
+/// Prefixes the path of each problem with the field of the expression.
+fn prefix_paths(problems: Diagnostics, at: &Path) -> Diagnostics {
     let below = |problem: Diagnostic| {
         let mut path = at.clone();
         path.0.extend(problem.path.iter().flat_map(|path| path.0.iter().cloned()));

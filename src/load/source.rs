@@ -1,8 +1,7 @@
 //! Reads the desired state from files. The only file of `load` that does I/O.
 //!
-//! Takes what `-f` names: folders (not their sub-folders, as `kubectl` has it), files, or `-` for standard input.
-//! Gives everything that could be read, and says what could not: as long as [`Config::incomplete`] is not empty,
-//! nobody can tell what is no longer wanted.
+//! The sources are directories (without subdirectories, as in `kubectl`), files, or `-` for standard input. While
+//! [`Config::incomplete`] is not empty, Purlin cannot decide which objects are no longer desired.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,46 +13,46 @@ use sha2::{Digest as _, Sha256};
 
 use super::intern::Interner;
 use super::manifest::{self, Manifest};
-use super::{Config, Data, Instance, yaml};
+use super::{Config, DataLookup, Instance, yaml};
 use crate::api;
-use crate::model::data::Texts;
+use crate::model::data::StringData;
 use crate::model::{self, Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
-    /// The desired state. Problems that concern a Resource are in its instance; what could not be read at all is in
-    /// `incomplete`, also that there is no Resource at all.
+pub struct LoadedSource {
+    /// The desired state. Problems of a Resource are in its instance; everything that could not be read, including an
+    /// empty source, is in `incomplete`.
     pub config: Config,
-    /// `ns` of expressions: name, labels and annotations of the namespace.
+    /// The value of `ns` in expressions: name, labels and annotations of the namespace.
     pub namespace: Value,
-    /// Warnings that concern no Resource.
+    /// Problems that belong to no Resource.
     pub diagnostics: Diagnostics,
-    /// Of all texts that were read, with the names of their files: equal for an equal source.
+    /// A digest of the files' names and content: equal for equal sources.
     pub digest: [u8; 32],
-    /// What ConfigMaps and Secrets hold.
-    pub data: BTreeMap<DataRef, Arc<Texts>>,
+    /// The data of ConfigMaps and Secrets.
+    pub data: BTreeMap<DataRef, Arc<StringData>>,
 }
 
-/// The namespace when no document names one.
+/// The namespace if no document sets one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// A file, or standard input, as text.
-struct Text {
+/// The content of a file or of standard input.
+struct SourceText {
     name: Arc<str>,
     text: String,
 }
 
-/// Reads every source. It does not fail: a source that cannot be read makes the result incomplete.
-pub fn read(paths: &[PathBuf]) -> Loaded {
+/// Reads all sources. A source that cannot be read makes the result incomplete.
+pub fn read(paths: &[PathBuf]) -> LoadedSource {
     let mut incomplete = Vec::new();
     let mut texts = Vec::new();
     for path in paths {
         match files(path) {
             Ok(files) => {
                 for file in files {
-                    match text(&file) {
-                        Ok(text) => texts.push(Text { name: file.to_string_lossy().into(), text }),
+                    match read_text(&file) {
+                        Ok(text) => texts.push(SourceText { name: file.to_string_lossy().into(), text }),
                         Err(error) => incomplete.push(unreadable(&file, &error)),
                     }
                 }
@@ -61,18 +60,18 @@ pub fn read(paths: &[PathBuf]) -> Loaded {
             Err(error) => incomplete.push(unreadable(path, &error)),
         }
     }
-    let pieces: Vec<Piece<'_>> = texts.iter().flat_map(pieces).collect();
-    Loaded { digest: digest(&texts, &incomplete), ..assemble(decode_all(&pieces), incomplete) }
+    let pieces: Vec<Chunk<'_>> = texts.iter().flat_map(split_chunks).collect();
+    LoadedSource { digest: digest(&texts, &incomplete), ..assemble(decode_all(&pieces), incomplete) }
 }
 
-/// The folder does not count: the same files may be named in another way.
-fn digest(texts: &[Text], incomplete: &Diagnostics) -> [u8; 32] {
+/// The digest ignores the directory, because different paths can name the same files.
+fn digest(texts: &[SourceText], incomplete: &Diagnostics) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let mut part = |text: &str| {
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     };
-    for Text { name, text } in texts {
+    for SourceText { name, text } in texts {
         part(Path::new(&**name).file_name().and_then(|name| name.to_str()).unwrap_or_default());
         part(text);
     }
@@ -80,11 +79,11 @@ fn digest(texts: &[Text], incomplete: &Diagnostics) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// Reads texts that are no files, by name: for tests and for callers that have read them themselves.
-pub fn read_texts(texts: &[(&str, &str)]) -> Loaded {
-    let texts: Vec<Text> =
-        texts.iter().map(|(name, text)| Text { name: (*name).into(), text: (*text).to_owned() }).collect();
-    let pieces: Vec<Piece<'_>> = texts.iter().flat_map(pieces).collect();
+/// Reads named strings instead of files.
+pub fn read_strings(texts: &[(&str, &str)]) -> LoadedSource {
+    let texts: Vec<SourceText> =
+        texts.iter().map(|(name, text)| SourceText { name: (*name).into(), text: (*text).to_owned() }).collect();
+    let pieces: Vec<Chunk<'_>> = texts.iter().flat_map(split_chunks).collect();
     assemble(decode_all(&pieces), Vec::new())
 }
 
@@ -93,7 +92,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
         .because(error.to_string())
 }
 
-/// The manifests that a path stands for, sorted. Hidden files are skipped.
+/// Returns the manifest files of a path, sorted and without hidden files.
 fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     if path.as_os_str() == "-" || !std::fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -112,7 +111,7 @@ fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn text(file: &Path) -> std::io::Result<String> {
+fn read_text(file: &Path) -> std::io::Result<String> {
     let mut text = if file.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text)?;
@@ -126,26 +125,25 @@ fn text(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// A stretch of a text that can be parsed by itself.
-struct Piece<'a> {
+/// A part of a file that can be parsed on its own.
+struct Chunk<'a> {
     file: &'a Arc<str>,
     first_line: usize,
     text: &'a str,
 }
 
-/// Splits a text at its `---` lines, which end a document wherever they stand. So a document that cannot be read
-/// spoils no other one, and documents can be parsed in parallel. A text with directives stays in one piece, since
-/// these stand before the line.
-fn pieces(source: &Text) -> Vec<Piece<'_>> {
+/// Splits a file at its `---` lines. So a document with a syntax error does not affect other documents, and documents
+/// can be parsed in parallel. A file with directives is not split, because they precede the `---` line.
+fn split_chunks(source: &SourceText) -> Vec<Chunk<'_>> {
     let text = source.text.as_str();
     let mut pieces = Vec::new();
     if text.starts_with('%') || text.contains("\n%") {
-        return vec![Piece { file: &source.name, first_line: 1, text }];
+        return vec![Chunk { file: &source.name, first_line: 1, text }];
     }
     let (mut start, mut first_line) = (0, 1);
     let mut push = |from: usize, to: usize| {
         let piece = &text[from..to];
-        pieces.push(Piece { file: &source.name, first_line, text: piece });
+        pieces.push(Chunk { file: &source.name, first_line, text: piece });
         first_line += piece.bytes().filter(|byte| *byte == b'\n').count();
     };
     for (found, _) in text.match_indices("\n---") {
@@ -159,14 +157,14 @@ fn pieces(source: &Text) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Parses and decodes, on as many threads as there are processors when there is much to do.
-fn decode_all(pieces: &[Piece<'_>]) -> Vec<Manifest> {
-    // Below this many bytes a thread costs more than it saves.
-    const WORTH_A_THREAD: usize = 64 * 1024;
+/// Parses and decodes the chunks, on several threads if there are many.
+fn decode_all(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
+    // For fewer bytes, a thread costs more than it saves.
+    const MIN_BYTES_PER_THREAD: usize = 64 * 1024;
     let bytes: usize = pieces.iter().map(|piece| piece.text.len()).sum();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(1 + bytes / WORTH_A_THREAD);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(1 + bytes / MIN_BYTES_PER_THREAD);
     if threads == 1 {
-        return decode_some(pieces);
+        return decode_chunks(pieces);
     }
     let mut shares = Vec::with_capacity(threads);
     let (mut start, mut size) = (0, 0);
@@ -178,14 +176,14 @@ fn decode_all(pieces: &[Piece<'_>]) -> Vec<Manifest> {
         }
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_some(share))).collect();
+        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_chunks(share))).collect();
         let joined =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.flatten().collect()
     })
 }
 
-fn decode_some(pieces: &[Piece<'_>]) -> Vec<Manifest> {
+fn decode_chunks(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
     let mut interner = Interner::default();
     let mut found = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -200,23 +198,22 @@ fn decode_some(pieces: &[Piece<'_>]) -> Vec<Manifest> {
     found
 }
 
-/// Puts the manifests together in the order in which they were read.
-fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
-    let mut loaded = Loaded::default();
+/// Combines the manifests in source order.
+fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
+    let mut loaded = LoadedSource::default();
     loaded.config.incomplete = incomplete;
     let mut namespaces = BTreeMap::new();
     let (mut resources, mut configs) = (Vec::new(), Vec::new());
-    let mut data: BTreeMap<DataRef, (Arc<Texts>, Source)> = BTreeMap::new();
-    // The namespace that the first document names; a Namespace document names its own.
+    let mut data: BTreeMap<DataRef, (Arc<StringData>, Source)> = BTreeMap::new();
+    // The namespace of the first document that sets one. A Namespace document has only its own name.
     let mut namespace: Option<Arc<str>> = None;
     for manifest in manifests {
         match manifest {
             Manifest::Resource(mut instance, named) => {
-                if let Some(problem) = other_namespace(&mut namespace, named, instance.source.clone()) {
+                if let Some(problem) = namespace_mismatch(&mut namespace, named, instance.source.clone()) {
                     instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
                 }
-                // An object that was to be moved here, or is meant by a name that is none, must not be taken for one
-                // that nobody wants.
+                // The object of an invalid `moved-from` annotation or an invalid name must not be treated as an orphan.
                 let which = [["metadata", "annotations", api::MOVED_FROM].as_slice(), &["metadata", "name"]];
                 let which = which.map(model::Path::of);
                 let is_unclear = |problem: &&Diagnostic| problem.path.as_ref().is_some_and(|at| which.contains(at));
@@ -224,14 +221,14 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                 loaded.config.incomplete.extend(unclear.cloned());
                 resources.push(*instance);
             }
-            Manifest::Data { object, texts, namespace: named, source, told } => {
-                loaded.diagnostics.extend(other_namespace(&mut namespace, named, Some(source.clone())));
-                loaded.diagnostics.extend(told);
+            Manifest::Data { object, texts, namespace: named, source, problems } => {
+                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named, Some(source.clone())));
+                loaded.diagnostics.extend(problems);
                 match data.entry(object) {
                     Entry::Vacant(entry) => drop(entry.insert((texts, source))),
                     Entry::Occupied(entry) => {
                         let what = entry.key().to_string();
-                        loaded.diagnostics.push(given_twice(&what, Some(&entry.get().1), Some(source)));
+                        loaded.diagnostics.push(duplicate_definition(&what, Some(&entry.get().1), Some(source)));
                     }
                 }
             }
@@ -245,12 +242,12 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
                     Entry::Vacant(entry) => drop(entry.insert(Arc::new(*spec))),
                     Entry::Occupied(entry) => {
                         let what = format!("the Provider `{}`", entry.key());
-                        loaded.diagnostics.push(given_twice(&what, entry.get().source.as_ref(), spec.source));
+                        loaded.diagnostics.push(duplicate_definition(&what, entry.get().source.as_ref(), spec.source));
                     }
                 }
             }
             Manifest::ProviderConfig(config, named) => {
-                loaded.diagnostics.extend(other_namespace(&mut namespace, named, config.source.clone()));
+                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named, config.source.clone()));
                 loaded.diagnostics.extend(config.problems.iter().cloned());
                 configs.push(*config);
             }
@@ -258,7 +255,9 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
             Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
         }
     }
-    let find = |object: &DataRef| data.get(object).map_or(Data::Missing, |(texts, _)| Data::Present(texts.clone()));
+    let find = |object: &DataRef| {
+        data.get(object).map_or(DataLookup::Missing, |(texts, _)| DataLookup::Present(texts.clone()))
+    };
     for mut config in configs {
         if !config.inputs.declared.is_empty() {
             config.inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
@@ -267,7 +266,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
             Entry::Vacant(entry) => drop(entry.insert(Arc::new(config))),
             Entry::Occupied(entry) => {
                 let what = format!("the ProviderConfig `{}`", entry.key());
-                loaded.diagnostics.push(given_twice(&what, entry.get().source.as_ref(), config.source));
+                loaded.diagnostics.push(duplicate_definition(&what, entry.get().source.as_ref(), config.source));
             }
         }
     }
@@ -275,14 +274,14 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
         if !resource.inputs.declared.is_empty() {
             resource.inputs = resource.inputs.resolve(&resource.address, &find);
         }
-        insert(&mut loaded.config, resource);
+        add_resource(&mut loaded.config, resource);
     }
     loaded.data = data.into_iter().map(|(object, (texts, _))| (object, texts)).collect();
     loaded.config.link();
-    // Where something could not be read, that is the reason; one error is enough.
+    // A read error explains the empty config; one error is enough.
     if loaded.config.is_empty() && loaded.config.incomplete.is_empty() {
-        let problem = Diagnostic::general(Reason::SourceIncomplete, "there is no Resource in the source");
-        loaded.config.incomplete.push(problem.hint("`purlin destroy` destroys everything on purpose"));
+        let problem = Diagnostic::general(Reason::SourceIncomplete, "the source contains no Resource");
+        loaded.config.incomplete.push(problem.hint("use `purlin destroy` to destroy everything"));
     }
     let only = || (namespaces.len() == 1).then(|| namespaces.keys().next().cloned()).flatten();
     let namespace = namespace.or_else(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
@@ -292,14 +291,14 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> Loaded {
     loaded
 }
 
-fn given_twice(object: &str, first: Option<&Source>, second: Option<Source>) -> Diagnostic {
+fn duplicate_definition(object: &str, first: Option<&Source>, second: Option<Source>) -> Diagnostic {
     let first = first.map(ToString::to_string).unwrap_or_default();
-    let problem = Diagnostic::general(Reason::InvalidManifest, format!("{object} stands in {first} already"));
-    problem.from_source(second).hint("names are unique in a namespace; the first one counts")
+    let problem = Diagnostic::general(Reason::InvalidManifest, format!("{object} is already defined in {first}"));
+    problem.from_source(second).hint("names must be unique in a namespace; Purlin uses the first definition")
 }
 
-/// The problem of a document that names another namespace than those before it.
-fn other_namespace(
+/// Returns the problem of a document whose namespace differs from the earlier documents.
+fn namespace_mismatch(
     first: &mut Option<Arc<str>>,
     named: Option<Arc<str>>,
     source: Option<Source>,
@@ -309,27 +308,27 @@ fn other_namespace(
     if *first == named {
         return None;
     }
-    let what = format!("the namespace is `{named}`, and `{first}` in documents before it");
+    let what = format!("the namespace is `{named}`, but `{first}` in earlier documents");
     let problem = Diagnostic::general(Reason::InvalidManifest, what).at(model::Path::of(&["metadata", "namespace"]));
-    Some(problem.from_source(source).hint("keep one folder and one state file for each namespace"))
+    Some(problem.from_source(source).hint("use a separate directory and state file for each namespace"))
 }
 
-/// Adds a Resource. Of two with one name the first stays, with an error that names both places. What either of them says
-/// that it was is not destroyed meanwhile.
-fn insert(config: &mut Config, resource: Instance) {
-    let Some(kept) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
+/// Adds a Resource. For a duplicate name it keeps the first Resource and reports both places. The objects in
+/// `moved_from` of both are protected from destruction.
+fn add_resource(config: &mut Config, resource: Instance) {
+    let Some(existing) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
     let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
-    let what = format!("the name stands in {} and in {}", place(&kept.source), place(&resource.source));
-    let mut kept = Instance::clone(kept);
-    kept.moved_from = kept.moved_from.iter().chain(resource.moved_from.iter()).cloned().collect();
-    kept.problems.push(
+    let what = format!("the name is used in {} and in {}", place(&existing.source), place(&resource.source));
+    let mut merged = Instance::clone(existing);
+    merged.moved_from = merged.moved_from.iter().chain(resource.moved_from.iter()).cloned().collect();
+    merged.problems.push(
         Diagnostic::error(&resource.address, Reason::InvalidManifest, what)
             .at(model::Path::of(&["metadata", "name"]))
             .from_source(resource.source)
-            .hint("names are unique in a namespace; rename one of them"),
+            .hint("names must be unique in a namespace; rename one of them"),
     );
-    config.remove(&kept.address.name);
-    config.add(Arc::new(kept));
+    config.remove(&merged.address.name);
+    config.add(Arc::new(merged));
 }
 
 #[cfg(test)]

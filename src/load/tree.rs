@@ -1,55 +1,45 @@
-//! A document as read: plain values, each with the line it was given at.
+//! A parsed document: plain values with their line numbers.
 
 use std::sync::Arc;
 
 use super::intern::Interner;
-use crate::model::unicode::normalized;
+use crate::model::unicode::to_nfc;
 use crate::model::{Number, Path, Segment};
 
-/// A value with its place.
+/// A value with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// The line, from 1; 0 when it comes from the API server.
+    /// The line, from 1. 0: the value comes from the API server.
     pub line: usize,
-    /// What stands there.
     pub node: Node,
 }
 
-/// What a document can hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Nothing.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A text.
     String(Arc<str>),
-    /// A list.
     List(Vec<Tree>),
-    /// A map, in the order given, without duplicate keys.
+    /// In source order, without duplicate keys.
     Map(Vec<Entry>),
 }
 
-/// One key of a map.
+/// One entry of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The key.
     pub key: Arc<str>,
     /// The line of the key.
     pub line: usize,
-    /// Its value.
     pub value: Tree,
 }
 
 impl Tree {
-    /// A JSON map from the API server.
     pub fn from_json_map(map: &serde_json::Map<String, serde_json::Value>, interner: &mut Interner) -> Self {
         let entries = map
             .iter()
             .map(|(key, value)| Entry {
-                key: interner.get(&normalized(key)),
+                key: interner.get(&to_nfc(key)),
                 line: 0,
                 value: Self::from_json(value, interner),
             })
@@ -57,7 +47,6 @@ impl Tree {
         Self { line: 0, node: Node::Map(entries) }
     }
 
-    /// A JSON value from the API server.
     pub fn from_json(json: &serde_json::Value, interner: &mut Interner) -> Self {
         use serde_json::Value as Json;
         let node = match json {
@@ -68,14 +57,14 @@ impl Tree {
                 .map(Number::Int)
                 .or_else(|| Number::parse(&number.to_string()))
                 .map_or(Node::Null, Node::Number),
-            Json::String(text) => Node::String(normalized(text)),
+            Json::String(text) => Node::String(to_nfc(text)),
             Json::Array(items) => Node::List(items.iter().map(|item| Self::from_json(item, interner)).collect()),
             Json::Object(map) => return Self::from_json_map(map, interner),
         };
         Self { line: 0, node }
     }
 
-    /// A number that changes with what is written, and not with where: what `metadata.generation` is in a cluster.
+    /// A hash of the content without its lines. In local mode it replaces `metadata.generation`.
     pub fn fingerprint(&self) -> i64 {
         let mut hasher = crc32fast::Hasher::new();
         self.feed(&mut hasher);
@@ -83,7 +72,7 @@ impl Tree {
     }
 
     fn feed(&self, hasher: &mut crc32fast::Hasher) {
-        // Each kind begins with a byte of its own, so that `1` and `"1"` differ, and an end is an end.
+        // Each kind starts with its own byte, so that `1` and `"1"` differ.
         match &self.node {
             Node::Null => hasher.update(b"n"),
             Node::Bool(bool) => hasher.update(if *bool { b"t" } else { b"f" }),
@@ -112,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// The value of a key, when this is a map that has it.
+    /// Returns the value of a key. `None`: this is not a map, or has no such key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match &self.node {
             Node::Map(entries) => entries.iter().find(|entry| entry.key.as_ref() == key).map(|entry| &entry.value),
@@ -120,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// The entries, when this is a map.
+    /// Returns the entries of a map, and none for other values.
     pub fn entries(&self) -> &[Entry] {
         match &self.node {
             Node::Map(entries) => entries,
@@ -128,7 +117,6 @@ impl Tree {
         }
     }
 
-    /// The text, when this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.node {
             Node::String(text) => Some(text),
@@ -136,19 +124,19 @@ impl Tree {
         }
     }
 
-    /// What it is, in words: `a list`.
+    /// The type in words, such as `a list`.
     pub fn describe(&self) -> &'static str {
         match self.node {
             Node::Null => "null",
             Node::Bool(_) => "a boolean",
             Node::Number(_) => "a number",
-            Node::String(_) => "a text",
+            Node::String(_) => "a string",
             Node::List(_) => "a list",
             Node::Map(_) => "a map",
         }
     }
 
-    /// The line of the deepest place on the way to `path`: its key's, where there is one.
+    /// Returns the line of the deepest existing place on `path`: the line of its key if it has one.
     pub fn line_of(&self, path: &Path) -> usize {
         let mut here = self;
         let mut line = self.line;

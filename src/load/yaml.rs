@@ -14,7 +14,7 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
 use super::intern::Interner;
 use super::tree::{Entry, Node, Tree};
 use crate::model::Number;
-use crate::model::unicode::normalized;
+use crate::model::unicode::to_nfc;
 
 /// How many values the aliases of one document may stand for together: more than a manifest can be large.
 const EXPANSION: usize = 100_000;
@@ -22,7 +22,7 @@ const EXPANSION: usize = 100_000;
 /// How deeply values may nest. The API server has no deeper ones in practice, and the stack bears it.
 const DEPTH: usize = 100;
 
-/// Something to tell about a line.
+/// A problem in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// The line, from 1.
@@ -119,7 +119,7 @@ impl<'a> Builder<'a> {
         // The braces of an expression are those of YAML where a map is written in braces.
         let near = |text: &&str| text.contains("${") && text.contains("{ ");
         match text.lines().skip(line.saturating_sub(2)).take(2).find(near) {
-            Some(_) => fault.hint("inside of `{ ... }` and `[ ... ]` an expression stands in quotes: `\"${...}\"`"),
+            Some(_) => fault.hint("inside `{ ... }` and `[ ... ]`, put expressions in quotes: `\"${...}\"`"),
             None => fault,
         }
     }
@@ -130,9 +130,9 @@ impl<'a> Builder<'a> {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
                 if let Some(Frame::Map { key: key @ None, .. }) = self.frames.last_mut() {
-                    *key = Some((self.interner.get(&normalized(&text)), line));
+                    *key = Some((self.interner.get(&to_nfc(&text)), line));
                     if plain && text == "<<" {
-                        // Told apart from the text "<<" by the sign that no other key has.
+                        // Distinguished from the text "<<" by the sign that no other key has.
                         *key = Some((Arc::from(MERGE), line));
                     }
                     return Ok(());
@@ -140,12 +140,11 @@ impl<'a> Builder<'a> {
                 let as_text = match tag.as_deref() {
                     Some(tag) if tag.is_yaml_core_schema_tag("str") => true,
                     Some(tag) if tag.core_suffix().is_none() && tag.suffix() != "" => {
-                        return Err(Fault::new(line, format!("the tag `{tag}` means nothing here")));
+                        return Err(Fault::new(line, format!("the tag `{tag}` is not supported")));
                     }
                     _ => !plain,
                 };
-                let node =
-                    if as_text { Node::String(normalized(&text)) } else { scalar(&text, line, &mut self.warnings)? };
+                let node = if as_text { Node::String(to_nfc(&text)) } else { scalar(&text, line, &mut self.warnings)? };
                 self.value(Tree { line, node }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => self.open(Frame::List { line, anchor, items: Vec::new() }),
@@ -175,7 +174,7 @@ impl<'a> Builder<'a> {
         if let (Some(Frame::Map { key: None, .. }), Frame::List { line, .. } | Frame::Map { line, .. }) =
             (self.frames.last(), &frame)
         {
-            return Err(Fault::new(*line, "a key must be a text"));
+            return Err(Fault::new(*line, "a key must be a string"));
         }
         self.frames.push(frame);
         Ok(())
@@ -208,7 +207,7 @@ impl<'a> Builder<'a> {
             Some(Frame::Map { entries, key, merged, .. }) => match key.take() {
                 Some((key, line)) if key.as_ref() == MERGE => merge(merged, tree, line)?,
                 Some((key, line)) => entries.push(Entry { key, line, value: tree }),
-                None => return Err(Fault::new(tree.line, "a key must be a text")),
+                None => return Err(Fault::new(tree.line, "a key must be a string")),
             },
         }
         Ok(())
@@ -216,13 +215,13 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, anchor: usize, line: usize) -> Result<(), Fault> {
         let Some(tree) = self.anchors.get(&anchor) else {
-            return Err(Fault::new(line, "an alias cannot stand inside of what it stands for"));
+            return Err(Fault::new(line, "an alias cannot be used inside its own anchor"));
         };
         self.expanded += size(tree);
         if self.expanded > EXPANSION {
             return Err(Fault::new(
                 line,
-                format!("the aliases of this document stand for more than {EXPANSION} values"),
+                format!("the aliases of this document expand to more than {EXPANSION} values"),
             ));
         }
         if let (Some(Frame::Map { key: key @ None, .. }), Node::String(text)) = (self.frames.last_mut(), &tree.node) {
@@ -233,7 +232,7 @@ impl<'a> Builder<'a> {
         self.value(copy, 0)
     }
 
-    /// Tells of keys given twice; the first one stays.
+    /// Reports duplicate keys; the first one counts.
     fn check_keys(&mut self, entries: &mut Vec<Entry>) {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key).then(a.cmp(b)));
@@ -244,7 +243,7 @@ impl<'a> Builder<'a> {
             let entry = entries.remove(double);
             let first = entries.iter().find(|known| known.key == entry.key).map_or(0, |known| known.line);
             self.errors
-                .push(Fault::new(entry.line, format!("the key `{}` stands here and in line {first}", entry.key)));
+                .push(Fault::new(entry.line, format!("duplicate key `{}`, first set on line {first}", entry.key)));
         }
     }
 }
@@ -256,33 +255,33 @@ fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fa
         b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
             Some(Scalar::Number(number)) => {
                 if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
-                    let hint = format!("write `{number}`, or quote it if it is a text");
+                    let hint = format!("write `{number}`, or quote it if it is a string");
                     warnings.push(differs(line, text, "an octal number", hint));
                 }
                 Node::Number(number)
             }
             Some(Scalar::NotFinite) => {
-                return Err(Fault::new(line, format!("`{text}` is no number that a manifest can hold")));
+                return Err(Fault::new(line, format!("`{text}` is not a finite number")));
             }
-            None => Node::String(normalized(text)),
+            None => Node::String(to_nfc(text)),
         },
         _ => match text {
             "" | "~" | "null" | "Null" | "NULL" => Node::Null,
             "true" | "True" | "TRUE" => Node::Bool(true),
             "false" | "False" | "FALSE" => Node::Bool(false),
             "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
-                let hint = "write `true` or `false`, or quote it if it is a text";
+                let hint = "write `true` or `false`, or quote it if it is a string";
                 warnings.push(differs(line, text, "a boolean", hint.to_owned()));
-                Node::String(normalized(text))
+                Node::String(to_nfc(text))
             }
-            _ => Node::String(normalized(text)),
+            _ => Node::String(to_nfc(text)),
         },
     })
 }
 
 /// What `kubectl` reads differently.
 fn differs(line: usize, text: &str, otherwise: &str, hint: String) -> Fault {
-    let what = format!("`{text}` is read by YAML 1.2 here, and is {otherwise} for kubectl, which reads YAML 1.1");
+    let what = format!("`{text}` is {otherwise} for kubectl (YAML 1.1), but not for Purlin (YAML 1.2)");
     Fault::new(line, what).hint(hint)
 }
 

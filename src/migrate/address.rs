@@ -1,15 +1,14 @@
-//! Terraform's addresses: modules with their keys, types and names.
+//! Terraform addresses: modules with their keys, types and names.
 
 use std::fmt;
 
 use crate::model::InstanceKey;
 
-/// The key of a module or of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// Of `count`.
+    /// From `count`.
     Index(u64),
-    /// Of `for_each`.
+    /// From `for_each`.
     Key(String),
 }
 
@@ -32,40 +31,37 @@ impl From<Option<&Key>> for InstanceKey {
     }
 }
 
-/// One step of a path of modules: its name, and its key when there are several of it.
+/// One step of a module path: the name, and the key if the module has `count` or `for_each`.
 pub type ModuleStep = (String, Option<Key>);
 
-/// A resource of a state, with all of its instances: `module.a["k"].TYPE.NAME`; `data.TYPE.NAME` of what is only read.
+/// The address of a resource, without instance key: `module.a["k"].TYPE.NAME`, or `data.TYPE.NAME` for a data source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceAddress {
-    /// From the outermost module on; empty in the root module.
+    /// The outermost module first. Empty in the root module.
     pub module: Vec<ModuleStep>,
-    /// It is a data source.
     pub is_data: bool,
-    /// The resource type.
     pub type_name: String,
-    /// Its name in the module.
     pub name: String,
 }
 
 impl ResourceAddress {
-    /// The names of its modules, as configuration names them.
+    /// The names of its modules, without keys.
     pub fn modules(&self) -> Vec<&str> {
         module_names(&self.module)
     }
 
-    /// The same as configuration names it: without the keys of modules.
+    /// The address in the configuration: without the keys of modules.
     pub fn in_configuration(&self) -> String {
         let modules: String = self.module.iter().map(|(name, _)| format!("module.{name}.")).collect();
         format!("{modules}{}{}.{}", self.mode(), self.type_name, self.name)
     }
 
-    /// What stands before its type.
+    /// The prefix of the type.
     fn mode(&self) -> &'static str {
         if self.is_data { "data." } else { "" }
     }
 
-    /// How many modules of the path it shares with another one, from the outermost on.
+    /// The number of leading modules that both paths have in common.
     pub fn shared_modules(&self, other: &Self) -> usize {
         self.module.iter().zip(&other.module).take_while(|(a, b)| a == b).count()
     }
@@ -82,12 +78,11 @@ impl fmt::Display for ResourceAddress {
     }
 }
 
-/// The names of a path of modules.
 pub fn module_names(path: &[ModuleStep]) -> Vec<&str> {
     path.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// Splits an address at its dots, not at those in keys: each part with its key. `None`: it is none.
+/// Splits an address at its dots, except those in keys, into names with keys. `None`: the syntax is invalid.
 pub fn parts(text: &str) -> Option<Vec<(String, Option<Key>)>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -113,7 +108,7 @@ pub fn parts(text: &str) -> Option<Vec<(String, Option<Key>)>> {
     }
 }
 
-/// A key and what comes after its bracket.
+/// Parses a key. Returns it with the rest after the closing bracket.
 fn key(text: &str) -> Option<(Key, &str)> {
     if !text.starts_with('"') {
         let (digits, after) = text.split_once(']')?;
@@ -129,7 +124,7 @@ fn key(text: &str) -> Option<(Key, &str)> {
     Some((Key::Key(serde_json::from_str(literal).ok()?), after.strip_prefix(']')?))
 }
 
-/// A path of modules, `module.a["k"].module.b`. `None`: it is none.
+/// Parses a module path: `module.a["k"].module.b`. `None`: the syntax is invalid.
 pub fn module(text: &str) -> Option<Vec<ModuleStep>> {
     if text.is_empty() {
         return Some(Vec::new());
@@ -147,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_split_at_dots_outside_of_keys() {
+    fn addresses_are_split_at_dots_outside_keys() {
         let modules = module(r#"module.app["eu.west]\""].module.disks[2]"#).unwrap();
         let app = ("app".to_owned(), Some(Key::Key("eu.west]\"".into())));
         assert_eq!(modules, [app, ("disks".to_owned(), Some(Key::Index(2)))]);

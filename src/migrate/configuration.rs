@@ -1,5 +1,5 @@
-//! The configuration that a state belongs to, as `terraform show -json PLANFILE` prints it: which arguments were written,
-//! and what they refer to. It has no expressions, only what is read in them.
+//! The configuration of a state, as `terraform show -json PLANFILE` prints it: the configured arguments and their
+//! references. It contains no expressions, only the references in them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,32 +11,31 @@ use super::address::{self, Key, ModuleStep, ResourceAddress};
 use super::state::ProviderAddress;
 use crate::model::Segment;
 
-/// How many modules a value is followed through: as deep as anybody nests them.
-const DEEPEST: usize = 32;
+/// The maximum number of modules through which a value is followed.
+const MAX_DEPTH: usize = 32;
 
-/// A configuration.
 #[derive(Debug)]
 pub struct Configuration(Json);
 
-/// Something in another resource that an argument reads.
+/// A value of another resource that an argument references.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The resource as configuration names it.
+pub struct ReferencedValue {
+    /// The address in the configuration.
     pub resource: String,
-    /// The instance, when it is named.
+    /// The key of the instance, if the reference has one.
     pub key: Option<Key>,
-    /// What of it; empty when that is not known.
+    /// The path of the attribute. Empty: it is not known.
     pub path: Vec<Segment>,
 }
 
 impl Configuration {
-    /// How the user comes by one.
-    pub const HINT: &str = "`terraform plan -out FILE` and `terraform show -json FILE` write one (or `tofu`)";
+    /// How to create the file.
+    pub const HINT: &str = "create one with `terraform plan -out FILE` and `terraform show -json FILE` (or `tofu`)";
 
-    /// Reads plans as JSON. Exactly one of them must hold a configuration.
+    /// Parses plans as JSON.
     ///
     /// # Errors
-    /// When none does, or more than one, or one is no JSON.
+    /// A string is not JSON, or the number of configurations is not one.
     pub fn parse(texts: &[String]) -> Result<Self, Problem> {
         let mut found = Vec::new();
         for text in texts {
@@ -48,15 +47,14 @@ impl Configuration {
         }
         match (found.pop(), found.len()) {
             (Some(one), 0) => Ok(one),
-            (None, _) => Err(Problem::hinted("it holds no `configuration`", Self::HINT)),
+            (None, _) => Err(Problem::hinted("it contains no `configuration`", Self::HINT)),
             (Some(_), others) => {
-                let what = format!("{} files hold a `configuration`, and one is needed", others + 1);
+                let what = format!("{} files contain a `configuration`, but exactly one is needed", others + 1);
                 Err(Problem::hinted(what, Self::HINT))
             }
         }
     }
 
-    /// A module by its names.
     fn module(&self, path: &[&str]) -> Option<&Json> {
         let mut module = self.0.get("root_module")?;
         for name in path {
@@ -75,13 +73,13 @@ impl Configuration {
         resources.iter().find(is_it)
     }
 
-    /// The arguments of a resource that were written; `None` when the configuration does not have it.
-    pub fn written(&self, address: &ResourceAddress) -> Option<BTreeSet<Arc<str>>> {
+    /// Returns the arguments that the configuration sets. `None`: it does not contain the resource.
+    pub fn configured_arguments(&self, address: &ResourceAddress) -> Option<BTreeSet<Arc<str>>> {
         let written = self.resource(address)?.get("expressions").and_then(Json::as_object);
         Some(written.map(|written| written.keys().map(|name| name.as_str().into()).collect()).unwrap_or_default())
     }
 
-    /// What a resource depends on besides what it reads, as configuration names it.
+    /// Returns the configuration addresses in `depends_on`.
     pub fn depends_on(&self, address: &ResourceAddress) -> Vec<String> {
         let named = self.resource(address).and_then(|one| one.get("depends_on")?.as_array());
         let names = address.modules();
@@ -92,8 +90,8 @@ impl Configuration {
         found.into_iter().map(|target| target.resource).collect()
     }
 
-    /// What one argument of a resource reads.
-    pub fn reads(&self, address: &ResourceAddress, argument: &str) -> Vec<Target> {
+    /// Returns the values that one argument references.
+    pub fn references(&self, address: &ResourceAddress, argument: &str) -> Vec<ReferencedValue> {
         let Some(expression) = self.resource(address).and_then(|one| one.get("expressions")?.get(argument)) else {
             return Vec::new();
         };
@@ -103,8 +101,8 @@ impl Configuration {
         found
     }
 
-    fn follow(&self, expression: &Json, module: &[&str], depth: usize, found: &mut Vec<Target>) {
-        if depth > DEEPEST {
+    fn follow(&self, expression: &Json, module: &[&str], depth: usize, found: &mut Vec<ReferencedValue>) {
+        if depth > MAX_DEPTH {
             return;
         }
         let mut references = Vec::new();
@@ -114,7 +112,7 @@ impl Configuration {
         }
     }
 
-    fn resolve(&self, reference: &str, module: &[&str], depth: usize, found: &mut Vec<Target>) {
+    fn resolve(&self, reference: &str, module: &[&str], depth: usize, found: &mut Vec<ReferencedValue>) {
         let Some(parts) = address::parts(reference) else { return };
         match &parts[..] {
             [(word, _), (name, _), ..] if word == "var" => {
@@ -133,7 +131,7 @@ impl Configuration {
                 }
             }
             [(word, None), (type_name, None), (name, key), rest @ ..] if word == "data" => {
-                found_in(true, module, type_name, (name, key.as_ref()), rest, found);
+                add_reference(true, module, type_name, (name, key.as_ref()), rest, found);
             }
             [(word, _), ..]
                 if matches!(
@@ -141,13 +139,13 @@ impl Configuration {
                     "data" | "local" | "each" | "count" | "path" | "self" | "terraform" | "module" | "var"
                 ) => {}
             [(type_name, None), (name, key), rest @ ..] => {
-                found_in(false, module, type_name, (name, key.as_ref()), rest, found);
+                add_reference(false, module, type_name, (name, key.as_ref()), rest, found);
             }
             _ => {}
         }
     }
 
-    /// What was written of a configuration of a provider, by `name` and `alias`.
+    /// Returns a provider configuration by `name` and `alias`.
     pub fn provider(&self, address: &ProviderAddress, name: &str) -> Option<&Map<String, Json>> {
         let module = address::module_names(&address.module);
         let module = module.iter().map(|name| format!("module.{name}")).collect::<Vec<_>>().join(".");
@@ -162,14 +160,14 @@ impl Configuration {
     }
 }
 
-/// Takes down what is read of a resource or data source of a module.
-fn found_in(
+/// Adds a reference to a resource or data source of a module.
+fn add_reference(
     is_data: bool,
     module: &[&str],
     type_name: &str,
     (name, key): (&str, Option<&Key>),
     rest: &[(String, Option<Key>)],
-    found: &mut Vec<Target>,
+    found: &mut Vec<ReferencedValue>,
 ) {
     let module = module.iter().map(|name| ((*name).to_owned(), None::<Key>)).collect::<Vec<ModuleStep>>();
     let address = ResourceAddress { module, is_data, type_name: type_name.to_owned(), name: name.to_owned() };
@@ -180,13 +178,13 @@ fn found_in(
         });
         [Some(Segment::Name(name.as_str().into())), key].into_iter().flatten()
     });
-    let target = Target { resource: address.in_configuration(), key: key.cloned(), path: path.collect() };
+    let target = ReferencedValue { resource: address.in_configuration(), key: key.cloned(), path: path.collect() };
     if !found.contains(&target) {
         found.push(target);
     }
 }
 
-/// The texts of all `references` in an expression, the longest of each first as they are listed.
+/// Collects all `references` of an expression, in their order: the longest form of each comes first.
 fn collect_references<'a>(expression: &'a Json, found: &mut Vec<&'a str>) {
     match expression {
         Json::Object(map) => {
@@ -202,7 +200,7 @@ fn collect_references<'a>(expression: &'a Json, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The constants of expressions, by name, and the names of those that are none.
+/// Returns the constants by name, and the names of all other expressions.
 pub fn constants(expressions: &Map<String, Json>) -> (Map<String, Json>, Vec<String>) {
     let mut constants = Map::new();
     let mut others = Vec::new();
@@ -250,7 +248,7 @@ mod tests {
         let read = |module: &str, type_name: &str, name: &str, argument: &str| {
             let module = address::module(module).unwrap();
             let address = ResourceAddress { module, is_data: false, type_name: type_name.into(), name: name.into() };
-            let all = configuration.reads(&address, argument);
+            let all = configuration.references(&address, argument);
             all.iter()
                 .map(|target| format!("{} {:?} {}", target.resource, target.key, target.path.len()))
                 .collect::<Vec<_>>()
@@ -265,12 +263,15 @@ mod tests {
         assert_eq!(read("", "local_file", "f", "filename"), ["data.http.d Some(Index(0)) 1"]);
         let (type_name, name) = ("local_file".into(), "f".into());
         let file = ResourceAddress { module: Vec::new(), is_data: false, type_name, name };
-        assert_eq!(configuration.written(&file), Some(BTreeSet::from(["content".into(), "filename".into()])));
-        assert_eq!(configuration.written(&ResourceAddress { name: "g".into(), ..file }), None);
+        assert_eq!(
+            configuration.configured_arguments(&file),
+            Some(BTreeSet::from(["content".into(), "filename".into()]))
+        );
+        assert_eq!(configuration.configured_arguments(&ResourceAddress { name: "g".into(), ..file }), None);
     }
 
     #[test]
-    fn constants_are_told_from_what_is_computed() {
+    fn constants_are_separated_from_other_expressions() {
         let expressions = json!({"region": {"constant_value": "eu"}, "token": {"references": ["var.t"]},
             "block": [{"a": {"constant_value": 1}}]});
         let (constants, others) = constants(expressions.as_object().unwrap());

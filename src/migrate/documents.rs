@@ -1,4 +1,4 @@
-//! Manifests for the resources of a state.
+//! Creates the manifests for the resources of a state.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,32 +7,30 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
-use super::arguments::{self, Arguments, Piece, escape};
+use super::arguments::{self, ArgumentValue, Arguments, escape};
 use super::configuration::Configuration;
-use super::gather::{Found, Gathered, Instance};
-use super::providers::Chosen;
-use super::references::{Index, Referable, restored};
+use super::gather::{MigratedInstance, MigratedObject, MigratedResource};
+use super::providers::ProviderMapping;
+use super::references::{Candidate, Index, restore_expression};
 use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
 use crate::load;
 use crate::model::{Address, InstanceKey, Value};
 
-/// The longest name of an input.
-const LONGEST_INPUT: usize = 50;
+const MAX_INPUT_NAME: usize = 50;
 
-/// What is written of one resource.
+/// The documents of one resource.
 #[derive(Debug)]
-pub struct Written {
-    /// The Resource.
+pub struct ResourceDocuments {
     pub manifest: Json,
-    /// The Secret with what must not stand in it.
+    /// The Secret with its sensitive values.
     pub secret: Option<Json>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Secrets of one Resource, by the names of the inputs that read them.
+/// The secrets of one Resource, by input name.
 #[derive(Default)]
 struct Secrets {
     by_name: BTreeMap<String, String>,
@@ -40,18 +38,18 @@ struct Secrets {
 }
 
 impl Secrets {
-    /// The input that gives a sensitive value.
-    fn input(&mut self, at: &str, value: &Value) -> Piece {
+    /// Returns the input for a sensitive value.
+    fn input(&mut self, at: &str, value: &Value) -> ArgumentValue {
         let (text, is_json) = match value {
             Value::String(text) => (text.to_string(), false),
             other => (other.to_json_text(), true),
         };
-        // Two texts that are equal are one secret; JSON and the same text have different names.
+        // Equal strings share one secret. JSON and a plain string have different names.
         let known = self.by_name.iter().find(|(name, known)| **known == text && name.ends_with("_json") == is_json);
         if let Some((name, _)) = known {
-            return Piece::Input(name.clone(), is_json);
+            return ArgumentValue::Input(name.clone(), is_json);
         }
-        let mut base: String = input_name(at).chars().take(LONGEST_INPUT).collect();
+        let mut base: String = input_name(at).chars().take(MAX_INPUT_NAME).collect();
         if !base.starts_with(|first: char| first.is_ascii_alphabetic()) {
             base.insert(0, 'x');
         }
@@ -61,51 +59,52 @@ impl Secrets {
         let name = names.find(|name| !self.by_name.contains_key(name)).unwrap_or_default();
         self.by_name.insert(name.clone(), text);
         self.declared.push(name.clone());
-        Piece::Input(name, is_json)
+        ArgumentValue::Input(name, is_json)
     }
 }
 
-/// The manifest of a resource, without `dependsOn`; `None` when none of its objects is in use.
-pub fn written(
-    one: &Gathered,
+/// Creates the manifest of a resource, without `dependsOn`. `None`: the resource has no current object.
+pub fn resource_documents(
+    one: &MigratedResource,
     index: &Index<'_>,
     configuration: Option<&Configuration>,
-    chosen: &Chosen,
-) -> Option<Written> {
-    let wanted: Vec<(&Instance, &Found)> = one.wanted().collect();
-    if wanted.is_empty() {
+    mapping: &ProviderMapping,
+) -> Option<ResourceDocuments> {
+    let objects: Vec<(&MigratedInstance, &MigratedObject)> = one.current_objects().collect();
+    if objects.is_empty() {
         return None;
     }
     let secrets = RefCell::new(Secrets::default());
-    let argument = |instance: &Instance, found: &Found, name: &str, value: &Value, with_references: bool| {
-        let mut referables: Vec<Referable> = Vec::new();
-        if with_references {
-            let targets = configuration.map(|known| known.reads(&one.address, name)).unwrap_or_default();
-            referables.extend(index.read(one, &instance.key, &targets));
-            referables.extend(index.secrets(one, &instance.key, &found.dependencies));
-        }
-        let known = |value: &Value| restored(value, &referables);
-        arguments::pieces(value, name, &known, &mut |at, secret| secrets.borrow_mut().input(at, secret))
-    };
-    let of_instance = |(instance, found): &(&Instance, &Found)| {
+    let argument =
+        |instance: &MigratedInstance, found: &MigratedObject, name: &str, value: &Value, with_references: bool| {
+            let mut candidates: Vec<Candidate> = Vec::new();
+            if with_references {
+                let targets = configuration.map(|known| known.references(&one.address, name)).unwrap_or_default();
+                candidates.extend(index.candidates(one, &instance.key, &targets));
+                candidates.extend(index.secret_candidates(one, &instance.key, &found.dependencies));
+            }
+            let known = |value: &Value| restore_expression(value, &candidates);
+            arguments::argument_value(value, name, &known, &mut |at, secret| secrets.borrow_mut().input(at, secret))
+        };
+    let of_instance = |(instance, found): &(&MigratedInstance, &MigratedObject)| {
         let Value::Map(config) = &found.config else { return (instance.key.clone(), Arguments::new()) };
         let arguments = config.iter().map(|(name, value)| (name.clone(), argument(instance, found, name, value, true)));
         (instance.key.clone(), arguments.collect())
     };
-    let instances: Vec<(InstanceKey, Arguments)> = wanted.iter().map(of_instance).collect();
+    let instances: Vec<(InstanceKey, Arguments)> = objects.iter().map(of_instance).collect();
     let literal = |position: usize, name: &str| {
-        let (instance, found) = wanted[position];
+        let (instance, found) = objects[position];
         let value = found.config.get(name).cloned().unwrap_or_default();
         argument(instance, found, name, &value, false)
     };
-    let shared = arguments::shared(&instances, &literal);
+    let shared = arguments::merge(&instances, &literal);
     let mut spec = Map::new();
     spec.insert("type".into(), json!(one.type_name));
-    if let Some(name) = chosen.names.get(&one.provider).filter(|name| ***name != *prefix(one)) {
+    if let Some(name) = mapping.names.get(&one.provider).filter(|name| ***name != *prefix(one)) {
         spec.insert("providerConfigRef".into(), json!({ "name": name }));
     }
     let mut notes = one.notes.clone();
-    repeat(one, &wanted, &shared.each, &mut spec, &mut notes);
+    set_repetition(one, &objects, &shared.each, &mut spec, &mut notes);
     spec.insert("config".into(), Json::Object(shared.config));
     let name = &one.name;
     let secrets = secrets.into_inner();
@@ -117,38 +116,38 @@ pub fn written(
         let data = declared.iter().map(|input| ((*input).clone(), secrets.by_name[*input].clone())).collect();
         secret_document(&secret_name, &data)
     });
-    if !one.address.is_data && wanted.iter().any(|(_, found)| found.create_before_destroy) {
+    if !one.address.is_data && objects.iter().any(|(_, found)| found.create_before_destroy) {
         spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
     }
-    if wanted.iter().any(|(_, found)| found.object.skip_destroy) {
+    if objects.iter().any(|(_, found)| found.object.skip_destroy) {
         spec.insert("deletionPolicy".into(), json!("Orphan"));
     }
-    Some(Written { manifest: document(one, spec), secret, notes })
+    Some(ResourceDocuments { manifest: document(one, spec), secret, notes })
 }
 
-/// What the provider of a type is called by default.
-fn prefix(one: &Gathered) -> &str {
+/// The default provider name of a type.
+fn prefix(one: &MigratedResource) -> &str {
     if one.provider.source == terraform_data::PROVIDER {
         return &one.type_name;
     }
     one.type_name.split_once('_').map_or(&one.type_name, |(prefix, _)| prefix)
 }
 
-/// `count` or `forEach`.
-fn repeat(
-    one: &Gathered,
-    wanted: &[(&Instance, &Found)],
+/// Sets `count` or `forEach`.
+fn set_repetition(
+    one: &MigratedResource,
+    objects: &[(&MigratedInstance, &MigratedObject)],
     each: &BTreeMap<Arc<str>, Map<String, Json>>,
     spec: &mut Map<String, Json>,
     notes: &mut Vec<String>,
 ) {
-    let keys: Vec<&InstanceKey> = wanted.iter().map(|(instance, _)| &instance.key).collect();
+    let keys: Vec<&InstanceKey> = objects.iter().map(|(instance, _)| &instance.key).collect();
     match keys.last() {
         Some(InstanceKey::Index(last)) => {
             let missing = (0..=*last).filter(|index| !keys.contains(&&InstanceKey::Index(*index)));
-            notes.extend(
-                missing.map(|index| format!("the state has no `{}[{index}]`: the next plan creates it", one.address)),
-            );
+            notes.extend(missing.map(|index| {
+                format!("the state does not contain `{}[{index}]`: the next plan creates it", one.address)
+            }));
             spec.insert("count".into(), json!(last + 1));
         }
         Some(InstanceKey::Key(_)) if each.is_empty() => {
@@ -163,13 +162,13 @@ fn repeat(
     }
 }
 
-/// Adds to each manifest what the resource was made from and does not refer to, be it through others.
+/// Adds `dependsOn` to each manifest for dependencies that its references do not cover, directly or indirectly.
 ///
 /// # Errors
-/// When a manifest cannot be written as YAML.
-pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> Result<(), Problem> {
+/// A manifest cannot be written as YAML.
+pub fn add_depends_on(all: &mut [(&MigratedResource, ResourceDocuments)], index: &Index<'_>) -> Result<(), Problem> {
     let manifests: Vec<Json> = all.iter().map(|(_, written)| written.manifest.clone()).collect();
-    let config = load::source::read_texts(&[("resources.yaml", &yaml::of(&manifests)?)]).config;
+    let config = load::source::read_strings(&[("resources.yaml", &yaml::to_yaml(&manifests)?)]).config;
     let mut uses: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
     let shared = config.families.values().map(|family| &family.shared);
     for instance in config.instances.values().chain(shared) {
@@ -178,15 +177,16 @@ pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> Result<(),
     }
     let mut missing: Vec<BTreeSet<Arc<str>>> = Vec::new();
     for (one, _) in all.iter() {
-        let addresses: Vec<String> = one.wanted().flat_map(|(_, found)| found.dependencies.iter().cloned()).collect();
-        let direct = index.direct(one, &addresses);
+        let addresses: Vec<String> =
+            one.current_objects().flat_map(|(_, found)| found.dependencies.iter().cloned()).collect();
+        let direct = index.direct_dependencies(one, &addresses);
         let own = uses.entry(one.name.clone()).or_default();
         missing.push(direct.difference(own).cloned().collect());
         own.extend(direct);
     }
     for ((one, written), missing) in all.iter_mut().zip(missing) {
-        let behind = if missing.is_empty() { BTreeSet::new() } else { behind(&uses, &one.name) };
-        let left: Vec<Json> = missing.difference(&behind).map(|name| json!({ "name": name })).collect();
+        let indirect = if missing.is_empty() { BTreeSet::new() } else { indirect_dependencies(&uses, &one.name) };
+        let left: Vec<Json> = missing.difference(&indirect).map(|name| json!({ "name": name })).collect();
         if let Some(spec) = written.manifest["spec"].as_object_mut().filter(|_| !left.is_empty()) {
             spec.insert("dependsOn".into(), Json::Array(left));
         }
@@ -194,8 +194,8 @@ pub fn depend(all: &mut [(&Gathered, Written)], index: &Index<'_>) -> Result<(),
     Ok(())
 }
 
-/// What a resource uses through something else that it uses.
-fn behind(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &Arc<str>) -> BTreeSet<Arc<str>> {
+/// Returns the indirect dependencies of a resource.
+fn indirect_dependencies(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &Arc<str>) -> BTreeSet<Arc<str>> {
     let of = |name: &Arc<str>| uses.get(name).into_iter().flatten();
     let mut open: Vec<&Arc<str>> = of(name).flat_map(of).collect();
     let mut found = BTreeSet::new();
@@ -207,22 +207,21 @@ fn behind(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &Arc<str>) -> BTr
     found
 }
 
-/// A Secret.
 pub fn secret_document(name: &str, data: &BTreeMap<String, String>) -> Json {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
 }
 
-/// `spec.inputs` that reads keys of a Secret under their own names.
+/// Creates `spec.inputs` that read the keys of a Secret under the same names.
 pub fn inputs(secret: &str, names: &[&String]) -> Json {
     names.iter().map(|name| json!({"name": name, "secretKeyRef": {"name": secret, "key": name}})).collect()
 }
 
-/// The place of a value as the name of an input.
+/// Converts the path of a value to the name of an input.
 pub fn input_name(at: &str) -> String {
     at.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-fn document(one: &Gathered, spec: Map<String, Json>) -> Json {
+fn document(one: &MigratedResource, spec: Map<String, Json>) -> Json {
     let address = Address::single(one.name.clone());
     let metadata = json!({"name": address.object_name()});
     json!({"apiVersion": api::API_VERSION, "kind": address.kind(), "metadata": metadata, "spec": spec})

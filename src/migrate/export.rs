@@ -1,7 +1,7 @@
-//! What is recorded, as a state that Terraform and OpenTofu accept.
+//! Exports records as a state for Terraform and OpenTofu.
 //!
-//! A record has no place for a module and a state none for a namespace, so that everything is in the root module. What
-//! only Purlin knows of an object (hooks, protection, triggers) stays behind.
+//! All resources are in the root module, because records have no modules. Data that only Purlin has (hooks, protection,
+//! triggers) is not exported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use crate::cty::Type;
 use crate::driver::provider::ForeignObject;
 use crate::driver::{kubernetes_object, terraform_data};
 use crate::model::{
-    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, of_name,
+    Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, in_family,
 };
 
-/// The oldest version that reads everything in here.
+/// The oldest version that can read the state.
 const WRITTEN_BY: &str = "1.5.0";
 
-/// The text of a state with the given lineage and serial, and what the user should know. No operation may be open in the
-/// records: what they say of their objects is only half of it.
+/// Returns a state with the given lineage and serial, and notes for the user. The records must have no open operations,
+/// because such records are incomplete.
 ///
 /// # Errors
-/// When a record is damaged, or the objects of a Resource have several providers.
+/// A record is damaged, or the objects of a Resource use several providers.
 pub fn state(recorded: &Recorded, lineage: &str, serial: u64) -> Result<(String, Vec<String>), Problem> {
     let mut notes = Vec::new();
     let mut resources: BTreeMap<(String, String), Vec<&Record>> = BTreeMap::new();
     for stored in recorded.values().filter(|stored| stored.record.has_objects()) {
         let record = stored.record.as_ref();
         if *record.type_name == *kubernetes_object::TYPE_NAME {
-            notes.push(format!("`{}` is left out: no provider has the type `{}`", record.address, record.type_name));
+            notes.push(format!("`{}` is skipped: no provider has the type `{}`", record.address, record.type_name));
             continue;
         }
         resources.entry((record.type_name.to_string(), name(&record.address.name))).or_default().push(record);
@@ -52,13 +52,13 @@ pub fn state(recorded: &Recorded, lineage: &str, serial: u64) -> Result<(String,
     Ok((format!("{head}{body}{tail}],\n  \"check_results\": null\n}}\n"), notes))
 }
 
-/// A name as Terraform has them. No name of ours holds `_`, so that two never become one.
+/// Converts a name to Terraform's form. Names of Purlin contain no `_`, so they stay unique.
 fn name(name: &str) -> String {
     let name = name.replace('-', "_");
     if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
-/// The address of a configuration of a provider.
+/// Returns the address of a provider configuration.
 fn provider(used: Option<&Arc<ProviderUse>>) -> String {
     let Some(used) = used else { return "provider[\"terraform.io/builtin/terraform\"]".to_owned() };
     let source = Json::from(&*used.provider.source);
@@ -74,7 +74,7 @@ struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    /// The entries of one resource: one for each configuration of a provider that its objects have.
+    /// Returns the entries of one resource, one for each provider configuration of its objects.
     fn resources(&self, type_name: &str, name: &str, records: &[&Record]) -> Result<Vec<String>, Problem> {
         let mut by_provider: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for record in records {
@@ -85,10 +85,11 @@ impl Exporter<'_> {
                 by_provider.entry(provider(object.provider.as_ref())).or_default().push(instance);
             }
         }
-        // A state has a resource once, under one provider; what is left under another one is destroyed there first.
+        // A state contains a resource only once, with one provider. Objects of another provider must be destroyed
+        // first.
         if by_provider.len() > 1 {
-            let message = format!("the objects of `{}` have several providers", records[0].address.name);
-            return Err(Problem::hinted(message, "apply once, so that all of them have the one that is wanted"));
+            let message = format!("the objects of `{}` use several providers", records[0].address.name);
+            return Err(Problem::hinted(message, "apply once, so that all objects use the desired provider"));
         }
         let entry = |(provider, instances): (String, Vec<String>)| {
             let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", &provider)];
@@ -128,9 +129,9 @@ impl Exporter<'_> {
         head.insert("schema_version".into(), json!(foreign.schema_version));
         let mut tail = Map::new();
         let mut sensitive = Vec::new();
-        // Terraform does not know that the output of its own type is what was put in.
+        // Terraform does not know that the output of `terraform_data` equals its input.
         let marked = if built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
-        marked_places(&marked, &mut Vec::new(), &mut sensitive);
+        sensitive_paths(&marked, &mut Vec::new(), &mut sensitive);
         tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
         if let Some((_, version)) = &foreign.identity {
             tail.insert("identity_schema_version".into(), json!(version));
@@ -145,11 +146,11 @@ impl Exporter<'_> {
         if object.create_before_destroy {
             tail.insert("create_before_destroy".into(), json!(true));
         }
-        // OpenTofu from 1.12 on; others pass over it.
+        // OpenTofu 1.12 and later; other versions ignore it.
         if object.skip_destroy {
             tail.insert("skip_destroy".into(), json!(true));
         }
-        // Attributes and identity keep every digit of their numbers.
+        // Attributes and identity keep all digits of their numbers.
         let identity = foreign.identity.map(|(identity, _)| format!(", \"identity\": {identity}")).unwrap_or_default();
         let inner = |map: Map<String, Json>| {
             let text = Json::Object(map).to_string();
@@ -158,7 +159,7 @@ impl Exporter<'_> {
         Ok(format!("{{{}, \"attributes\": {}{identity}, {}}}", inner(head), foreign.attributes, inner(tail)))
     }
 
-    /// What an object was made from, to the last one: that is what states have.
+    /// Returns all direct and indirect dependencies of an object, as a state contains them.
     fn dependencies(&self, record: &Record, object: &RecordedObject) -> BTreeSet<String> {
         let mut open: Vec<Address> = object.dependencies.to_vec();
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
@@ -167,19 +168,19 @@ impl Exporter<'_> {
                 continue;
             }
             let current =
-                of_name(self.recorded, &address.name).filter_map(|(_, stored)| stored.record.current.as_ref());
+                in_family(self.recorded, &address.name).filter_map(|(_, stored)| stored.record.current.as_ref());
             open.extend(current.flat_map(|object| object.dependencies.iter().cloned()));
         }
         names.remove(&record.address.name);
-        let known = names.iter().flat_map(|name| of_name(self.recorded, name)).map(|(_, stored)| &stored.record);
+        let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
         known.map(|record| format!("{}.{}", record.type_name, name(&record.address.name))).collect()
     }
 }
 
-/// The paths of what must not be shown. A record has the same form for a map and an object, whose steps have different names:
-/// both are written, and Terraform and OpenTofu pass over the one that leads nowhere.
-fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
+/// Collects the paths of sensitive values. Records do not distinguish maps from objects, but their steps differ in a
+/// state. So both are written; Terraform and OpenTofu ignore a path that does not exist.
+fn sensitive_paths(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
     match value {
         Value::Sensitive(_) => found.push(Json::Array(at.clone())),
         Value::Map(entries) => {
@@ -189,7 +190,7 @@ fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
                     (!at.is_empty()).then(|| json!({"type": "index", "value": {"value": key, "type": "string"}}));
                 for step in std::iter::once(attribute).chain(index) {
                     at.push(step);
-                    marked_places(item, at, found);
+                    sensitive_paths(item, at, found);
                     at.pop();
                 }
             }
@@ -197,7 +198,7 @@ fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
         Value::List(items) => {
             for (place, item) in items.iter().enumerate() {
                 at.push(json!({"type": "index", "value": {"value": place, "type": "number"}}));
-                marked_places(item, at, found);
+                sensitive_paths(item, at, found);
                 at.pop();
             }
         }
@@ -205,7 +206,7 @@ fn marked_places(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
     }
 }
 
-/// The attributes of a `terraform_data`: all but the id carry their types.
+/// The attributes of a `terraform_data` object. All except `id` include their types.
 fn built_in_attributes(value: &Value) -> String {
     let text = |name: &str| match value.get(name).map(Value::without_marks) {
         None | Some(Value::Null) => "null".to_owned(),
@@ -216,7 +217,7 @@ fn built_in_attributes(value: &Value) -> String {
     format!("{{\"id\":{id},{}}}", parts.join(","))
 }
 
-/// The type of a value as it was written.
+/// Returns the type of a value.
 fn type_of(value: &Value) -> Type {
     match value {
         Value::Null | Value::Unknown => Type::Dynamic,

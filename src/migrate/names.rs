@@ -1,7 +1,7 @@
-//! What the resources of a state are called here: names are DNS labels, and modules have no place of their own.
+//! Names the resources of a state. Names are DNS labels, and Purlin has no modules.
 //!
-//! A name is made of the modules with their keys and the name in the module. Where several resources would get one name,
-//! the type of each comes before the last part. What clashes even then is for the user to name.
+//! A name consists of the modules with their keys and of the name in the module. If several resources would get the
+//! same name, their type precedes the last part. The user must name the remaining duplicates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,42 +11,43 @@ use super::address::{Key, ModuleStep, ResourceAddress};
 use crate::load;
 use crate::model::Address;
 
-/// The names of resources and data sources as addresses have them, in their order; or what is wrong, a line each. The two
-/// kinds have names of their own.
+/// Returns the names of resources and data sources in the order of their addresses, or all problems. Both kinds have
+/// separate namespaces.
 pub fn names(addresses: &[&ResourceAddress], chosen: &BTreeMap<String, String>) -> Result<Vec<Arc<str>>, Vec<Problem>> {
     let mut problems = Vec::new();
     for address in chosen.keys().filter(|address| !addresses.iter().any(|known| known.to_string() == **address)) {
-        let hint = "write it as `terraform state list` does, without the keys of instances";
+        let hint = "write the address as `terraform state list` prints it, without instance keys";
         problems.push(Problem::hinted(format!("--name: the state has no `{address}`"), hint));
     }
     let plain: Vec<String> = addresses.iter().map(|address| label(address, false)).collect();
-    let mut made: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for (address, name) in addresses.iter().zip(&plain) {
         let alike = addresses.iter().zip(&plain).filter(|(other, _)| other.is_data == address.is_data);
         let shared = alike.filter(|(_, other)| *other == name).count() > 1;
         let own = chosen.get(&address.to_string()).cloned();
-        made.push(own.unwrap_or_else(|| if shared { label(address, true) } else { name.clone() }));
+        names.push(own.unwrap_or_else(|| if shared { label(address, true) } else { name.clone() }));
     }
-    let way_out = |address: &ResourceAddress| format!("name it yourself: `--name '{address}=NAME'`");
-    for (position, (address, name)) in addresses.iter().zip(&made).enumerate() {
+    let hint = |address: &ResourceAddress| format!("choose a name: `--name '{address}=NAME'`");
+    for (position, (address, name)) in addresses.iter().zip(&names).enumerate() {
         if !load::expression::is_label(name) {
-            let what = format!("`{address}` cannot be called `{name}`: names are DNS labels of at most 63 characters");
-            problems.push(Problem::hinted(what, way_out(address)));
+            let what =
+                format!("`{address}` cannot be named `{name}`: a name must be a DNS label of at most 63 characters");
+            problems.push(Problem::hinted(what, hint(address)));
         } else if let Some(first) =
-            (0..position).find(|first| made[*first] == *name && addresses[*first].is_data == address.is_data)
+            (0..position).find(|first| names[*first] == *name && addresses[*first].is_data == address.is_data)
         {
-            let what = format!("`{address}` and `{}` would both be called `{name}`", addresses[first]);
-            problems.push(Problem::hinted(what, way_out(address)));
+            let what = format!("`{address}` and `{}` would both be named `{name}`", addresses[first]);
+            problems.push(Problem::hinted(what, hint(address)));
         }
     }
     let of_kind = |(address, name): (&&ResourceAddress, String)| match address.is_data {
         false => Arc::from(name),
         true => Address::data(&name).name,
     };
-    if problems.is_empty() { Ok(addresses.iter().zip(made).map(of_kind).collect()) } else { Err(problems) }
+    if problems.is_empty() { Ok(addresses.iter().zip(names).map(of_kind).collect()) } else { Err(problems) }
 }
 
-/// The names of modules, each with its key behind it.
+/// Returns the names of modules, each followed by its key.
 pub fn module_words(path: &[ModuleStep]) -> Vec<String> {
     let key = |key: &Option<Key>| match key {
         None => String::new(),
@@ -63,7 +64,7 @@ fn label(address: &ResourceAddress, with_type: bool) -> String {
     label_of(&words)
 }
 
-/// A DNS label of the given words, as far as there is one.
+/// Joins words to a DNS label, as far as possible.
 pub fn label_of(words: &[impl AsRef<str>]) -> String {
     let joined = words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("-").to_lowercase();
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_come_first_and_types_only_where_names_clash() {
+    fn types_are_added_only_to_duplicate_names() {
         let made =
             named(&["random_pet.My_Pet", r#"module.app["eu.west"].random_id.this"#, "module.app[0].random_id.id"], &[]);
         assert_eq!(made.unwrap(), ["my-pet", "app-eu-west-this", "app-0-id"]);
@@ -111,10 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn what_clashes_is_named_by_hand() {
+    fn the_user_names_remaining_duplicates() {
         let clash = ["random_pet.a_b", "random_pet.a-b"];
         let problems = named(&clash, &[]).unwrap_err();
-        assert_eq!(problems, ["`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"]);
+        assert_eq!(problems, ["`random_pet.a-b` and `random_pet.a_b` would both be named `random-pet-a-b`"]);
         assert_eq!(named(&clash, &[("random_pet.a-b", "other")]).unwrap(), ["random-pet-a-b", "other"]);
         assert_eq!(named(&["random_pet.Ü"], &[]).unwrap_err().len(), 1);
         assert_eq!(named(&["a.b"], &[("a.c", "x")]).unwrap_err(), ["--name: the state has no `a.c`"]);

@@ -1,23 +1,20 @@
-//! What stands in the way of a migration or an export.
+//! Errors of migrations and exports.
 
 use std::fmt;
 
-/// What is wrong, in one line, and the next step.
+/// An error with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong, and where.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// A problem with a next step.
     pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// A problem that nothing can be advised for.
+    /// Creates a problem without a hint.
     pub fn plain(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }

@@ -1,75 +1,81 @@
-//! The records of a migration: objects as they were gathered, with the edges and flags that their manifests give them.
+//! Creates the records of a migration: the converted objects with the dependencies and flags of their manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::gather::{Found, Gathered};
-use super::providers::Chosen;
+use super::gather::{MigratedObject, MigratedResource};
+use super::providers::ProviderMapping;
 use super::references::Index;
 use super::{File, Problem};
 use crate::load::{self, Config};
 use crate::model::{Address, ProviderUse, Reason, Record, RecordedObject, Severity};
-use crate::plan::Through;
+use crate::plan::DataDependencies;
 
-/// The records: objects as they were gathered, with the edges and flags that their manifests give them.
-pub fn records(gathered: &[Gathered], chosen: &Chosen, files: &[File], given: &Config) -> Result<Vec<Record>, Problem> {
+/// Creates the records of all managed resources.
+pub fn records(
+    resources: &[MigratedResource],
+    mapping: &ProviderMapping,
+    files: &[File],
+    given: &Config,
+) -> Result<Vec<Record>, Problem> {
     let texts: Vec<(&str, &str)> = files.iter().map(|file| (file.name, file.text.as_str())).collect();
-    let config = load::source::read_texts(&texts).config;
-    // Documents of providers may be elsewhere, and a state may hold nothing.
+    let config = load::source::read_strings(&texts).config;
+    // Provider documents may be in other files, and a state may be empty.
     let expected = [Reason::ProviderNotFound, Reason::SourceIncomplete];
     let problems = config.instances.values().flat_map(|instance| instance.problems.iter()).chain(&config.incomplete);
     let mut faults = problems.filter(|one| one.severity == Severity::Error && !expected.contains(&one.reason));
     if let Some(problem) = faults.next() {
         return Err(Problem::plain(format!(
-            "a manifest of the migration is not valid: {problem} (this is a fault of Purlin; report it)"
+            "a generated manifest is not valid: {problem} (this is a bug in Purlin; please report it)"
         )));
     }
-    let settled: BTreeMap<Arc<str>, Arc<ProviderUse>> = settled(&config, given);
-    let index = Index::new(gathered);
+    let known_providers: BTreeMap<Arc<str>, Arc<ProviderUse>> = known_providers(&config, given);
+    let index = Index::new(resources);
     let first = create_first(&config);
-    let through = Through::new(&config);
+    let through = DataDependencies::new(&config);
     let mut records = Vec::new();
-    for one in gathered.iter().filter(|one| !one.address.is_data) {
-        let used = chosen.uses.get(&one.provider);
-        let known = used.and_then(|used| settled.get(&used.name));
-        let record = |found: &Found, dependencies: BTreeSet<Address>, create_before_destroy, skip_destroy| {
+    for one in resources.iter().filter(|one| !one.address.is_data) {
+        let used = mapping.uses.get(&one.provider);
+        let known = used.and_then(|used| known_providers.get(&used.name));
+        let record = |found: &MigratedObject, dependencies: BTreeSet<Address>, create_before_destroy, skip_destroy| {
             Arc::new(RecordedObject {
                 dependencies: dependencies.into_iter().collect(),
                 create_before_destroy,
                 skip_destroy,
                 provider: known.or(used).cloned(),
-                // Under which settings it was read is unknown while they are still to be written.
+                // The provider configuration is unknown until the user has completed it.
                 provider_config: known.map_or_else(|| Arc::from(""), |used| used.digest.clone()),
                 ..found.object.clone()
             })
         };
-        let in_state = |found: &Found| -> BTreeSet<Address> {
+        let in_state = |found: &MigratedObject| -> BTreeSet<Address> {
             index.dependencies(one, &found.dependencies).iter().map(|other| other.dependency()).collect()
         };
-        let as_in_state =
-            |found: &Found| record(found, in_state(found), found.create_before_destroy, found.object.skip_destroy);
+        let as_in_state = |found: &MigratedObject| {
+            record(found, in_state(found), found.create_before_destroy, found.object.skip_destroy)
+        };
         for instance in &one.instances {
             let address = Address { name: one.name.clone(), key: instance.key.clone() };
-            let mut made =
+            let mut instance_record =
                 Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), one.type_name.clone());
-            made.current = instance.current.as_ref().map(|found| match config.instances.get(&address) {
-                Some(wanted) => {
-                    let direct = || wanted.references.iter().map(|reference| reference.target.clone()).collect();
-                    let targets = through.targets(&config, wanted).unwrap_or_else(direct);
-                    record(found, targets, first.contains(&address), wanted.keeps_object())
+            instance_record.current = instance.current.as_ref().map(|found| match config.instances.get(&address) {
+                Some(desired) => {
+                    let direct = || desired.references.iter().map(|reference| reference.target.clone()).collect();
+                    let targets = through.targets(&config, desired).unwrap_or_else(direct);
+                    record(found, targets, first.contains(&address), desired.keeps_object())
                 }
                 None => as_in_state(found),
             });
             let deposed = instance.deposed.iter();
-            made.deposed = deposed.map(|(key, found)| (*key, as_in_state(found))).collect();
-            records.push(made);
+            instance_record.deposed = deposed.map(|(key, found)| (*key, as_in_state(found))).collect();
+            records.push(instance_record);
         }
     }
     Ok(records)
 }
 
-/// The settings that are known, those that were given among them.
-fn settled(config: &Config, given: &Config) -> BTreeMap<Arc<str>, Arc<ProviderUse>> {
+/// Returns the known provider configurations, including those in `given`.
+fn known_providers(config: &Config, given: &Config) -> BTreeMap<Arc<str>, Arc<ProviderUse>> {
     let mut all = Config {
         providers: config.providers.clone(),
         provider_configs: config.provider_configs.clone(),
@@ -80,7 +86,7 @@ fn settled(config: &Config, given: &Config) -> BTreeMap<Arc<str>, Arc<ProviderUs
     all.constant_providers().map(|used| (used.name.clone(), used)).collect()
 }
 
-/// Everything that is replaced by creating its successor first: what says so, and what that needs.
+/// Returns all instances with `createBeforeDestroy`, and all their dependencies, which inherit it.
 fn create_first(config: &Config) -> BTreeSet<Address> {
     let says = |(address, instance): (&Address, &Arc<load::Instance>)| {
         (instance.create_before_destroy == Some(true)).then(|| address.clone())

@@ -1,25 +1,25 @@
-//! Settings of providers that must not stand in a manifest: what their provider calls sensitive comes from a Secret.
+//! Moves the sensitive values of provider configurations to Secrets.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
 use super::documents::{input_name, inputs, secret_document};
-use super::providers::Chosen;
+use super::providers::ProviderMapping;
 use crate::model::{Provider, Value};
 
-/// Puts what is sensitive in the ProviderConfigs into Secrets, which are given. `marked` says what that is; what it does
-/// not know of is left as it is.
-pub fn take(chosen: &mut Chosen, marked: impl Fn(&Provider, &Value) -> Option<Value>) -> Vec<Json> {
+/// Moves the sensitive values of ProviderConfigs to Secrets and returns the Secrets. `marked` marks the sensitive
+/// values; a configuration that it does not know stays unchanged.
+pub fn extract(mapping: &mut ProviderMapping, marked: impl Fn(&Provider, &Value) -> Option<Value>) -> Vec<Json> {
     let mut secrets = Vec::new();
-    let Chosen { documents, uses, .. } = chosen;
+    let ProviderMapping { documents, uses, .. } = mapping;
     for document in documents.iter_mut().filter(|document| document["kind"] == "ProviderConfig") {
         let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(used) = uses.values().find(|used| *used.name == *name) else { continue };
         let settings = Value::from_json(document["spec"]["config"].clone());
         let Some(marked) = marked(&used.provider, &settings) else { continue };
         let mut found = BTreeMap::new();
-        move_out(&mut document["spec"]["config"], &marked, "", &mut found);
+        extract_value(&mut document["spec"]["config"], &marked, "", &mut found);
         if found.is_empty() {
             continue;
         }
@@ -30,8 +30,8 @@ pub fn take(chosen: &mut Chosen, marked: impl Fn(&Provider, &Value) -> Option<Va
     secrets
 }
 
-/// Replaces what is marked by expressions that give it back, and gives it by the names of their inputs.
-fn move_out(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<String, String>) {
+/// Replaces marked values by expressions that read them from inputs, and collects them by input name.
+fn extract_value(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<String, String>) {
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}_{name}") };
     match (written, marked) {
         (Json::Null, _) => {}
@@ -41,7 +41,7 @@ fn move_out(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<S
                 name.push('_');
             }
             let (text, expression) = match &*written {
-                // It was written such that nothing in it is an expression.
+                // The string is escaped.
                 Json::String(text) => (text.replace("$${", "${"), format!("${{inputs.{name}}}")),
                 other => (other.to_string(), format!("${{json.unmarshal(inputs.{name})}}")),
             };
@@ -51,13 +51,13 @@ fn move_out(written: &mut Json, marked: &Value, at: &str, found: &mut BTreeMap<S
         (Json::Object(entries), Value::Map(marked)) => {
             for (name, written) in entries {
                 if let Some(marked) = marked.get(name.as_str()) {
-                    move_out(written, marked, &below(name), found);
+                    extract_value(written, marked, &below(name), found);
                 }
             }
         }
         (Json::Array(items), Value::List(marked)) => {
             for (place, (written, marked)) in items.iter_mut().zip(marked.iter()).enumerate() {
-                move_out(written, marked, &below(&place.to_string()), found);
+                extract_value(written, marked, &below(&place.to_string()), found);
             }
         }
         _ => {}
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_marked_moves_out_and_comes_back_by_an_expression() {
+    fn marked_values_become_inputs() {
         let mut written = json!({"token": "a$${b}", "login": [{"user": "me", "pin": 12}], "none": null});
         let secret = |value: Value| value.into_sensitive();
         let login = Value::map([("user", Value::from("me")), ("pin", secret(Value::from(12)))]);
@@ -81,7 +81,7 @@ mod tests {
             ("none", secret(Value::Null)),
         ]);
         let mut found = BTreeMap::new();
-        move_out(&mut written, &marked, "", &mut found);
+        extract_value(&mut written, &marked, "", &mut found);
         let expected = json!({
             "token": "${inputs.token}",
             "login": [{"user": "me", "pin": "${json.unmarshal(inputs.login_0_pin)}"}],

@@ -1,7 +1,6 @@
-//! A state of version 4, as Terraform and OpenTofu write it.
+//! Parses a state of version 4 from Terraform or OpenTofu.
 //!
-//! Attributes stay the text that they are, since only the schema of a provider says what it means; numbers keep all
-//! their digits so.
+//! Attributes stay JSON strings, because only the provider's schema defines their types, and numbers keep all digits.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,72 +12,66 @@ use crate::cty::json;
 use crate::driver::provider::ForeignObject;
 use crate::model::{DeposedKey, InstanceKey, Path, Segment};
 
-/// The version of states that is read and written.
+/// The supported version of states.
 pub const VERSION: u64 = 4;
 
-/// What a state holds.
 #[derive(Debug, Default)]
-pub struct State {
-    /// The resources that are managed, in the order of the state.
+pub struct ParsedState {
+    /// The managed resources, in the order of the state.
     pub resources: Vec<Resource>,
-    /// What is only read, as far as it can be made out.
+    /// The data sources that can be parsed.
     pub data: Vec<Resource>,
-    /// The names of outputs.
     pub outputs: Vec<String>,
 }
 
-/// One resource, with all of its instances.
+/// One resource with all its instances.
 #[derive(Debug)]
 pub struct Resource {
-    /// Which one.
     pub address: ResourceAddress,
-    /// Which configuration of which provider manages it.
+    /// The provider configuration.
     pub provider: ProviderAddress,
-    /// Its objects.
     pub objects: Vec<Object>,
 }
 
-/// A configuration of a provider.
+/// The address of a provider configuration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProviderAddress {
     /// `HOST/NAMESPACE/TYPE`.
     pub source: String,
-    /// The module that configures it.
+    /// The module that contains the configuration.
     pub module: Vec<ModuleStep>,
-    /// Its alias.
     pub alias: Option<String>,
 }
 
-/// One object.
 #[derive(Debug)]
 pub struct Object {
-    /// Of which instance.
+    /// The key of the instance.
     pub key: Option<Key>,
-    /// Set when it was replaced and still has to be destroyed.
+    /// The object was replaced and must still be destroyed.
     pub deposed: Option<DeposedKey>,
-    /// Its creation failed half way.
+    /// Its creation failed partially.
     pub tainted: bool,
-    /// What its provider knows of it.
+    /// The data of its provider.
     pub content: ForeignObject,
-    /// Places that came from sensitive values.
+    /// The paths of sensitive values.
     pub sensitive: Vec<Path>,
-    /// What it was made from, as configuration names it.
+    /// The dependencies, as addresses in the configuration.
     pub dependencies: Vec<String>,
-    /// It is replaced by creating its successor first.
+    /// A replacement creates the new object before it destroys the old one.
     pub create_before_destroy: bool,
-    /// Its configuration had `lifecycle { destroy = false }`: it is forgotten in the end.
+    /// The configuration has `lifecycle { destroy = false }`: the object is forgotten instead of destroyed.
     pub skip_destroy: bool,
 }
 
 impl Resource {
-    /// The address of the instance of one of its objects.
+    /// Returns the address of the instance of an object.
     pub fn instance(&self, object: &Object) -> String {
         format!("{}{}", self.address, InstanceKey::from(object.key.as_ref()))
     }
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct StateHeader {
     version: Option<u64>,
     #[serde(default)]
     encrypted_data: Option<serde_json::Value>,
@@ -99,7 +92,7 @@ struct Step {
 }
 
 fn unreadable(what: impl std::fmt::Display) -> Problem {
-    let hint = "name a state file, or what `terraform state pull` prints";
+    let hint = "pass a state file, or the output of `terraform state pull`";
     Problem::hinted(format!("the state cannot be read: {what}"), hint)
 }
 
@@ -107,21 +100,22 @@ fn unreadable(what: impl std::fmt::Display) -> Problem {
 ///
 /// # Errors
 /// When it is encrypted, of another version, or no state.
-pub fn parse(text: &str) -> Result<State, Problem> {
-    let head: Head = serde_json::from_str(text).map_err(unreadable)?;
+pub fn parse(text: &str) -> Result<ParsedState, Problem> {
+    let head: StateHeader = serde_json::from_str(text).map_err(unreadable)?;
     if head.encrypted_data.is_some() {
-        let hint = "write it out with the configuration that can read it: `tofu state pull > FILE`";
+        let hint = "decrypt it in the directory of its configuration: `tofu state pull > FILE`";
         return Err(Problem::hinted("the state is encrypted", hint));
     }
     match head.version {
         Some(VERSION) => {}
         Some(version) => {
             let hint = "`terraform state pull` or `tofu state pull` writes a state of version 4";
-            return Err(Problem::hinted(format!("the state is of version {version}, not 4"), hint));
+            return Err(Problem::hinted(format!("the state has version {version}, not 4"), hint));
         }
         None => return Err(unreadable("it has no `version`")),
     }
-    let mut state = State { outputs: head.outputs.into_iter().map(|(name, _)| name).collect(), ..State::default() };
+    let mut state =
+        ParsedState { outputs: head.outputs.into_iter().map(|(name, _)| name).collect(), ..ParsedState::default() };
     let members = json::members(text).map_err(|error| unreadable(error.to_string()))?;
     let Some(resources) = member(&members, "resources") else { return Ok(state) };
     for (position, text) in json::elements(resources).map_err(|error| unreadable(error.to_string()))?.iter().enumerate()
@@ -135,28 +129,29 @@ fn member<'t>(members: &[(String, &'t str)], name: &str) -> Option<&'t str> {
     members.iter().rev().find(|(key, _)| key == name).map(|(_, text)| *text).filter(|text| *text != "null")
 }
 
-/// A member that serde reads; its default when it is missing.
+/// Parses a member with serde. A missing member has its default.
 fn read<T: serde::de::DeserializeOwned + Default>(members: &[(String, &str)], name: &str) -> Result<T, String> {
     let Some(text) = member(members, name) else { return Ok(T::default()) };
     serde_json::from_str(text).map_err(|error| format!("{name}: {error}"))
 }
 
-fn resource(text: &str, state: &mut State) -> Result<(), String> {
+fn resource(text: &str, state: &mut ParsedState) -> Result<(), String> {
     let members = json::members(text).map_err(|error| error.to_string())?;
     let module: String = read(&members, "module")?;
     let is_data = match read::<String>(&members, "mode")?.as_str() {
         "managed" => false,
         "data" => true,
-        other => return Err(format!("there is no mode `{other}`")),
+        other => return Err(format!("unknown mode `{other}`")),
     };
     let address = ResourceAddress {
-        module: address::module(&module).ok_or_else(|| format!("`{module}` is no path of modules"))?,
+        module: address::module(&module).ok_or_else(|| format!("`{module}` is not a valid module path"))?,
         is_data,
         type_name: read(&members, "type")?,
         name: read(&members, "name")?,
     };
     let provider: String = read(&members, "provider")?;
-    let provider = provider_address(&provider).ok_or_else(|| format!("`{provider}` is no address of a provider"))?;
+    let provider =
+        provider_address(&provider).ok_or_else(|| format!("`{provider}` is not a valid provider address"))?;
     let instances = member(&members, "instances").unwrap_or("[]");
     let instances = json::elements(instances).map_err(|error| error.to_string())?;
     let objects = instances
@@ -165,7 +160,7 @@ fn resource(text: &str, state: &mut State) -> Result<(), String> {
         .map(|(position, text)| object(text).map_err(|what| format!("{address}: instances[{position}]: {what}")));
     match (objects.collect::<Result<Vec<_>, String>>(), is_data) {
         (Ok(objects), false) => state.resources.push(Resource { address, provider, objects }),
-        // Nothing is lost with what was only read.
+        // Data sources can be read again.
         (objects, true) => state.data.push(Resource { address, provider, objects: objects.unwrap_or_default() }),
         (Err(what), false) => return Err(what),
     }
@@ -175,12 +170,16 @@ fn resource(text: &str, state: &mut State) -> Result<(), String> {
 fn object(text: &str) -> Result<Object, String> {
     let members = json::members(text).map_err(|error| error.to_string())?;
     if member(&members, "attributes_flat").is_some_and(|flat| flat != "{}") {
-        return Err("its attributes are in the form of Terraform 0.11; run `terraform apply -refresh-only` once".into());
+        return Err(
+            "its attributes are in the format of Terraform 0.11; run `terraform apply -refresh-only` first".into()
+        );
     }
     let key = match read::<Option<serde_json::Value>>(&members, "index_key")? {
         None => None,
         Some(serde_json::Value::String(key)) => Some(Key::Key(key)),
-        Some(other) => Some(Key::Index(other.as_u64().ok_or_else(|| format!("index_key: `{other}` is no key"))?)),
+        Some(other) => {
+            Some(Key::Index(other.as_u64().ok_or_else(|| format!("index_key: `{other}` is not a valid key"))?))
+        }
     };
     let private: String = read(&members, "private")?;
     let private = BASE64_STANDARD.decode(private).map_err(|error| format!("private: {error}"))?;
@@ -198,7 +197,7 @@ fn object(text: &str) -> Result<Object, String> {
         tainted: match read::<String>(&members, "status")?.as_str() {
             "" => false,
             "tainted" => true,
-            other => return Err(format!("status: there is no status `{other}`")),
+            other => return Err(format!("status: unknown status `{other}`")),
         },
         content,
         sensitive: sensitive.into_iter().map(path).collect(),
@@ -220,7 +219,8 @@ fn path(steps: Vec<Step>) -> Path {
     Path(steps.into_iter().map(segment).collect())
 }
 
-/// `provider["HOST/NAMESPACE/TYPE"]`, with modules before it and an alias behind it; before Terraform 0.13 `provider.TYPE`.
+/// Parses `provider["HOST/NAMESPACE/TYPE"]`, with modules before and an alias after it. Before Terraform 0.13, it was
+/// `provider.TYPE`.
 fn provider_address(text: &str) -> Option<ProviderAddress> {
     let mut parts = address::parts(text)?.into_iter().peekable();
     let mut module = Vec::new();
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_of_an_instance_is_read() {
+    fn all_fields_of_an_instance_are_parsed() {
         let text = r#"{"version": 4, "terraform_version": "1.9.0", "serial": 3, "lineage": "x", "outputs": {"o": {}},
             "resources": [
                 {"mode": "data", "module": "module.m", "type": "http", "name": "d", "provider": "provider[\"a/b/http\"]", "instances": []},
@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_problem() {
+    fn an_invalid_state_is_an_error() {
         let problem = |text: &str| parse(text).unwrap_err().message;
-        assert_eq!(problem(r#"{"version": 3}"#), "the state is of version 3, not 4");
+        assert_eq!(problem(r#"{"version": 3}"#), "the state has version 3, not 4");
         assert_eq!(problem(r#"{"serial": 1, "encrypted_data": "x"}"#), "the state is encrypted");
         assert!(problem("{}").contains("no `version`") && problem("<?xml").contains("cannot be read"));
         let odd = r#"{"version": 4, "resources": [{"mode": "managed", "type": "t", "name": "n", "provider": "?"}]}"#;
-        assert!(problem(odd).contains("resources[0]: `?` is no address of a provider"), "{}", problem(odd));
+        assert!(problem(odd).contains("resources[0]: `?` is not a valid provider address"), "{}", problem(odd));
     }
 
     #[test]

@@ -1,11 +1,10 @@
-//! Documents as text.
+//! Writes documents as YAML.
 
 use serde_json::Value as Json;
 
 use super::Problem;
 
-/// Documents as YAML.
-pub fn of(documents: &[Json]) -> Result<String, Problem> {
+pub fn to_yaml(documents: &[Json]) -> Result<String, Problem> {
     let mut text = String::new();
     for document in documents {
         text.push_str("---\n");

@@ -7,81 +7,77 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Which instance of a family. The order is: none, all, numbers by value, keys by byte.
+/// The instance of a family. Sorted as: none, all, indexes by value, keys by byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceKey {
-    /// A Resource that is no family.
+    /// A Resource without `count` and `forEach`.
     #[default]
     None,
-    /// All instances of a family together, which only a dependency may mean; no object has this key. It is written like
-    /// [`Self::None`] and never read from text: a name may stand for one object today and for many tomorrow, and what a
-    /// record says was used must not change its meaning by that.
+    /// All instances of a family. Only a dependency can have this key. It is displayed like [`Self::None`] and never
+    /// parsed, because the same name can become a family later, and this must not change the meaning of a record.
     All,
-    /// An instance of a `count` family.
+    /// An instance of a Resource with `count`.
     Index(u64),
-    /// An instance of a `forEach` family.
+    /// An instance of a Resource with `forEach`.
     Key(Arc<str>),
 }
 
-/// Names one object within a namespace, in records as well as in configuration.
+/// The address of an object in a namespace, in configuration and in records.
 ///
-/// Ordered by name (by byte), then by instance key; this is the "address order" of the ordering rules.
+/// Sorted by name (by byte), then by instance key. This is the "address order" of the ordering rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// The `metadata.name` of the Resource. Of a `DataSource` it is `data.` and its name, which no Resource can have: so
-    /// both may have one name, and neither is ever taken for the other.
+    /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a
+    /// DataSource with the same name apart.
     pub name: Arc<str>,
-    /// The instance within it.
     pub key: InstanceKey,
 }
 
-/// What the name of a `DataSource` begins with in addresses.
+/// The prefix of DataSources in addresses.
 const DATA: &str = "data.";
 
 impl Address {
-    /// The address of a `DataSource` that is no family.
+    /// Returns the address of a DataSource without `count` and `forEach`.
     pub fn data(name: &str) -> Self {
         Self::single(format!("{DATA}{name}"))
     }
 
-    /// Whether it names something that is only read.
+    /// Whether this is the address of a DataSource.
     pub fn is_data(&self) -> bool {
         self.name.starts_with(DATA)
     }
 
-    /// The `metadata.name` of the Resource or `DataSource`.
+    /// Returns the `metadata.name` of the Resource or DataSource.
     pub fn object_name(&self) -> &str {
         self.name.strip_prefix(DATA).unwrap_or(&self.name)
     }
 
-    /// The kind of the object that has this address.
     pub fn kind(&self) -> &'static str {
         if self.is_data() { "DataSource" } else { "Resource" }
     }
 
-    /// The address of a Resource that is no family.
+    /// Returns the address of a Resource without `count` and `forEach`.
     pub fn single(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), key: InstanceKey::None }
     }
 
-    /// All instances of a family.
-    pub fn whole(name: impl Into<Arc<str>>) -> Self {
+    /// Returns the address of all instances of a family.
+    pub fn family(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), key: InstanceKey::All }
     }
 
-    /// As expressions name it: a whole family has the bare name.
+    /// Returns the address as in expressions, where the plain name refers to all instances of a family.
     #[must_use]
-    pub fn spoken(&self) -> Self {
+    pub fn as_reference(&self) -> Self {
         let key = if self.key == InstanceKey::All { InstanceKey::None } else { self.key.clone() };
         Self { name: self.name.clone(), key }
     }
 
-    /// Whether it names one instance of a family.
     pub fn is_instance(&self) -> bool {
         matches!(self.key, InstanceKey::Index(_) | InstanceKey::Key(_))
     }
 
-    /// How expressions spell the Resource's name: `-` is written `_`.
+    /// Returns the name in expressions, where `_` replaces `-`.
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")
     }
@@ -103,9 +99,11 @@ impl fmt::Display for Address {
     }
 }
 
-/// The text is no address.
+/// The error of a string that is not an address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{0}` is no address (hint: write `name`, `name[0]` or `name[\"key\"]`, and `data.name` for a DataSource)")]
+#[error(
+    "`{0}` is not a valid address (hint: write `name`, `name[0]` or `name[\"key\"]`, and `data.name` for a DataSource)"
+)]
 pub struct InvalidAddress(pub String);
 
 impl FromStr for Address {
@@ -149,15 +147,15 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// What a map has of a Resource of a name and of its instances, in order.
-pub fn of_name<'m, T>(
+/// Returns the entries of a Resource with a name and of its instances, in address order.
+pub fn in_family<'m, T>(
     map: &'m BTreeMap<Address, T>,
     name: &'m Arc<str>,
 ) -> impl Iterator<Item = (&'m Address, &'m T)> + use<'m, T> {
     map.range(Address::single(name.clone())..).take_while(move |(address, _)| address.name == *name)
 }
 
-/// The key of a deposed object: eight hexadecimal digits, as Terraform has them. Drawn by the caller.
+/// The key of a deposed object: eight hexadecimal digits, as in Terraform. The caller generates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeposedKey(pub u32);
 
@@ -185,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_read_back_as_they_are_printed() {
+    fn displayed_addresses_can_be_parsed() {
         for text in ["web", "web[0]", r#"web["blue"]"#, r#"web["a\"]["]"#, "data.web", r#"data.web["a"]"#, "data"] {
             assert_eq!(text.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(text));
         }
@@ -195,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_source_is_no_resource_of_its_name() {
+    fn a_data_source_differs_from_a_resource_with_the_same_name() {
         let (resource, data) = (Address::single("web"), Address::data("web"));
         assert_ne!(resource, data);
         assert!(data.is_data() && !resource.is_data() && !Address::single("data").is_data());
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_ordered_by_value() {
+    fn indexes_are_sorted_by_value() {
         let mut all: Vec<Address> = ["b", "a[10]", "a[9]", "a"].iter().map(|t| t.parse().unwrap()).collect();
         all.sort();
         assert_eq!(all.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "a[9]", "a[10]", "b"]);

@@ -1,53 +1,52 @@
-//! What passes between planning, executing and drivers: requests, answers, errors.
+//! Requests, responses and errors of driver calls.
 
 use std::sync::Arc;
 
 use super::{Path, RecordedObject, Value};
 
-/// What `plan` is asked.
+/// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanRequest {
-    /// The object as it is; `None` to plan a new one.
+    /// The current object; `None` to plan a create.
     pub prior: Option<Arc<RecordedObject>>,
-    /// The evaluated configuration; places not known yet are `Unknown`.
+    /// The evaluated configuration. Values that are not known yet are `Unknown`.
     pub config: Value,
-    /// Random bytes for whatever the driver draws (ids, name suffixes). The same bytes give the same plan.
+    /// Random bytes for values that the driver generates (IDs, name suffixes). Equal bytes result in equal plans.
     pub entropy: [u8; 16],
-    /// What was planned before for the same step, when this is the final plan: whatever was drawn then is kept.
-    pub planned_before: Option<Value>,
+    /// The earlier plan of the same step, if this is the final plan. The driver keeps its generated values.
+    pub previous_plan: Option<Value>,
 }
 
-/// What `plan` answers. The default is one of which nothing is to be said but the value.
+/// The response of `Driver::plan`.
 #[derive(Clone, Debug, Default)]
 pub struct PlanResponse {
-    /// The value after the change; `Unknown` where only the call will tell.
+    /// The value after the change. Values that only the apply call returns are `Unknown`.
     pub planned: Value,
-    /// Attributes whose change cannot be done in place. Non-empty: replace.
+    /// Attributes that cannot be updated in place. If not empty, the object is replaced.
     pub requires_replace: Vec<Path>,
-    /// Bytes to hand to `apply`.
+    /// Bytes to pass to `apply`.
     pub private: Arc<[u8]>,
-    /// What the object will be found by when that is known before it exists. Two objects with one fixed identity
-    /// cannot exist at the same time, so create-before-destroy is refused for them.
+    /// The identity of the new object, if it is known before the create. Two objects with the same identity cannot
+    /// exist at the same time, so create-before-destroy is rejected for them.
     pub identity: Option<Value>,
-    /// The driver is to be told something that it does not keep and that no value shows: the object is updated even
-    /// when it is planned to stay as it is.
-    pub tells: bool,
-    /// Of a prior object that is not ready yet and that is to stay as it is: `planned`, with what may still change until it
-    /// is ready unknown.
+    /// The object must be updated even if the planned value equals the prior value, because the driver needs a value
+    /// that is not stored, such as a write-only attribute.
+    pub requires_update: bool,
+    /// For an unchanged prior object that is not ready yet: `planned`, where attributes that can change until the
+    /// object is ready are unknown.
     pub until_ready: Option<Value>,
-    /// The driver has checked the plan by the rules of its protocol, which know more than values tell: against the
-    /// configuration, the prior object and the plan before, and which attributes force a replacement.
+    /// The driver has checked the plan by the rules of its protocol: against the configuration, the prior object and
+    /// the previous plan, and which attributes force a replacement.
     pub checked: bool,
 }
 
-/// An object as a driver reports it.
+/// The state of an object as the driver returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectState {
-    /// All attributes, wholly known, sensitive places marked.
+    /// All attributes, with known values. Sensitive values are marked.
     pub value: Value,
-    /// The driver's bytes.
+    /// Opaque bytes of the driver.
     pub private: Arc<[u8]>,
-    /// What it is found by.
     pub identity: Option<Value>,
 }
 
@@ -58,39 +57,37 @@ impl From<&RecordedObject> for ObjectState {
     }
 }
 
-/// How trying again relates to an error.
+/// The kind of an error, which decides about a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It may go away by itself: network, throttling, conflict.
+    /// A retry can succeed: network errors, throttling, conflicts.
     Transient,
-    /// It will not, unless the object or the world is changed.
+    /// A retry cannot succeed until the user changes something.
     Terminal,
-    /// The configuration is refused.
+    /// The driver rejected the configuration.
     InvalidConfig,
     /// The service account lacks a permission.
     Forbidden,
-    /// An object of that name is there and not ours.
+    /// An object with this name exists, and Purlin does not manage it.
     AlreadyExists,
-    /// The provider itself cannot be used: no program, no start, or settings that it refuses. Nothing was asked of it.
+    /// The provider cannot be installed, started or configured. The call was not sent.
     Unavailable,
 }
 
-/// A failed call: one line, without sensitive values.
+/// The error of a failed call. Its message has one line and no sensitive values.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DriverError {
-    /// What retrying means.
     pub kind: ErrorKind,
-    /// What happened.
     pub message: String,
-    /// Which attribute, below `spec.config`.
+    /// The attribute, relative to `spec.config`.
     pub path: Option<Path>,
-    /// The next step.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 
 impl DriverError {
-    /// What happened with the next step, where a diagnostic has no place for it.
+    /// Returns the message with the hint, for places without a separate hint.
     pub fn line(self) -> String {
         match self.hint {
             Some(hint) => format!("{} (hint: {hint})", self.message),
@@ -99,12 +96,12 @@ impl DriverError {
     }
 }
 
-/// `spec.import`: what the driver finds the object by.
+/// `spec.import`: how the driver finds the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportRequest {
-    /// The text that the type calls its id.
+    /// The import ID.
     Id(Arc<str>),
-    /// The identity that its provider gives it: a map.
+    /// The attributes of the resource identity, as a map.
     Identity(Value),
 }
 

@@ -1,11 +1,11 @@
-//! What is to happen to one object, and the steps it is done in.
+//! The planned change of an object, and its steps.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Address, DeposedKey, Path, Reason, Value};
 
-/// In which order a replacement happens.
+/// The order of the steps of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum ReplaceOrder {
     /// Destroy the old object, then create the new one.
@@ -14,108 +14,98 @@ pub enum ReplaceOrder {
     CreateFirst,
 }
 
-/// What a plan does with one object.
+/// The planned action for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum Action {
-    /// Nothing.
     NoOp,
-    /// Only the record changes: a flag, an edge, or the value as it was read.
+    /// Only the record changes: a flag, a dependency, or a refreshed value.
     Record,
-    /// The object is as it was asked for, and is waited for until it is ready.
+    /// The object is unchanged, but is not ready yet.
     Wait,
-    /// A new object.
     Create,
-    /// A change in place.
+    /// Update in place.
     Update,
-    /// A new object instead of the old one.
     Replace,
-    /// The object goes.
     Destroy,
-    /// The record goes, the object stays.
+    /// Drop the record and leave the object.
     Forget,
-    /// A data source is read when all that it needs is done. One that was read for the plan has nothing left to do.
+    /// Read a data source after its dependencies. A data source that was read during the plan is a `NoOp`.
     Read,
-    /// It cannot be planned, or is held; no step.
+    /// The change cannot be planned or must wait. It has no step.
     Blocked,
 }
 
-/// What reading found that nobody here has asked for.
+/// A change of an object that was made outside of Purlin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// Somebody else has changed these attributes.
+    /// These attributes differ from the record.
     Changed(Vec<Path>),
     /// The object does not exist any more.
-    Gone,
+    Missing,
 }
 
 impl Drift {
-    /// The condition reason.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Changed(_) => Reason::Drifted,
-            Self::Gone => Reason::Gone,
+            Self::Missing => Reason::ObjectMissing,
         }
     }
 }
 
-/// How many attributes a sentence names; nobody reads more.
-const NAMED: usize = 10;
+/// The maximum number of attributes in a message.
+const MAX_NAMED: usize = 10;
 
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Changed(paths) = self else { return f.write_str("the object does not exist any more") };
+        let Self::Changed(paths) = self else { return f.write_str("the object no longer exists") };
         f.write_str("changed outside of Purlin")?;
-        for (number, path) in paths.iter().take(NAMED).enumerate() {
+        for (number, path) in paths.iter().take(MAX_NAMED).enumerate() {
             write!(f, "{} `{path}`", if number == 0 { ":" } else { "," })?;
         }
-        match paths.len().saturating_sub(NAMED) {
+        match paths.len().saturating_sub(MAX_NAMED) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
     }
 }
 
-/// The planned change of one object, or of one leftover.
+/// The planned change of a current or deposed object.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Which object.
     pub address: Address,
-    /// Set for a leftover: an object deposed in an earlier run.
+    /// The key of an object that was deposed in an earlier run; `None` for the current object.
     pub deposed: Option<DeposedKey>,
-    /// The resource type.
     pub type_name: Arc<str>,
-    /// What happens.
     pub action: Action,
-    /// The order of a replacement.
+    /// Only for replacements.
     pub order: Option<ReplaceOrder>,
-    /// A replacement or destroy whose old object is forgotten instead (`deletionPolicy: Orphan`).
+    /// Forget the old object instead of destroying it (`deletionPolicy: Orphan`).
     pub forget: bool,
-    /// A create-first replacement that goes ahead although its old object must stay for now: it has a step `C(x)`
-    /// and no step `D(x)`, and leaves the old object deposed. The condition reason; `message` and `waiting_for` tell
-    /// more.
+    /// The reason why a create-before-destroy replacement cannot destroy the old object yet. Its plan has a step `C(x)`
+    /// but no step `D(x)`, and the old object stays deposed. `message` and `waiting_for` have the details.
     pub hold_destroy: Option<Reason>,
-    /// Why, as a sentence fragment: "tainted", "requested", "no longer wanted". `None` when it is plain.
+    /// The cause as a fragment, such as "tainted" or "requested". `None` when it is obvious.
     pub because: Option<String>,
-    /// `Blocked`: the condition reason.
+    /// The condition reason of a `Blocked` change.
     pub blocked: Option<Reason>,
-    /// `Blocked`, or a held destroy: the text of the condition, also what it waits for.
+    /// The condition message of a `Blocked` change or of a held destroy.
     pub message: String,
-    /// `Blocked`, or a held destroy: the objects it waits for.
+    /// The objects for which a `Blocked` change or a held destroy waits.
     pub waiting_for: Vec<Address>,
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
-    /// What somebody else has done to the object, when that is all that this change is about. With the action `NoOp`
-    /// it is only reported.
+    /// Set if drift is the only cause of the change. With the action `NoOp`, the drift is only reported.
     pub drift: Option<Drift>,
-    /// The recorded value; `None` when there is none.
+    /// The recorded value.
     pub before: Option<Value>,
-    /// The planned value with `Unknown` where it is not known yet; `None` for destroy and forget.
+    /// The planned value; `None` for destroy and forget.
     pub after: Option<Value>,
 }
 
 #[cfg(test)]
 impl Change {
-    /// A change of which nothing in particular is to be said; tests name what matters to them.
+    /// Returns a change with default values for tests.
     pub(crate) fn plain(address: Address, type_name: &str, action: Action) -> Self {
         Self {
             address,
@@ -137,28 +127,26 @@ impl Change {
     }
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// Make a new object.
     Create,
-    /// Change the current object in place.
+    /// Update the current object in place.
     Update,
     /// Write the record only.
     Record,
     /// Wait until the current object is ready.
     Wait,
-    /// Destroy an object.
     Destroy,
-    /// Drop an object from the record.
+    /// Drop the object from the record and leave it.
     Forget,
     /// Read a data source.
     Read,
 }
 
 impl Operation {
-    /// The word in ids and messages.
+    /// The name in step IDs and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -171,27 +159,25 @@ impl Operation {
         }
     }
 
-    /// Whether this is a step of the kind `D(x)`; every other is of the kind `C(x)`.
+    /// Whether a step with this operation is a step `D(x)`. All others are steps `C(x)`.
     pub fn removes(self) -> bool {
         matches!(self, Self::Destroy | Self::Forget)
     }
 }
 
-/// One step of the walk: a node of the ordering graph.
+/// A step of an apply, and a node of the action graph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Step {
-    /// Which object.
     pub address: Address,
-    /// Set for leftovers only: the object deposed in an earlier run.
+    /// The key of an object that was deposed in an earlier run; `None` for the current object.
     pub deposed: Option<DeposedKey>,
-    /// What is done.
     pub operation: Operation,
-    /// Both steps of a replacement have it.
+    /// The step is part of a replacement.
     pub replaces: bool,
 }
 
 impl Step {
-    /// The unique, stable name of the step: a function of desired and recorded state only.
+    /// The unique name of the step. It depends only on desired and recorded state, so it is stable across plans.
     pub fn id(&self) -> String {
         match self.deposed {
             None => format!("{} {}", self.address, self.operation.as_str()),
@@ -199,8 +185,8 @@ impl Step {
         }
     }
 
-    /// Whether an object is given up by it, or by the replacement that it is a part of.
-    pub fn gives_up(&self) -> bool {
+    /// Whether the step destroys or forgets an object, or is part of a replacement.
+    pub fn is_destructive(&self) -> bool {
         self.operation.removes() || self.replaces
     }
 }

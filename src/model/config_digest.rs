@@ -1,16 +1,16 @@
-//! A digest of what a driver was asked for, so that the same question need not be put to it again.
+//! A digest of an evaluated configuration, with which the planner skips driver calls for unchanged objects.
 
 use sha2::{Digest, Sha256};
 
 use super::{Revision, Value};
 
-/// Tells one evaluated configuration of an object from another, sensitive marks included. It is salted with the revision
-/// of the object, so that equal configurations of two objects do not show.
+/// A digest of an evaluated configuration, including its sensitive marks. It is salted with the revision of the object,
+/// so that equal configurations of two objects have different digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigDigest(pub [u8; 16]);
 
 impl ConfigDigest {
-    /// Of a configuration as the driver gets it. `None` when a place of it is unknown: two unknown places may differ.
+    /// Returns `None` if the configuration contains an unknown value, because two unknown values can differ.
     pub fn new(config: &Value, revision: Revision) -> Option<Self> {
         if config.has_unknown() {
             return None;
@@ -25,8 +25,8 @@ impl ConfigDigest {
     }
 }
 
-/// Every kind of value begins with a letter of its own, and what has parts tells how many, so that no two values give
-/// the same bytes.
+/// Writes a type tag before each value and a length before each collection, so that different values have different
+/// bytes.
 fn feed(hasher: &mut Sha256, value: &Value) {
     match value {
         Value::Null => hasher.update(b"0"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_told_apart_with_their_kinds_places_and_marks() {
+    fn digests_depend_on_types_positions_and_marks() {
         let values = [
             json!({}),
             json!({"a": null}),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_digest_and_another_object_has_another() {
+    fn unknown_values_have_no_digest_and_revisions_have_different_digests() {
         assert_eq!(digest(Value::map([("a", Value::Unknown)])), None);
         let config = Value::map([("a", Value::from(1))]);
         let other = ConfigDigest::new(&config, Revision::new(1, "another"));

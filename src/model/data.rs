@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets: from where values come in (`inputs`) and where they go (`publish`).
+//! ConfigMaps and Secrets, which Purlin reads for `inputs` and writes for `publish`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The texts that a `ConfigMap` or Secret holds, by key.
-pub type Texts = BTreeMap<Arc<str>, Arc<str>>;
+/// The string values of a ConfigMap or Secret by key.
+pub type StringData = BTreeMap<Arc<str>, Arc<str>>;
 
-/// Which of the two kinds.
+/// The kind of an object that holds data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataKind {
-    /// Everything in it may be shown.
+    /// Its values are not sensitive.
     ConfigMap,
-    /// Everything in it is sensitive.
+    /// Its values are sensitive.
     Secret,
 }
 
 impl DataKind {
-    /// The kind, as manifests have it.
+    /// The kind in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
@@ -28,7 +28,7 @@ impl DataKind {
         }
     }
 
-    /// The resource, as paths and RBAC have it.
+    /// The resource name in API paths and RBAC rules.
     pub fn resource(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmaps",
@@ -37,12 +37,10 @@ impl DataKind {
     }
 }
 
-/// One `ConfigMap` or Secret of the namespace.
+/// A reference to a ConfigMap or Secret in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataRef {
-    /// Its kind.
     pub kind: DataKind,
-    /// Its name.
     pub name: Arc<str>,
 }
 
@@ -52,13 +50,13 @@ impl fmt::Display for DataRef {
     }
 }
 
-/// Bytes as an expression sees them: as they are when they are UTF-8, otherwise in base64.
-pub fn text_of(bytes: &[u8]) -> Arc<str> {
+/// Returns bytes as a string for expressions: unchanged if they are valid UTF-8, otherwise in base64.
+pub fn string_from_bytes(bytes: &[u8]) -> Arc<str> {
     std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes).into(), Arc::from)
 }
 
-/// The bytes that base64 stands for, as manifests of Secrets have it: line breaks in it are allowed.
-pub fn decoded(base64: &str) -> Option<Vec<u8>> {
+/// Decodes base64 as in manifests of Secrets, where whitespace is allowed.
+pub fn decode_base64(base64: &str) -> Option<Vec<u8>> {
     let packed: String = base64.split_ascii_whitespace().collect();
     STANDARD.decode(packed).ok()
 }
@@ -68,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_text_are_given_in_base64() {
-        assert_eq!(text_of("grün".as_bytes()).as_ref(), "grün");
-        assert_eq!(text_of(&[0xff, 0xfe]).as_ref(), "//4=");
-        assert_eq!(decoded("//\n4=").as_deref(), Some(&[0xff, 0xfe][..]));
-        assert_eq!(decoded("no-base64"), None);
+    fn bytes_that_are_not_utf8_are_encoded_in_base64() {
+        assert_eq!(string_from_bytes("grün".as_bytes()).as_ref(), "grün");
+        assert_eq!(string_from_bytes(&[0xff, 0xfe]).as_ref(), "//4=");
+        assert_eq!(decode_base64("//\n4=").as_deref(), Some(&[0xff, 0xfe][..]));
+        assert_eq!(decode_base64("no-base64"), None);
     }
 }

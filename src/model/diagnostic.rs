@@ -1,55 +1,51 @@
-//! Problems, told in one line each: what, where, why, and a hint where there is a next step.
+//! Diagnostics: errors and warnings in one line each, with the address, the field, the cause and a hint.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Address, Path, Reason};
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; nothing is held back because of it.
+    /// Does not block any object.
     Warning,
-    /// The object it names cannot proceed. Other objects do.
+    /// Blocks the object of the diagnostic, but no other object.
     Error,
 }
 
-/// Where a problem was given: a place in a file.
+/// The position of a manifest in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
-    /// The file as the user named it, `-` for standard input.
+    /// The path as the user gave it, `-` for standard input.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: usize,
 }
 
-/// One problem. `summary` says what, `detail` why; neither ever holds a sensitive value.
+/// An error or a warning. It never contains sensitive values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
-    /// The condition reason it becomes on an object.
+    /// The reason of the condition in the status of the object.
     pub reason: Reason,
-    /// The object it concerns; `None` for one that concerns no object, such as an unreadable file.
+    /// The affected object; `None` for a general problem such as an unreadable file.
     pub address: Option<Address>,
-    /// The field of the object, from `spec` on: `spec.config.input`.
+    /// The field of the object, such as `spec.config.input`.
     pub path: Option<Path>,
-    /// Where it was given, when it came from a file.
+    /// The position of the manifest, if it was read from a file.
     pub source: Option<Source>,
-    /// What is wrong, in one sentence without a full stop.
+    /// The problem, as a sentence without a full stop.
     pub summary: String,
-    /// Why, or the text of the driver. May be empty.
+    /// The cause or the driver's message. Can be empty.
     pub detail: String,
     /// The next step for the user.
     pub hint: Option<String>,
 }
 
-/// Problems in the order in which they were found.
 pub type Diagnostics = Vec<Diagnostic>;
 
 impl Diagnostic {
-    /// An error that concerns one object.
     pub fn error(address: &Address, reason: Reason, summary: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -63,45 +59,40 @@ impl Diagnostic {
         }
     }
 
-    /// A warning that concerns one object.
     pub fn warning(address: &Address, reason: Reason, summary: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(address, reason, summary) }
     }
 
-    /// An error that concerns no object.
+    /// Returns an error that belongs to no object.
     pub fn general(reason: Reason, summary: impl Into<String>) -> Self {
         Self { address: None, ..Self::error(&Address::single(""), reason, summary) }
     }
 
-    /// The same with the field it concerns.
     #[must_use]
     pub fn at(mut self, path: Path) -> Self {
         self.path = Some(path);
         self
     }
 
-    /// The same with the place in a file.
     #[must_use]
     pub fn from_source(mut self, source: Option<Source>) -> Self {
         self.source = source;
         self
     }
 
-    /// The same with the reason why.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// The same with the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What is wrong and why, without where: the text of a condition on the object itself.
+    /// Returns the text without the source and the address, for a condition of the object.
     pub fn message(&self) -> String {
         let mut text = String::new();
         if let Some(path) = &self.path {

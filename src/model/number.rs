@@ -1,4 +1,4 @@
-//! Numbers that keep what they were given: whole numbers of any size and decimals never lose digits.
+//! Numbers that keep all digits of whole numbers and decimals of any size.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,20 +7,19 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A number. `Int` when it is whole and fits, `Float` when its shortest decimal form is exact as `f64`,
-/// otherwise the digits as they were written.
+/// A number without loss of digits.
 #[derive(Clone, Debug)]
 pub enum Number {
     /// A whole number that fits 64 bits.
     Int(i64),
-    /// A finite number that an `f64` prints back as it was written.
+    /// A finite number that `f64` represents without loss of digits.
     Float(f64),
-    /// The decimal text of every other number.
+    /// The digits of every other number.
     Decimal(Arc<str>),
 }
 
 impl Number {
-    /// Reads a JSON number. Gives `None` for text that is no JSON number.
+    /// Parses a JSON number. Returns `None` for other strings.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(int) = text.parse::<i64>() {
             return Some(Self::Int(int));
@@ -32,7 +31,7 @@ impl Number {
         }
         let float = text.parse::<f64>().ok()?;
         let significant = text.bytes().take_while(|b| !matches!(b, b'e' | b'E')).filter(u8::is_ascii_digit).count();
-        // Every decimal of up to 15 significant digits survives the way through an f64; longer fractions may.
+        // An f64 keeps every decimal of up to 15 significant digits, and some longer fractions.
         let survives = significant <= 15 || text.contains('.') && float.to_string() == text;
         if float.is_finite() && survives {
             return Some(Self::from(float));
@@ -40,7 +39,7 @@ impl Number {
         Some(Self::Decimal(as_json(text).into()))
     }
 
-    /// As a value of `serde_json`, which has no place for the digits of an exact decimal: those come as text.
+    /// Converts to `serde_json`, where a `Decimal` becomes a string unless it fits into a `u64`.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Int(int) => (*int).into(),
@@ -50,7 +49,7 @@ impl Number {
     }
 }
 
-/// Digits as JSON has them: without superfluous zeros in front, and with digits on both sides of the point.
+/// Returns digits in JSON syntax: without leading zeros, and with digits on both sides of the point.
 fn as_json(text: &str) -> String {
     let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (mantissa, exponent) = unsigned.split_at(unsigned.find(['e', 'E']).unwrap_or(unsigned.len()));
@@ -69,7 +68,7 @@ impl From<i64> for Number {
 
 impl From<f64> for Number {
     fn from(float: f64) -> Self {
-        // 2^53 bounds the whole numbers that every f64 holds exactly.
+        // 2^53: an f64 represents all smaller whole numbers exactly.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
         if float.fract() == 0.0 && float.abs() < EXACT { Self::Int(float as i64) } else { Self::Float(float) }
@@ -104,7 +103,7 @@ impl Serialize for Number {
         match self {
             Self::Int(int) => serializer.serialize_i64(*int),
             Self::Float(float) => serializer.serialize_f64(*float),
-            // Into JSON text go the digits as they are. A `serde_json::Value` would round them.
+            // JSON text keeps the digits. A `serde_json::Value` would round them.
             Self::Decimal(text) => match RawValue::from_string(text.to_string()) {
                 Ok(digits) => digits.serialize(serializer),
                 Err(_) => serializer.serialize_str(text),
@@ -118,11 +117,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_json_text_every_number_is_a_number() {
+    fn json_text_keeps_all_digits() {
         for text in ["-123456789012345678901234567890", "0.12345678901234567890123", "18446744073709551616", "1e400"] {
             let number = Number::parse(text).unwrap();
             assert_eq!(serde_json::to_string(&number).unwrap(), text);
-            assert_eq!(number.to_json(), serde_json::json!(text), "in a tree it comes as text");
+            assert_eq!(number.to_json(), serde_json::json!(text), "a `serde_json::Value` holds a string");
         }
         assert_eq!(Number::parse("18446744073709551615").unwrap().to_json(), serde_json::json!(u64::MAX));
     }

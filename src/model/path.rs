@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One step into a value.
+/// A segment of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// An attribute, or a key of a map.
@@ -13,12 +13,11 @@ pub enum Segment {
     Index(usize),
 }
 
-/// Where in a value. The empty path is the whole value.
+/// A path in a value. The empty path is the value itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(pub Vec<Segment>);
 
 impl Path {
-    /// The path with one segment more.
     #[must_use]
     pub fn join(&self, segment: Segment) -> Self {
         let mut segments = self.0.clone();
@@ -26,30 +25,27 @@ impl Path {
         Self(segments)
     }
 
-    /// The path of these names from the top.
     pub fn of(names: &[&str]) -> Self {
         Self(names.iter().map(|name| Segment::Name(Arc::from(*name))).collect())
     }
 
-    /// The path with one name more.
     #[must_use]
     pub fn name(&self, name: impl Into<Arc<str>>) -> Self {
         self.join(Segment::Name(name.into()))
     }
 
-    /// The path with one index more.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.join(Segment::Index(index))
     }
 
-    /// Whether `self` is `other` or leads to a place inside of it.
+    /// Whether `self` is `other` or a path inside of it.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 }
 
-/// Whether a name can stand after a dot.
+/// Whether a name can follow a dot without quotes.
 fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -74,7 +70,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// The text is no attribute path.
+/// The error of a string that is not an attribute path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidPath(String);
@@ -82,7 +78,7 @@ pub struct InvalidPath(String);
 impl FromStr for Path {
     type Err = InvalidPath;
 
-    /// Reads what `Display` writes; a key may also stand between single quotes.
+    /// Parses the format of `Display`. Keys can also have single quotes.
     fn from_str(text: &str) -> Result<Self, InvalidPath> {
         let mut segments = Vec::new();
         let mut rest = text;
@@ -93,7 +89,7 @@ impl FromStr for Path {
                     let place = text.chars().count() - inside.chars().count();
                     subscript(inside).ok_or_else(|| {
                         InvalidPath(format!(
-                            "`[` at column {place} is followed by neither a number nor a quoted key and `]`"
+                            "`[` at column {place} must be followed by a number or a quoted key, and `]`"
                         ))
                     })?
                 }
@@ -114,12 +110,12 @@ fn identifier(text: &str) -> Result<(Segment, &str), InvalidPath> {
         return Ok((Segment::Name(name.into()), rest));
     }
     Err(InvalidPath(match text.chars().next() {
-        None => "the name of an attribute is missing at its end".to_owned(),
+        None => "the name of an attribute is missing at the end".to_owned(),
         Some(found) => format!("the name of an attribute is missing before `{found}`"),
     }))
 }
 
-/// What follows `[`: a position or a quoted key, and `]`.
+/// Parses the text after `[`: an index or a quoted key, and `]`.
 fn subscript(text: &str) -> Option<(Segment, &str)> {
     if let Some(inner) = text.strip_prefix('\'') {
         let (key, rest) = inner.split_once("']")?;
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
+    fn displayed_paths_can_be_parsed() {
         for text in [r#"rule[0].tags["a b"].c-d"#, r#"tags["a\"]b"]"#, "_x", "manifest.spec.replicas"] {
             assert_eq!(text.parse::<Path>().unwrap().to_string(), text);
         }
@@ -160,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_text_is_told() {
+    fn errors_describe_the_problem() {
         let problem = |text: &str| text.parse::<Path>().unwrap_err().to_string();
-        assert_eq!(problem(""), "the name of an attribute is missing at its end");
+        assert_eq!(problem(""), "the name of an attribute is missing at the end");
         assert_eq!(problem("*"), "the name of an attribute is missing before `*`");
-        assert_eq!(problem("tags."), "the name of an attribute is missing at its end");
+        assert_eq!(problem("tags."), "the name of an attribute is missing at the end");
         assert_eq!(problem("a b"), "`.` or `[` is missing before ` b`");
-        let bracket = "`[` at column 2 is followed by neither a number nor a quoted key and `]`";
+        let bracket = "`[` at column 2 must be followed by a number or a quoted key, and `]`";
         for text in ["a[x]", "a[-1]", "a[0", "a[]", "a[\"b\"", "a['b"] {
             assert_eq!(problem(text), bracket);
         }

@@ -1,4 +1,4 @@
-//! Which provider manages an object, and under which settings.
+//! The provider of an object, and its configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,39 +9,37 @@ use sha2::{Digest as _, Sha256};
 
 use super::Value;
 
-/// A provider: which program it is, as a `Provider` names it. A copy goes into the record of every object, so that a
-/// destroy needs nothing that can be gone first.
+/// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provider {
-    /// The name of the `Provider`.
     pub name: Arc<str>,
-    /// Its address, `HOST/NAMESPACE/TYPE`.
+    /// The address, `HOST/NAMESPACE/TYPE`.
     pub source: Arc<str>,
-    /// Which versions will do, as Terraform writes constraints; empty: any.
+    /// The version constraint; empty for any version.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub version: Arc<str>,
-    /// Where the program comes from.
     #[serde(default)]
     pub package: Package,
-    /// Checksums of the package, `zh:...` or `h1:...`; empty: those that its origin tells.
+    /// Accepted checksums of the package, `zh:...` or `h1:...`; if empty, those that the package source provides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checksums: Vec<Arc<str>>,
-    /// Variables of its environment, besides the few that every provider gets. One without a value has ours.
+    /// Environment variables besides those that every provider gets. Without a value, the provider gets the value of
+    /// Purlin's own variable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
-    /// What of the file system it can reach where providers are confined.
+    /// Files that the provider can access if the kernel supports the sandbox.
     #[serde(default, skip_serializing_if = "Files::is_empty")]
     pub files: Files,
-    /// How many calls may run at once under one configuration.
+    /// The maximum number of concurrent calls for each configuration.
     #[serde(default = "Provider::default_calls")]
     pub max_calls: u32,
-    /// The bytes of memory above which a process of it gets no new calls; `None`: as many as the pool says.
+    /// The memory in bytes above which a process gets no new calls; `None` for the default of the pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_memory: Option<u64>,
 }
 
-/// Files and folders with everything in them.
+/// Paths of files and directories. A directory includes its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Files {
     /// To read and execute.
@@ -58,28 +56,28 @@ impl Files {
     }
 }
 
-/// Where the program of a provider comes from.
+/// The source of a provider's package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Package {
-    /// The registry that its address names.
+    /// The registry in the provider's address.
     #[default]
     Registry,
-    /// A program on the machine, or in an image that is mounted as a volume.
+    /// A local executable or directory, such as an image that is mounted as a volume.
     Path(Arc<str>),
-    /// A folder laid out as Terraform's filesystem mirror.
+    /// A directory with the layout of Terraform's filesystem mirror.
     FilesystemMirror(Arc<str>),
-    /// A server that speaks the network mirror protocol.
+    /// The URL of a server with Terraform's network mirror protocol.
     NetworkMirror(Arc<str>),
-    /// A repository of an OCI registry, laid out as OpenTofu's OCI mirrors; a template of its name.
+    /// A template for the name of an OCI repository with the layout of OpenTofu's OCI mirrors.
     OciMirror(Arc<str>),
 }
 
 impl Provider {
-    /// How many calls may run at once under one configuration, as Terraform's `-parallelism`.
+    /// The same default as Terraform's `-parallelism`.
     pub const DEFAULT_CALLS: u32 = 10;
 
-    /// The least that a limit of memory may be: what a provider needs that does nothing, and then as much again.
+    /// The minimum memory limit in bytes: twice the memory of an idle provider.
     pub const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
 
     fn default_calls() -> u32 {
@@ -91,43 +89,39 @@ fn is_empty(text: &Arc<str>) -> bool {
     text.is_empty()
 }
 
-/// A provider under the settings of a `ProviderConfig`, with all expressions evaluated.
+/// A provider with an evaluated configuration.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderUse {
-    /// The name of the `ProviderConfig`, or of the `Provider` when it is used without settings.
+    /// The name of the `ProviderConfig`, or of the `Provider` if it is used without a configuration.
     pub name: Arc<str>,
-    /// The provider.
     pub provider: Arc<Provider>,
-    /// The settings, wholly known. They may hold credentials.
-    pub settings: Value,
-    /// Tells settings apart, and one provider from another, but not its versions: objects are known to whoever has the
-    /// same settings.
+    /// The evaluated configuration without unknown values. It can contain credentials.
+    pub configuration: Value,
+    /// A digest of the configuration and the provider's address, but not of its version.
     pub digest: Arc<str>,
 }
 
 impl ProviderUse {
-    /// The provider under these settings.
-    pub fn new(name: Arc<str>, provider: Arc<Provider>, settings: Value) -> Self {
+    pub fn new(name: Arc<str>, provider: Arc<Provider>, configuration: Value) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(&*provider.source);
         hasher.update([0]);
-        hasher.update(settings.to_json().to_string());
+        hasher.update(configuration.to_json().to_string());
         let digest: String = hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name, provider, settings, digest: digest.into() }
+        Self { name, provider, configuration, digest: digest.into() }
     }
 }
 
 #[cfg(test)]
 impl ProviderUse {
-    /// A provider `cloud` that nobody has, for tests.
-    pub fn of_cloud(settings: &str) -> Arc<Self> {
+    pub fn of_cloud(configuration: &str) -> Arc<Self> {
         let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
         let provider = Arc::new(serde_json::from_value(provider).unwrap());
-        Arc::new(Self::new("cloud".into(), provider, settings.into()))
+        Arc::new(Self::new("cloud".into(), provider, configuration.into()))
     }
 }
 
-// Settings hold credentials, and what is printed for debugging may end in a log.
+// The configuration can contain credentials, and debug output can appear in a log.
 impl fmt::Debug for ProviderUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderUse")
@@ -149,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_the_same_configuration_and_other_settings_are_not() {
+    fn the_digest_depends_on_the_configuration_but_not_on_the_version() {
         let used = |version, setting: &str| {
             ProviderUse::new("random".into(), random(version), Value::map([("a", Value::from(setting))]))
         };
@@ -158,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_not_printed() {
+    fn the_configuration_is_not_printed() {
         let used = ProviderUse::new("random".into(), random(""), Value::from("s3cret"));
         assert!(!format!("{used:?}").contains("s3cret"));
     }

@@ -1,23 +1,21 @@
-//! Condition reasons. They are API: one list, one meaning each, one documentation page (`docs/reasons.md`).
+//! Condition reasons. They are a part of the API; `docs/reasons.md` documents each of them.
 
 use std::fmt;
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Why an object is in the state it is in, as a condition's `reason` and the `reason` of a blocked change.
+        /// The `reason` of a condition or of a blocked change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
 
         impl Reason {
-            /// Every reason, in the order of this list.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The CamelCase word that the API shows.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
-            /// What it means, in a sentence: the text of the documentation page.
+            /// Returns the meaning, as `docs/reasons.md` has it.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+),)+ }
             }
@@ -26,137 +24,138 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The object is as its Resource describes it.
+    /// The object matches its Resource.
     Available,
-    /// A change is under way or will start without anybody's doing.
+    /// A change is in progress, or will start without any action by the user.
     Progressing,
-    /// The object is being destroyed, or will be as soon as its dependents are gone.
+    /// The object is being destroyed, or will be destroyed after its dependents.
     Deleting,
     /// The manifest could not be read or decoded.
     InvalidManifest,
     /// The Resource names a type that no driver serves.
     UnknownType,
-    /// An expression does not parse, or failed when it was evaluated.
+    /// An expression does not parse, or its evaluation failed.
     InvalidExpression,
     /// The Resource needs a `Provider` or `ProviderConfig` that does not exist.
     ProviderNotFound,
     /// The provider cannot be installed, started or configured.
     ProviderNotReady,
-    /// The kernel cannot keep a provider from the files of the controller's Pod.
-    NotConfined,
-    /// The provider warns of something in the configuration, or in the change that it was asked to plan.
+    /// The kernel cannot restrict the provider's access to the files of the controller's Pod.
+    SandboxUnavailable,
+    /// The provider returned a warning about the configuration or about the planned change.
     ProviderWarning,
-    /// The configuration does not fit the type's schema, or the driver refused it.
+    /// The configuration does not match the type's schema, or the driver rejected it.
     InvalidConfig,
-    /// `count`, `forEach` or `enabled` does not tell which objects there are to be.
+    /// The objects of the Resource cannot be determined from `count`, `forEach` or `enabled`.
     InvalidRepetition,
-    /// The Resource stands for no object (`enabled: false`).
+    /// The Resource has no object, because it is disabled (`enabled: false`).
     Disabled,
-    /// The Resource stands for no object: `count` is 0, or `forEach` is empty.
+    /// The Resource has no objects: `count` is 0, or `forEach` is empty.
     NoInstances,
-    /// The object refers to itself.
+    /// The object depends on itself.
     SelfReference,
-    /// Objects refer to each other in a ring.
+    /// Objects depend on each other in a cycle.
     DependencyCycle,
-    /// The object refers to a Resource that does not exist.
+    /// The object depends on a Resource that does not exist.
     DependencyNotFound,
-    /// A `ConfigMap` or Secret of `spec.inputs`, or its key, does not exist.
+    /// A ConfigMap, Secret or key in `spec.inputs` does not exist.
     InputNotFound,
-    /// A dependency is not ready, or cannot be planned, yet.
+    /// A dependency is not ready yet, or cannot be planned yet.
     DependencyNotReady,
-    /// A dependency's step failed, so this one was skipped.
+    /// The step of a dependency failed, so Purlin skipped the step of this object.
     DependencyFailed,
-    /// A precondition of the object does not hold. It is checked again when what it reads changes, and after a while.
+    /// A precondition of the object is false. Purlin checks it again when a value in it changes, and after a delay.
     PreconditionFailed,
-    /// A postcondition of the object does not hold. The object stays as it is, what depends on it waits, and the old
-    /// object of a create-first replacement is kept.
+    /// A postcondition of the object is false. The object stays unchanged and its dependents wait. A
+    /// create-before-destroy replacement keeps the old object.
     PostconditionFailed,
-    /// A hook failed. After a create the object is replaced; before a destroy the object stays. It is tried again.
+    /// A hook failed. After a create, Purlin replaces the object; before a destroy, it keeps the object and retries.
     HookFailed,
-    /// Something that this change needs to be planned or carried out stands in its way.
+    /// Another change or condition must be resolved before this change can be planned or applied.
     Waiting,
-    /// The driver's call failed. It is tried again with back-off.
+    /// The driver's call failed. Purlin retries it with back-off.
     OperationFailed,
-    /// The driver's call failed and trying again cannot help; a change of the object is needed.
-    OperationRefused,
-    /// A replacement destroyed the old object, and the new one could not be created yet.
+    /// The driver's call failed, and a retry cannot succeed until the Resource changes.
+    OperationRejected,
+    /// A replacement destroyed the old object, and the new object could not be created yet.
     ReplacementFailed,
-    /// New objects keep failing: replacement is stopped until the object changes.
-    CreateKeepsFailing,
-    /// Too many old objects are left over: no further create-before-destroy replacement.
-    TooManyLeftovers,
-    /// A crash left it open whether an object was created, and the driver cannot tell.
+    /// The creation of new objects failed repeatedly. Purlin stops the replacement until the Resource changes.
+    RepeatedCreateFailures,
+    /// The object has too many deposed objects for another create-before-destroy replacement.
+    TooManyDeposedObjects,
+    /// Purlin was interrupted during a create, and the driver cannot determine whether the object was created.
     CreateOutcomeUnknown,
-    /// An earlier operation of another process is still open.
+    /// An earlier operation of another process has not finished.
     OperationInProgress,
-    /// The call takes longer than its limit. Purlin waits for its answer: nothing else is done about the object.
+    /// The call exceeded its time limit. Purlin waits for its response and does nothing else with the object.
     TimeLimitExceeded,
-    /// The record could not be written, so nothing more is done about the object. It is tried again.
+    /// The record could not be written. Purlin retries the write and does nothing else with the object.
     RecordNotWritten,
-    /// The Resource says that it has a record, and there is none.
+    /// The Resource has the annotation `purlin.dev/record`, but its record does not exist.
     RecordMissing,
-    /// The record of this name is of another type.
-    RecordOfOtherType,
-    /// The record cannot be read: it is damaged, a part of it is missing, or a newer version of Purlin wrote it.
+    /// The record with this name has another type.
+    RecordTypeMismatch,
+    /// The record cannot be read: it is damaged or incomplete, or a newer version of Purlin wrote it.
     RecordUnreadable,
-    /// The API server does not hand out the record at the moment. It is read again until it does.
-    RecordNotRead,
-    /// Two Resources manage one and the same object.
+    /// The API server currently does not return the record. Purlin retries the read.
+    RecordUnavailable,
+    /// Two Resources manage the same object.
     IdentityConflict,
-    /// An object of that name exists and is not managed by this Resource.
+    /// An object with this name exists and is not managed by this Resource.
     AlreadyExists,
-    /// A `ConfigMap` or Secret to publish to exists and is not managed by this Resource.
+    /// A ConfigMap or Secret to publish to exists and is not managed by this Resource.
     PublishConflict,
     /// The object to import does not exist.
     ImportNotFound,
-    /// Somebody else has changed the object. `spec.drift.action` decides what becomes of it.
+    /// The object was changed outside of Purlin. `spec.drift.action` configures the response.
     Drifted,
-    /// The object does not exist any more, and by `spec.drift.action: Report` it is not made anew.
-    Gone,
-    /// The object is missing, but the provider's configuration is another one than that which last saw it.
-    GoneAfterConfigChange,
-    /// So many objects are gone at once that they are not made anew before somebody says so.
-    MassDisappearance,
-    /// Deletion is prevented by `lifecycle.preventDestroy`.
+    /// The object no longer exists, and `spec.drift.action: Report` prevents its recreation.
+    ObjectMissing,
+    /// The object was not found, but the provider configuration has changed since the last successful read.
+    ObjectMissingAfterConfigChange,
+    /// Many objects are missing at the same time. Purlin does not recreate them without confirmation by the user.
+    ManyObjectsMissing,
+    /// `lifecycle.preventDestroy` prevents the destruction of the object.
     PreventDestroy,
-    /// A move cannot be made: there is an object already, nobody knows which one is meant, or its Resource still wants it.
+    /// The object cannot be moved: the new address has an object already, the source of the move is ambiguous, or the
+    /// Resource of the source still exists.
     MoveBlocked,
-    /// The object cannot be destroyed while another one uses it.
-    StillUsed,
-    /// Create-before-destroy cannot work, since both objects would have one identity.
-    FixedIdentity,
-    /// `managementPolicies` does not allow what would have to be done.
-    ActionNotAllowed,
-    /// Suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
+    /// The object cannot be destroyed while another object depends on it.
+    InUse,
+    /// Create-before-destroy is impossible, because the old and the new object would have the same identity.
+    CreateBeforeDestroyImpossible,
+    /// `managementPolicies` does not allow the required action.
+    ActionForbiddenByPolicy,
+    /// The object is suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
     Suspended,
-    /// The plan is about other objects (`--target`), so this one is left as it is.
+    /// The plan is limited to other objects by `--target`, so this object stays unchanged.
     NotSelected,
-    /// The service account may not do what is needed.
+    /// The service account lacks a required permission.
     Forbidden,
-    /// The source of the desired state could not be read whole, so nothing is destroyed as an orphan.
+    /// The desired state could not be read completely, so Purlin does not destroy orphans.
     SourceIncomplete,
-    /// One of Purlin's own CRDs is being deleted, so nothing is destroyed.
-    CustomResourceDefinitionDeleted,
-    /// The API server does not say whether one of Purlin's own CRDs is being deleted, so nothing is destroyed. It is asked
-    /// again.
+    /// One of Purlin's CRDs is being deleted, so Purlin does not destroy objects.
+    CustomResourceDefinitionTerminating,
+    /// Purlin could not check whether one of its CRDs is being deleted, so it does not destroy objects. It retries the
+    /// check.
     CustomResourceDefinitionUnknown,
-    /// The namespace is terminating, so nothing is created in it.
+    /// The namespace is terminating, so Purlin does not create objects in it.
     NamespaceTerminating,
-    /// There is a record but no Resource.
+    /// The object has a record but no Resource.
     Abandoned,
     /// An inherited create-before-destroy overrides an explicit `false`.
     CreateBeforeDestroyForced,
-    /// A released object goes back to the classic order, since the safer one would close a ring.
-    ReleaseFellBack,
-    /// Records depend on each other in a ring; the oldest edge is ignored.
+    /// An object without references is destroyed in the usual order, because a later destroy would cause a cycle.
+    ReleaseOrderFallback,
+    /// Records depend on each other in a cycle. Purlin ignores the oldest edge.
     RecordedCycle,
-    /// An orphaned object that stays used an object that is destroyed.
-    OrphanUsesDestroyed,
-    /// Something had to wait for this run's results; another run will plan it.
-    RunAgain,
-    /// The driver broke its contract: what it planned or made contradicts the configuration, the plan or itself.
+    /// An orphaned object that Purlin keeps depends on an object that is destroyed.
+    OrphanDependsOnDestroyed,
+    /// A change depends on results of this run. Another run plans it.
+    Deferred,
+    /// The driver violated its contract: its plan or its result contradicts the configuration, the plan or itself.
     DriverFault,
-    /// A fault of Purlin itself.
+    /// A bug in Purlin.
     InternalError,
 }
 

@@ -1,6 +1,6 @@
-//! What is remembered about one instance: its current object, deposed ones, and the open intent.
+//! Records: the recorded state of an instance with its current object, deposed objects and open intent.
 //!
-//! A record is the only memory between runs. `store` keeps it; `execute` is the only writer.
+//! Records are the only state between runs. `store` stores them; only `execute` writes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,106 +9,102 @@ use jiff::Timestamp;
 
 use super::{Address, ConfigDigest, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Revision, Value};
 
-/// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or a row's counter.
-/// A later write has a greater version.
+/// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It
+/// increases with every write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
-/// Whether an object is what it should be.
+/// Whether an object is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectStatus {
-    /// As far as we know it is complete.
     #[default]
     Ready,
-    /// Its creation failed half way: the next plan replaces it.
+    /// Its creation failed. The next plan replaces it.
     Tainted,
-    /// Our own stop cut its creation: it is read first, and kept if it is complete.
+    /// Purlin's shutdown interrupted its creation. The next plan reads the object and keeps it if it is complete.
     Interrupted,
 }
 
-/// One object that exists, as it was last seen. The default is one of which nothing is recorded yet.
+/// The recorded state of an existing object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedObject {
-    /// All attributes, `id` included. Sensitive places are marked.
+    /// All attributes, including `id`. Sensitive values are marked.
     pub value: Value,
-    /// Bytes that only the driver understands.
+    /// Opaque bytes of the driver.
     pub private: Arc<[u8]>,
-    /// What the driver finds the object by, when it has such a thing.
+    /// The identity by which the driver finds the object, if its type has one.
     pub identity: Option<Value>,
-    /// Version of the schema that `value` follows.
+    /// The schema version of `value`.
     pub schema_version: u64,
-    /// Whether it is complete.
     pub status: ObjectStatus,
-    /// Direct dependencies at the time of its last change, in address order; a whole family is one entry. Each object has
-    /// its own.
+    /// Direct dependencies at the time of the last change, in address order. All instances of a family are one entry.
     pub dependencies: Arc<[Address]>,
-    /// The effective create-before-destroy flag.
+    /// The effective value, which can be inherited.
     pub create_before_destroy: bool,
-    /// The `lifecycle.preventDestroy` of the last change; decides when there is no live spec.
+    /// `lifecycle.preventDestroy` at the time of the last change. It is used when the Resource no longer exists.
     pub prevent_destroy: bool,
-    /// `deletionPolicy: Orphan` of the last change: forget instead of destroy.
+    /// `deletionPolicy: Orphan` at the time of the last change: forget instead of destroy.
     pub skip_destroy: bool,
-    /// Of a deposed object: it is kept until the postconditions of its successor hold.
+    /// Only for deposed objects: keep the object until the postconditions of the new object are true.
     pub awaits_postconditions: bool,
-    /// The hooks to run before it is destroyed when its Resource is gone, in the order in which they run.
+    /// The hooks to run before a destroy if the Resource no longer exists, in order of execution.
     pub hooks: Arc<[RecordedHook]>,
-    /// It was made, and the hooks after its creation have not all run yet.
+    /// The object was created, but not all `AfterCreate` hooks have run.
     pub hooks_pending: bool,
-    /// It was made or changed, and is not ready yet as far as is known.
+    /// Set while a created or updated object is not ready.
     pub readiness: Option<Readiness>,
-    /// Hash of the provider configuration that last read it; empty for built-in drivers.
+    /// The digest of the provider configuration of the last read; empty for built-in drivers.
     pub provider_config: Arc<str>,
-    /// The provider that manages it, with its settings; `None` for built-in drivers.
+    /// The provider and its configuration; `None` for built-in drivers.
     pub provider: Option<Arc<ProviderUse>>,
-    /// As which service account (or local user: empty) it was made; a destroy acts as the same.
+    /// The service account of the create, which a destroy uses too; empty for local runs.
     pub service_account: Arc<str>,
-    /// Which create or update made it what it is.
+    /// The last create or update.
     pub revision: Revision,
-    /// What `lifecycle.replaceTriggeredBy` saw last; `None` without it.
+    /// The last observed state of `lifecycle.replaceTriggeredBy`; `None` without it.
     pub triggers: Option<Arc<Triggers>>,
-    /// Of which configuration the driver has last said, or shown by carrying it out, that the object is as it asks.
-    /// `None` when nobody can tell: it was imported, changed by somebody else, or its last update failed.
-    pub agrees_with: Option<ConfigDigest>,
+    /// The configuration that the object matches, because the driver applied it or planned no change for it. `None` if
+    /// unknown: the object was imported or changed outside of Purlin, or its last update failed.
+    pub matching_config: Option<ConfigDigest>,
 }
 
-/// The mark of an object whose call has ended and that is still to get ready.
+/// The state of an object that is not ready after its create or update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readiness {
-    /// Until when it may take.
+    /// The deadline.
     pub until: Timestamp,
-    /// The call has made the object, and not only changed it: should it not get ready, it is tainted.
+    /// The call created the object. If it does not become ready, it is tainted.
     pub is_new: bool,
-    /// The object that was deposed for it; should it disappear before it is ready, that one is current again.
+    /// The object that the create deposed. It becomes current again if the new object disappears before it is ready.
     pub deposed: Option<DeposedKey>,
 }
 
-/// What an object has seen of those that trigger its replacement.
+/// The last observed state of the objects in `replaceTriggeredBy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// Drawn for this object, so that fingerprints tell nothing about values.
+    /// A random salt, so that fingerprints do not reveal values.
     pub salt: u64,
-    /// One for each entry.
-    pub seen: Vec<SeenTrigger>,
+    pub entries: Vec<ObservedTrigger>,
 }
 
-/// One entry of `replaceTriggeredBy`, as it was seen last.
+/// The last observed state of an entry of `replaceTriggeredBy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenTrigger {
-    /// The entry as it was written.
+pub struct ObservedTrigger {
+    /// The entry as in the spec.
     pub entry: Arc<str>,
-    /// The objects that it meant, each with a fingerprint.
+    /// The referenced objects, each with a fingerprint.
     pub targets: Vec<(Address, u64)>,
 }
 
 impl RecordedObject {
-    /// Whether a missing object is gone when it was looked for under this configuration of its provider: the one that
-    /// last saw it, or nobody knows which that was.
-    pub fn is_known_to(&self, configuration: &str) -> bool {
+    /// Whether the last read used the provider configuration with this digest, or an unknown one. Only then does a read
+    /// that finds no object prove that the object is missing.
+    pub fn was_last_read_with(&self, configuration: &str) -> bool {
         self.provider_config.is_empty() || *self.provider_config == *configuration
     }
 
-    /// The `id` attribute, when it is a known text and not sensitive.
+    /// Returns the `id` attribute if it is a known string and not sensitive.
     pub fn visible_id(&self) -> Option<&str> {
         match self.value.get("id") {
             Some(Value::String(id)) if !matches!(self.value, Value::Sensitive(_)) => Some(id),
@@ -116,111 +112,103 @@ impl RecordedObject {
         }
     }
 
-    /// The `id` attribute, when it is a known text.
+    /// Returns the `id` attribute if it is a known string.
     pub fn id(&self) -> Option<&str> {
         self.value.get("id").and_then(Value::as_str)
     }
 }
 
-/// Who wrote an intent.
+/// The process that wrote an intent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Holder {
-    /// UID of the Pod, or the state file's host for local runs; empty outside of a Pod.
+    /// The UID of the Pod, or the host of the state file for local runs; empty outside of a Pod.
     pub pod: Arc<str>,
-    /// Drawn at the start of the process.
+    /// A random ID that is generated when the process starts.
     pub process: Arc<str>,
 }
 
-/// What is about to be done, durable before the call. While it is open no other step of the object starts,
-/// nor a destroy of what it deposed.
+/// A durable note that is written before a call. While an intent is open, no other step of the object starts, and the
+/// object that it deposed is not destroyed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// Create, update or destroy.
     pub operation: Operation,
-    /// Drawn for this operation; drivers that can, leave it at the object to find it again.
+    /// A random ID. Drivers store it with the object if they can, to find the object again.
     pub operation_id: Arc<str>,
-    /// Who does it.
     pub holder: Holder,
-    /// Counts the intents of this record, from 1.
+    /// The number of this intent in the record, starting at 1.
     pub epoch: u64,
-    /// When it was written.
     pub started: Timestamp,
-    /// Until when the call may run. Moved, as long as it runs on past its limit.
+    /// The deadline of the call. It is extended while the call runs beyond its time limit.
     pub deadline: Timestamp,
-    /// Create: the object that this write deposed, which becomes current again when nothing was made.
-    /// Destroy: the leftover that is destroyed; `None` for the current object.
+    /// Create: the object that this write deposed. It becomes current again if no object was created.
+    /// Destroy: the deposed object to destroy; `None` for the current object.
     pub deposed: Option<DeposedKey>,
-    /// Create and update: the configuration and the planned value, with everything drawn for it (names, ids),
-    /// so that recovery can make the very same call again.
+    /// Create and update: the configuration and the planned value with all generated names and IDs, so that recovery
+    /// can repeat the same call.
     pub planned: Option<PlannedObject>,
 }
 
-/// What a create or update will make: enough to make the call again after a crash, and to record its result.
+/// The planned result of a create or update, from which recovery can repeat the call and record its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedObject {
     /// The evaluated configuration.
     pub config: Value,
-    /// The planned value; what the driver sets is unknown (`Value::Unknown`).
+    /// The planned value. Attributes that the driver sets are `Value::Unknown`.
     pub planned: Value,
-    /// The driver's private bytes of the plan.
+    /// Opaque bytes of the driver's plan.
     pub private: Arc<[u8]>,
-    /// Flags and edges to record with the result; `value`, `private`, `identity`, `status` are the driver's.
+    /// Flags and dependencies to record with the result. The driver sets `value`, `private`, `identity` and `status`.
     pub recorded: Box<RecordedObject>,
 }
 
-/// A copy of outputs that was published, or is about to be.
+/// A ConfigMap or Secret with published outputs, or the intent to write one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedCopy {
-    /// The `ConfigMap` or Secret.
     pub target: DataRef,
-    /// The UID it was made with; empty while it is not known whether it was made.
+    /// The UID of the ConfigMap or Secret; empty while it is unknown whether it was created.
     pub uid: Arc<str>,
-    /// The UID of the Resource that it was made for.
+    /// The UID of the Resource.
     pub owner: Arc<str>,
-    /// As which service account it was written.
+    /// The service account that wrote it.
     pub service_account: Arc<str>,
-    /// The texts it holds, by key.
+    /// The strings by key.
     pub data: Value,
 }
 
-/// All that is remembered about one instance.
+/// The recorded state of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Namespace of the Resource. Local records carry the namespace of their files.
+    /// The namespace of the Resource. In local mode, the namespace in the files.
     pub namespace: Arc<str>,
-    /// Name and instance.
     pub address: Address,
-    /// UID of the Resource; empty in local mode.
+    /// The UID of the Resource; empty in local mode.
     pub uid: Arc<str>,
-    /// The resource type. It changes only when the driver of another type takes the object over.
+    /// The resource type. It changes only if the driver of another type takes over the object in a move.
     pub type_name: Arc<str>,
-    /// The object in use.
     pub current: Option<Arc<RecordedObject>>,
-    /// Objects that were replaced and not destroyed yet.
+    /// Objects that were replaced but not destroyed yet.
     pub deposed: BTreeMap<DeposedKey, Arc<RecordedObject>>,
-    /// Copies of outputs in ConfigMaps and Secrets.
     pub published: Vec<PublishedCopy>,
-    /// The operation under way, or cut by a crash.
+    /// The operation that is in progress or was interrupted by a crash.
     pub intent: Option<Box<Intent>>,
     /// The epoch of the last intent.
     pub epoch: u64,
-    /// Failed creations of a replacement in a row; the cap on them must survive a restart.
+    /// The number of consecutive failed creates of a replacement. It is recorded so that the limit survives a restart.
     pub failed_creates: u32,
-    /// The generation of the Resource that `failed_creates` counts for: a newer one starts anew.
+    /// The generation of the Resource that `failed_creates` counts.
     pub failed_generation: i64,
-    /// A delete-first replacement destroyed the old object and the new one is still missing.
+    /// A destroy-before-create replacement destroyed the old object, but has not created the new one.
     pub replacement_pending: bool,
-    /// Value of the annotation `purlin.dev/replace-requested-at` that was last carried out.
+    /// The last handled value of the annotation `purlin.dev/replace-requested-at`.
     pub handled_replace_request: Arc<str>,
-    /// The object belongs to this address from now on; a record there is being written, or is written already.
+    /// The new address of a moved object. The record at that address is being written or exists already.
     pub moving_to: Option<Box<Address>>,
-    /// Where the object was recorded before, the newest last: these moves were asked for and made. Unknown of moves that
-    /// earlier versions made.
-    pub came_from: Vec<Address>,
+    /// The former addresses of the object, newest last. Moves by earlier versions of Purlin are not included.
+    pub moved_from: Vec<Address>,
 }
 
 impl Record {
-    /// A record of nothing yet.
     pub fn empty(namespace: Arc<str>, address: Address, uid: Arc<str>, type_name: Arc<str>) -> Self {
         Self {
             namespace,
@@ -237,40 +225,38 @@ impl Record {
             replacement_pending: false,
             handled_replace_request: Arc::from(""),
             moving_to: None,
-            came_from: Vec::new(),
+            moved_from: Vec::new(),
         }
     }
 
-    /// Whether the record holds neither an object nor an open operation.
+    /// Whether the record has neither an object nor an open intent.
     pub fn is_empty(&self) -> bool {
         !self.has_objects() && self.intent.is_none()
     }
 
-    /// Counts a failed creation of a Resource of that generation; a changed Resource starts anew.
+    /// Counts a failed create. A new generation restarts the count.
     pub fn count_failed_create(&mut self, generation: i64) {
         self.failed_creates = if self.failed_generation == generation { self.failed_creates + 1 } else { 1 };
         self.failed_generation = generation;
     }
 
-    /// Whether the record holds any object.
+    /// Whether the record has a current or deposed object.
     pub fn has_objects(&self) -> bool {
         self.current.is_some() || !self.deposed.is_empty()
     }
 }
 
-/// A record together with its version in the store.
+/// A record and its version in the store.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// What is remembered.
     pub record: Arc<Record>,
-    /// At which version it was read or written.
     pub version: Version,
 }
 
 impl Stored {
-    /// Whether a record that was found under another version is still the one that we know, so that a change of ours may
-    /// follow it. While an operation is open, only who carries it out changes the record: what holds our operation is ours.
-    pub fn is_still(&self, found: &Record) -> bool {
+    /// Whether a record with another version is still equivalent, so that a write can be based on it. While an
+    /// operation is open, only its process changes the record, so it is sufficient to compare operation IDs.
+    pub fn is_equivalent_to(&self, found: &Record) -> bool {
         match (&self.record.intent, &found.intent) {
             (Some(ours), Some(found)) => ours.operation_id == found.operation_id,
             _ => *self.record == *found,
@@ -278,5 +264,5 @@ impl Stored {
     }
 }
 
-/// All records of one namespace, by address.
+/// The records of a namespace.
 pub type Recorded = BTreeMap<Address, Stored>;

@@ -1,19 +1,18 @@
-//! Which create or update made an object what it is.
+//! The revision of an object: the last create or update.
 
 use sha2::{Digest, Sha256};
 
-/// Tells the create or update that made an object what it is from every other one. All zero: it was imported, or
-/// recorded before there were revisions.
+/// Identifies the last create or update of an object. It is zero for an imported object, and in records of versions of
+/// Purlin without revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision {
-    /// The epoch of its intent: later ones of one record are greater.
+    /// The epoch of the intent, which increases in a record.
     pub epoch: u64,
-    /// A digest of its operation id, since a record that is made anew counts epochs anew.
+    /// A digest of the operation ID, because a recreated record starts with epoch 1 again.
     pub operation: u64,
 }
 
 impl Revision {
-    /// Of the operation of that id.
     pub fn new(epoch: u64, operation_id: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(operation_id).into();
         let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");

@@ -1,5 +1,5 @@
-//! The sensitive texts of values, to be taken out of whatever is told. A service may quote what it was given in its refusal,
-//! whole or in part, as it is or in another spelling; and so may a program in its log.
+//! Redacts sensitive values in messages. A provider or program can quote a value that it received in an error message
+//! or in its log, completely, in part, or in another encoding.
 
 use std::borrow::Borrow;
 use std::fmt::Write as _;
@@ -9,24 +9,24 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::{Diagnostic, DriverError, Value};
 
-/// What stands where a sensitive text stood.
+/// The replacement of a sensitive string.
 const MASK: &str = "(sensitive)";
 
-/// Texts shorter than this are left alone: they stand in every sentence, and hide nothing.
-const SHORTEST: usize = 3;
+/// Shorter strings are not redacted, because they occur in every message.
+const MIN_LENGTH: usize = 3;
 
-/// Lines of a longer text that are shorter than this may be anything: a brace, a word.
-const LINE: usize = 8;
+/// Shorter lines of a string are not redacted separately, because they can be anything, such as a brace.
+const MIN_LINE: usize = 8;
 
-/// Spellings of shorter texts are too short to be told from anything else.
-const SPELLED: usize = 6;
+/// Encodings of shorter strings are not redacted, because they can occur by chance.
+const MIN_ENCODED: usize = 6;
 
-/// Sensitive texts and numbers, longest first, so that no part of one stays.
+/// Sensitive strings and numbers, longest first, so that no part of a longer one remains.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// Those that are marked as such in the values.
+    /// Collects the values that are marked as sensitive.
     pub fn of<V: Borrow<Value>>(values: impl IntoIterator<Item = V>) -> Self {
         let mut found = Vec::new();
         for value in values {
@@ -37,39 +37,35 @@ impl Secrets {
         Self(found)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text without them.
-    pub fn text(&self, text: String) -> String {
+    pub fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
     }
 
-    /// The error without them.
-    pub fn error(&self, error: DriverError) -> DriverError {
+    pub fn redact_error(&self, error: DriverError) -> DriverError {
         if self.is_empty() {
             return error;
         }
-        DriverError { message: self.text(error.message), hint: error.hint.map(|hint| self.text(hint)), ..error }
+        DriverError { message: self.redact(error.message), hint: error.hint.map(|hint| self.redact(hint)), ..error }
     }
 
-    /// The diagnostic without them.
-    pub fn diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
+    pub fn redact_diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
         if self.is_empty() {
             return diagnostic;
         }
         Diagnostic {
-            summary: self.text(diagnostic.summary),
-            detail: self.text(diagnostic.detail),
-            hint: diagnostic.hint.map(|hint| self.text(hint)),
+            summary: self.redact(diagnostic.summary),
+            detail: self.redact(diagnostic.detail),
+            hint: diagnostic.hint.map(|hint| self.redact(hint)),
             ..diagnostic
         }
     }
 }
 
-// What it holds must not be printed.
+// The sensitive strings must not be printed.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Secrets").field(&self.0.len()).finish()
@@ -82,33 +78,33 @@ fn collect(value: &Value, sensitive: bool, found: &mut Vec<String>) {
         Value::List(items) => items.iter().for_each(|item| collect(item, sensitive, found)),
         Value::Map(map) => map.values().for_each(|item| collect(item, sensitive, found)),
         Value::String(text) if sensitive => {
-            // A program may print the lines of a key one by one, or only some of them.
-            let lines = text.lines().map(str::trim).filter(|line| text.len() > line.len() && line.len() >= LINE);
+            // A program can print single lines of a key.
+            let lines = text.lines().map(str::trim).filter(|line| text.len() > line.len() && line.len() >= MIN_LINE);
             found.extend(lines.map(str::to_owned));
-            found.extend(Some(text.to_string()).filter(|text| text.len() >= SHORTEST));
-            if text.len() >= SPELLED {
-                found.extend(spellings(text));
+            found.extend(Some(text.to_string()).filter(|text| text.len() >= MIN_LENGTH));
+            if text.len() >= MIN_ENCODED {
+                found.extend(encodings(text));
             }
         }
-        Value::Number(number) if sensitive && number.to_string().len() >= SHORTEST => found.push(number.to_string()),
+        Value::Number(number) if sensitive && number.to_string().len() >= MIN_LENGTH => found.push(number.to_string()),
         _ => {}
     }
 }
 
-/// A text as others write it: escaped as in JSON or in an address, and in base64, also as a part of something longer.
-fn spellings(text: &str) -> Vec<String> {
+/// Returns a string with JSON escapes, with URL escapes, and in base64, also as a part of a longer encoded string.
+fn encodings(text: &str) -> Vec<String> {
     let json = serde_json::Value::from(text).to_string();
     let address = text.bytes().fold(String::new(), |mut out, byte| {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             _ => drop(write!(out, "%{byte:02X}")),
         }
         out
     });
     let mut all = vec![json.trim_matches('"').to_owned(), address];
     for before in 0..3 {
-        // Of the first and the last character some bits belong to what stands beside the text.
+        // Some bits of the first and the last character belong to the surrounding bytes.
         let encoded = STANDARD_NO_PAD.encode([&vec![0; before][..], text.as_bytes()].concat());
         let start = (before * 8).div_ceil(6);
         let end = (before + text.len()) * 8 / 6;
@@ -124,35 +120,39 @@ mod tests {
     use crate::model::ErrorKind;
 
     #[test]
-    fn what_was_given_as_a_secret_is_not_quoted() {
+    fn sensitive_values_are_redacted() {
         let given = Value::map([
             ("user", Value::from("admin")),
             ("password", Value::from("hunter22").into_sensitive()),
             ("keys", Value::list([Value::from("hunter"), Value::from("1")]).into_sensitive()),
         ]);
         let message = "admin may not use hunter22, nor hunter, 1 time".to_owned();
-        let told =
-            Secrets::of([&given]).error(DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None });
-        assert_eq!(told.message, "admin may not use (sensitive), nor (sensitive), 1 time");
+        let redacted = Secrets::of([&given]).redact_error(DriverError {
+            kind: ErrorKind::Terminal,
+            message,
+            path: None,
+            hint: None,
+        });
+        assert_eq!(redacted.message, "admin may not use (sensitive), nor (sensitive), 1 time");
     }
 
     #[test]
-    fn the_lines_of_a_secret_are_secrets() {
+    fn lines_of_a_secret_are_redacted() {
         let key = Value::from("-----BEGIN-----\nc2VjcmV0MQ==\n}\nc2VjcmV0Mg==\n").into_sensitive();
-        let told = Secrets::of([&key]).text("line c2VjcmV0Mg== } of a key".to_owned());
-        assert_eq!(told, "line (sensitive) } of a key");
+        let redacted = Secrets::of([&key]).redact("line c2VjcmV0Mg== } of a key".to_owned());
+        assert_eq!(redacted, "line (sensitive) } of a key");
     }
 
     #[test]
-    fn a_secret_is_one_in_any_spelling() {
+    fn encoded_secrets_are_redacted() {
         let secret = Value::from("p\"ss/wörd").into_sensitive();
-        let told = |message: &str| Secrets::of([&secret]).text(message.to_owned());
-        assert_eq!(told(r#"{"p": "p\"ss/wörd"}"#), r#"{"p": "(sensitive)"}"#);
-        assert_eq!(told("db://app:p%22ss%2Fw%C3%B6rd@host"), "db://app:(sensitive)@host");
+        let redacted = |message: &str| Secrets::of([&secret]).redact(message.to_owned());
+        assert_eq!(redacted(r#"{"p": "p\"ss/wörd"}"#), r#"{"p": "(sensitive)"}"#);
+        assert_eq!(redacted("db://app:p%22ss%2Fw%C3%B6rd@host"), "db://app:(sensitive)@host");
         for user in ["a:", "ab:", "abc:"] {
             let header = STANDARD_NO_PAD.encode(format!("{user}p\"ss/wörd"));
-            let told = told(&format!("Basic {header}"));
-            assert!(told.contains("(sensitive)") && told.len() < header.len() + 10, "{told}");
+            let redacted = redacted(&format!("Basic {header}"));
+            assert!(redacted.contains("(sensitive)") && redacted.len() < header.len() + 10, "{redacted}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! "Did you mean …?"
+//! Suggestions for misspelled names.
 
-/// The candidate that a misspelt word is closest to, if one is close enough to be meant.
+/// Returns the candidate that is most similar to a misspelled word, if one is similar enough.
 pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.to_lowercase().chars().collect();
-    // A third of the word may be wrong, as rustc has it.
+    // Like rustc, allow a third of the word to differ.
     let limit = word.len().div_ceil(3);
     candidates
         .into_iter()
@@ -15,10 +15,10 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether one name may be the other one misspelt: at most a third of it is wrong, so that no short name is near to
-/// another one. Of most pairs that is told without comparing letter by letter, since thousands of names may be compared
-/// with thousands.
-pub(crate) fn is_near(word: &str, other: &str) -> bool {
+/// Whether one name can be a misspelling of the other: at most a third of the letters differ, so a short name is
+/// similar to no other. Comparing the sets of letters first is fast enough to compare thousands of names with each
+/// other.
+pub(crate) fn is_similar(word: &str, other: &str) -> bool {
     let limit = word.chars().count() / 3;
     let (letters, others) = (letters(word), letters(other));
     let missing = (letters & !others).count_ones().max((others & !letters).count_ones());
@@ -29,13 +29,13 @@ pub(crate) fn is_near(word: &str, other: &str) -> bool {
     distance(&word, &other, limit).is_some()
 }
 
-/// Which letters a word has: each that another one lacks is a mistake.
+/// Returns the set of letters in a word as bits. Each letter that the other word lacks is a difference.
 fn letters(word: &str) -> u64 {
     word.chars().fold(0, |all, letter| all | 1 << (u32::from(letter) % 64))
 }
 
-/// How many letters were added, left out, or taken for others; two that changed places count as one mistake. `None`:
-/// more than the limit.
+/// Returns the number of inserted, deleted or replaced letters, where two swapped letters count once. Returns `None` if
+/// it exceeds the limit.
 fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > limit {
         return None;
@@ -51,7 +51,7 @@ fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
             let is_swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
             row.push(if is_swapped { best.min(before[j - 1] + 1) } else { best });
         }
-        // It can only become more.
+        // The distance cannot decrease in later rows.
         if row.iter().chain(&above).all(|distance| *distance > limit) {
             return None;
         }
@@ -73,8 +73,8 @@ mod tests {
     }
 
     #[test]
-    fn a_short_name_is_near_to_no_other() {
-        assert!(is_near("zone", "zones") && is_near("dns-zome", "dns-zone") && is_near("frist", "first"));
-        assert!(!is_near("a", "b") && !is_near("ab", "ba") && !is_near("zone", "network"));
+    fn a_short_name_is_similar_to_no_other() {
+        assert!(is_similar("zone", "zones") && is_similar("dns-zome", "dns-zone") && is_similar("frist", "first"));
+        assert!(!is_similar("a", "b") && !is_similar("ab", "ba") && !is_similar("zone", "network"));
     }
 }

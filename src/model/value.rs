@@ -1,4 +1,4 @@
-//! Attribute values, with places that are not known yet and places that must not be shown.
+//! Attribute values, which can be unknown or sensitive.
 
 mod map;
 
@@ -10,43 +10,37 @@ use super::{Number, Path, Segment};
 
 pub use map::Map;
 
-/// A value of an attribute. Cloning is cheap: the large forms are shared.
+/// A value of an attribute. Clones share strings, lists and maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
-    /// Absent, as Terraform's null.
+    /// Terraform's null.
     #[default]
     Null,
-    /// Known only after a step has run.
+    /// Known only after a step has finished.
     Unknown,
-    /// A boolean.
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A text.
     String(Arc<str>),
-    /// A list.
     List(Arc<[Value]>),
     /// A map or an object.
     Map(Map),
-    /// A value that must never be shown. Never directly inside another `Sensitive`.
+    /// A value that must not be shown. It never directly contains another `Sensitive`.
     Sensitive(Arc<Value>),
 }
 
-/// What a sensitive value is replaced by wherever a person could read it.
+/// The replacement of a sensitive value in output.
 pub const SENSITIVE_TEXT: &str = "(sensitive value)";
 
 impl Value {
-    /// A map of the given entries.
     pub fn map<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         Self::Map(entries.into_iter().collect())
     }
 
-    /// A list of the given items.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
         Self::List(items.into_iter().collect())
     }
 
-    /// The value marked sensitive; marking twice changes nothing.
+    /// Marks the value as sensitive.
     #[must_use]
     pub fn into_sensitive(self) -> Self {
         match self {
@@ -55,7 +49,7 @@ impl Value {
         }
     }
 
-    /// The value without the sensitive mark it carries itself; marks inside of it stay.
+    /// Returns the value without its own sensitive mark. Nested marks remain.
     pub fn unmarked(&self) -> &Self {
         match self {
             Self::Sensitive(inner) => inner,
@@ -63,12 +57,12 @@ impl Value {
         }
     }
 
-    /// Whether the value is, or contains, something not known yet.
+    /// Whether the value is or contains an unknown value.
     pub fn has_unknown(&self) -> bool {
         self.any(&|value| matches!(value, Self::Unknown))
     }
 
-    /// Whether the value is, or contains, something sensitive.
+    /// Whether the value is or contains a sensitive value.
     pub fn has_sensitive(&self) -> bool {
         self.any(&|value| matches!(value, Self::Sensitive(_)))
     }
@@ -83,7 +77,7 @@ impl Value {
             }
     }
 
-    /// The value without any sensitive mark, for drivers and records only.
+    /// Returns the value without any sensitive mark. Only for drivers and records.
     #[must_use]
     pub fn without_marks(&self) -> Self {
         if !self.has_sensitive() {
@@ -97,7 +91,7 @@ impl Value {
         }
     }
 
-    /// The value with every unknown place made null, as Terraform saves an object whose driver left places unknown.
+    /// Replaces unknown values by null, as Terraform does when a provider returns unknown values after an apply.
     #[must_use]
     pub fn unknown_as_null(self) -> Self {
         if !self.has_unknown() {
@@ -112,7 +106,7 @@ impl Value {
         }
     }
 
-    /// The attribute `name` of a map; `None` when the value is no map or has no such key.
+    /// Returns the value of a key; `None` if the value is not a map or has no such key.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self.unmarked() {
             Self::Map(map) => map.get(name),
@@ -120,8 +114,8 @@ impl Value {
         }
     }
 
-    /// What stands at a path. Looking into `Unknown` gives `Unknown`, into `Sensitive` a sensitive value; a place that
-    /// does not exist gives `None`.
+    /// Returns the value at a path, or `None` if the path does not exist. A value inside of `Unknown` is `Unknown`, and
+    /// a value inside of `Sensitive` is sensitive.
     pub fn at(&self, path: &Path) -> Option<Self> {
         let mut here = self.clone();
         let mut sensitive = false;
@@ -140,7 +134,7 @@ impl Value {
         Some(if sensitive { here.into_sensitive() } else { here })
     }
 
-    /// The text, when the value is one.
+    /// Returns the string, also of a sensitive value.
     pub fn as_str(&self) -> Option<&str> {
         match self.unmarked() {
             Self::String(text) => Some(text),
@@ -148,7 +142,7 @@ impl Value {
         }
     }
 
-    /// The map with one entry set (replacing what stood there). A value that is no map becomes one.
+    /// Returns the map with one entry set. A value that is not a map becomes one.
     #[must_use]
     pub fn with(&self, name: impl Into<Arc<str>>, value: Self) -> Self {
         let mut map = match self {
@@ -159,7 +153,7 @@ impl Value {
         Self::Map(map.into())
     }
 
-    /// Reads a JSON value. Numbers keep their digits as far as `serde_json` delivers them.
+    /// Converts a JSON value. Numbers keep their digits as far as `serde_json` does.
     pub fn from_json(json: serde_json::Value) -> Self {
         use serde_json::Value as Json;
         match json {
@@ -172,8 +166,8 @@ impl Value {
         }
     }
 
-    /// The JSON that people and programs outside may see: a sensitive value becomes `{"sensitive":true}`,
-    /// and unknown places are left out (a list keeps its length with `null`).
+    /// Returns JSON for users and other programs: a sensitive value becomes `{"sensitive":true}`, and unknown values
+    /// are omitted from maps and null in lists.
     pub fn to_public_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
@@ -189,8 +183,8 @@ impl Value {
         }
     }
 
-    /// The JSON that drivers get: marks are dropped; unknown places become `null`. Numbers beyond 64 bits and double
-    /// precision come as text: [`Self::to_json_text`] has their digits.
+    /// Returns JSON for drivers, without marks and with null for unknown values. Numbers that exceed 64 bits or double
+    /// precision become strings; [`Self::to_json_text`] keeps them as numbers.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
@@ -204,13 +198,13 @@ impl Value {
         }
     }
 
-    /// The same as text, in which every number is a number with all its digits.
+    /// Returns JSON text for drivers, in which all numbers have all their digits.
     pub fn to_json_text(&self) -> String {
-        serde_json::to_string(&Unmasked(self)).expect("keys are texts, and nothing is written out")
+        serde_json::to_string(&Unmasked(self)).expect("keys are strings, and a string writer does not fail")
     }
 
-    /// `true` at each place that is not known yet, in the shape of the value; `None` when all is known.
-    /// This is the `afterUnknown` of the plan format.
+    /// Returns the `afterUnknown` of the plan format: `true` for each unknown value, in the structure of the value.
+    /// `None` if all values are known.
     pub fn unknown_json(&self) -> Option<serde_json::Value> {
         use serde_json::Value as Json;
         match self {
@@ -232,27 +226,30 @@ impl Value {
         }
     }
 
-    /// Every path at which the two values differ, as deep as both have the same shape. Marks are ignored.
+    /// Returns the deepest paths at which the values differ, ignoring marks.
     pub fn differences(&self, other: &Self) -> Vec<Path> {
         let mut found = Vec::new();
         collect_differences(self, other, &Path::default(), &mut found);
         found
     }
 
-    /// Whether the values are equal when sensitive marks are ignored.
-    pub fn same(&self, other: &Self) -> bool {
+    /// Whether the values are equal, ignoring sensitive marks.
+    pub fn equals_unmarked(&self, other: &Self) -> bool {
         match (self.unmarked(), other.unmarked()) {
-            (Self::List(a), Self::List(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b)),
+            (Self::List(a), Self::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equals_unmarked(b))
+            }
             (Self::Map(a), Self::Map(b)) => {
-                a.is_same_as(b)
-                    || (a.len() == b.len() && a.iter().zip(b.iter()).all(|((ka, a), (kb, b))| ka == kb && a.same(b)))
+                a.ptr_eq(b)
+                    || (a.len() == b.len()
+                        && a.iter().zip(b.iter()).all(|((ka, a), (kb, b))| ka == kb && a.equals_unmarked(b)))
             }
             (a, b) => a == b,
         }
     }
 }
 
-/// Writes a value with what must not be shown.
+/// Serializes a value including its sensitive values.
 struct Unmasked<'a>(&'a Value);
 
 impl Serialize for Unmasked<'_> {
@@ -284,7 +281,7 @@ fn collect_differences(a: &Value, b: &Value, at: &Path, found: &mut Vec<Path>) {
                 collect_differences(a, b, &at.index(index), found);
             }
         }
-        (a, b) if a.same(b) && !matches!(a, Value::Unknown) => {}
+        (a, b) if a.equals_unmarked(b) && !matches!(a, Value::Unknown) => {}
         _ => found.push(at.clone()),
     }
 }

@@ -1,19 +1,19 @@
-//! Which versions of a provider will do, as Terraform writes it: `~> 3.1`, `>= 1.0, < 2.0`, `!= 1.4.2`, `3.6.0`.
+//! Version constraints in Terraform's syntax: `~> 3.1`, `>= 1.0, < 2.0`, `!= 1.4.2`, `3.6.0`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use semver::{Prerelease, Version};
 
-/// A list of conditions that a version must fulfil, all of them. The empty list takes every release.
+/// Conditions that a version must all satisfy. The empty list allows every release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionConstraint {
     conditions: Vec<Condition>,
 }
 
-/// Why a constraint cannot be read, in words that follow its text.
+/// The error of a constraint that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{condition}` is no condition on a version")]
+#[error("`{condition}` is not a valid version constraint")]
 pub struct InvalidConstraint {
     condition: String,
 }
@@ -22,7 +22,7 @@ pub struct InvalidConstraint {
 struct Condition {
     operator: Operator,
     version: Version,
-    /// How many of its numbers were written: `~>` looks at it.
+    /// The number of version components that were given, which `~>` depends on.
     numbers: usize,
 }
 
@@ -38,7 +38,7 @@ enum Operator {
 }
 
 impl Operator {
-    /// Longer ones first, so that `>=` is not read as `>`.
+    /// Longer symbols come first, so that `>=` is not parsed as `>`.
     const WRITTEN: [(&'static str, Self); 7] = [
         ("~>", Self::Compatible),
         (">=", Self::GreaterOrEqual),
@@ -51,16 +51,16 @@ impl Operator {
 }
 
 impl VersionConstraint {
-    /// How to write one.
+    /// The hint for an invalid constraint.
     pub const HINT: &str = "write it as in Terraform: `3.6.0`, `~> 3.6`, `>= 3.6, < 4.0`";
 
-    /// Whether a version will do. A prerelease does only when it is named exactly, as in Terraform.
+    /// Whether a version satisfies all conditions. As in Terraform, a prerelease must be named exactly.
     pub fn allows(&self, version: &Version) -> bool {
         let named = || self.conditions.iter().any(|condition| condition.names(version));
         (version.pre.is_empty() || named()) && self.conditions.iter().all(|condition| condition.allows(version))
     }
 
-    /// The only version that will do, when one is named exactly.
+    /// Returns the only allowed version, if the constraint names one exactly.
     pub fn exact(&self) -> Option<&Version> {
         let mut exact = self.conditions.iter().filter(|condition| condition.operator == Operator::Equal);
         exact.next().map(|condition| &condition.version).filter(|version| self.allows(version))
@@ -73,7 +73,7 @@ impl Condition {
     }
 
     fn allows(&self, version: &Version) -> bool {
-        // What follows `+` says how it was built and orders nothing.
+        // Build metadata after `+` is ignored.
         let order = version.cmp_precedence(&self.version);
         match self.operator {
             Operator::Equal => order.is_eq(),
@@ -82,7 +82,7 @@ impl Condition {
             Operator::GreaterOrEqual => order.is_ge(),
             Operator::Less => order.is_lt(),
             Operator::LessOrEqual => order.is_le(),
-            // Only the last of the numbers that were written may grow; of a single one everything below it.
+            // Only the last given component can increase; for a single component, all lower ones.
             Operator::Compatible => {
                 order.is_ge()
                     && version.major == self.version.major
@@ -119,7 +119,7 @@ fn condition(text: &str) -> Option<Condition> {
         _ => version.to_owned(),
     };
     let version = Version::parse(&whole).ok()?;
-    // Which prereleases a shortened version would mean is nowhere said.
+    // The meaning of a prerelease of an incomplete version is undefined.
     (written == 3 || version.pre == Prerelease::EMPTY).then_some(Condition { operator, version, numbers: written })
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_mean_what_they_mean_in_terraform() {
+    fn conditions_follow_terraform() {
         let versions = "1.0.0 1.1.0 1.1.9 1.2.0 2.0.0 2.1.0-beta1 2.1.0";
         for (constraint, expected) in [
             ("", "1.0.0 1.1.0 1.1.9 1.2.0 2.0.0 2.1.0"),
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_otherwise_is_the_same_version() {
+    fn build_metadata_is_ignored() {
         assert_eq!(allowed("1.0.0", "1.0.0+a"), "1.0.0+a");
     }
 
     #[test]
-    fn one_version_is_found_without_a_list() {
+    fn an_exact_version_is_found() {
         let exact = |text: &str| text.parse::<VersionConstraint>().unwrap().exact().map(ToString::to_string);
         assert_eq!(exact("3.6"), Some("3.6.0".to_owned()));
         assert_eq!(exact("3.6.0, >= 4"), None);
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn the_error_names_the_invalid_condition() {
         let error = ">= 1.0, ~ 2".parse::<VersionConstraint>().unwrap_err();
-        assert_eq!(error.to_string(), "`~ 2` is no condition on a version");
+        assert_eq!(error.to_string(), "`~ 2` is not a valid version constraint");
         for wrong in [",", ">=", "v1.0.0", "1.x", "1.2.3.4", "latest", "1.2-beta", "1.0.0,", "=> 1", "-1"] {
             assert!(wrong.parse::<VersionConstraint>().is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_constraint_is_written_in_one_way() {
+    fn a_constraint_is_normalized() {
         for (written, normal) in [("~>1", "~> 1"), ("=1.0", "1.0.0"), (">=1.2 , !=1.3", ">= 1.2.0, != 1.3.0"), ("", "")]
         {
             assert_eq!(written.parse::<VersionConstraint>().unwrap().to_string(), normal);

@@ -1,27 +1,26 @@
-//! Existing objects that are to be managed: looked at as their address would manage them.
+//! Reads existing objects for an import.
 
 use std::sync::Arc;
 
-use super::answer::checked_object;
-use crate::driver::Reconstructed;
+use super::driver_calls::checked_object;
+use crate::driver::ReconstructedConfig;
 use crate::execute::Engine;
 use crate::execute::engine::Call;
 use crate::load::Timeouts;
 use crate::model::{Address, DriverError, ErrorKind, ImportRequest, ObjectState, ProviderUse};
 
-/// An existing object that no manifest describes.
+/// An existing object without a manifest.
 #[derive(Debug)]
-pub struct Unmanaged {
-    /// As it was read.
+pub struct ImportedObject {
     pub state: ObjectState,
-    /// The configuration that it may have come from; `None`: its type tells no more than its schema.
-    pub config: Option<Reconstructed>,
+    /// The configuration that the driver reconstructed; `None` if it can only be derived from the schema.
+    pub config: Option<ReconstructedConfig>,
 }
 
-/// Reads an existing object as `address` would manage it. `None`: there is none.
+/// Reads an existing object with the provider of `address`. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the error of the driver.
 pub async fn import(
     engine: &Engine,
     namespace: &Arc<str>,
@@ -29,7 +28,7 @@ pub async fn import(
     type_name: &Arc<str>,
     provider: Option<&Arc<ProviderUse>>,
     request: &ImportRequest,
-) -> Result<Option<Unmanaged>, DriverError> {
+) -> Result<Option<ImportedObject>, DriverError> {
     let missing = || DriverError {
         kind: ErrorKind::Terminal,
         message: format!("no driver serves the type `{type_name}`"),
@@ -40,9 +39,9 @@ pub async fn import(
     let call = Call { type_name, namespace, address, provider, service_account: &Arc::from("") };
     let context = engine.call_context(&call, Timeouts::default().read);
     let Some(state) = checked_object(driver.import(&context, request).await?) else { return Ok(None) };
-    let config = match engine.drivers.provider_of(type_name) {
+    let config = match engine.drivers.providers_serving(type_name) {
         Some(providers) => Some(providers.reconstruct(&context, &state.value, None).await?),
         None => None,
     };
-    Ok(Some(Unmanaged { state, config }))
+    Ok(Some(ImportedObject { state, config }))
 }

@@ -1,4 +1,4 @@
-//! The providers of a plan: made ready before it, and what they warn of their configurations.
+//! Prepares the providers of a plan, and collects the warnings about their configurations.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::execute::Engine;
 use crate::load::{Config, ProviderSpec};
 use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Recorded, Severity};
 
-/// Makes the providers ready that objects are, or were, managed by.
+/// Prepares the providers of configured and recorded objects.
 pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
     let Some(providers) = engine.drivers.providers() else { return };
-    let wanted = config.instances.values().filter_map(|instance| instance.provider.as_ref()?.provider());
+    let desired = config.instances.values().filter_map(|instance| instance.provider.as_ref()?.provider());
     let families = config.families.values().filter_map(|family| family.shared.provider.as_ref()?.provider());
     let objects =
         recorded.values().flat_map(|stored| stored.record.current.iter().chain(stored.record.deposed.values()));
     let recorded = objects.filter_map(|object| Some(&object.provider.as_ref()?.provider));
-    // Most objects share one; comparing the pointers first spares the texts.
+    // Most objects share a provider: comparing pointers first avoids comparing strings.
     let mut needed: Vec<Arc<Provider>> = Vec::new();
-    for provider in wanted.chain(families).chain(recorded) {
+    for provider in desired.chain(families).chain(recorded) {
         if !needed.iter().any(|known| Arc::ptr_eq(known, provider) || known == provider) {
             needed.push(Arc::clone(provider));
         }
@@ -25,23 +25,34 @@ pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorde
     if needed.is_empty() {
         return;
     }
-    let sound = |spec: &&Arc<ProviderSpec>| !spec.problems.iter().any(|one| one.severity == Severity::Error);
+    let is_valid = |spec: &&Arc<ProviderSpec>| !spec.problems.iter().any(|one| one.severity == Severity::Error);
     let current: Vec<Arc<Provider>> =
-        config.providers.values().filter(sound).map(|spec| Arc::clone(&spec.provider)).collect();
-    let settled: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
-    let (namespace, version) = (Some(&config.namespace), config.settings_version);
-    providers.prepare(Preparation { namespace, version, needed: &needed, current: &current, settled: &settled }).await;
+        config.providers.values().filter(is_valid).map(|spec| Arc::clone(&spec.provider)).collect();
+    let configurations: Vec<Arc<ProviderUse>> = config.constant_providers().collect();
+    let (namespace, version) = (Some(&config.namespace), config.provider_config_version);
+    providers
+        .prepare(Preparation {
+            namespace,
+            version,
+            needed: &needed,
+            current: &current,
+            configurations: &configurations,
+        })
+        .await;
 }
 
-/// What a provider warns of the settings that it was asked under: told with each plan that uses them.
-pub(super) fn warnings_of_settings(engine: &Engine, used: &ProviderUse) -> Diagnostics {
-    let warnings = engine.drivers.providers().map(|providers| providers.warned(used)).unwrap_or_default();
-    let told = |warning: Diagnostic| {
+/// Returns the warnings of a provider about its configuration, for each plan that uses it.
+pub(super) fn configuration_warnings(engine: &Engine, used: &ProviderUse) -> Diagnostics {
+    let warnings =
+        engine.drivers.providers().map(|providers| providers.configuration_warnings(used)).unwrap_or_default();
+    let with_summary = |warning: Diagnostic| {
         let place = warning.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
-        let (provider, settings) = (&used.provider.name, &used.name);
-        let summary =
-            format!("the provider `{provider}` warns of the settings `{settings}`: {place}{}", warning.summary);
+        let (provider, configuration) = (&used.provider.name, &used.name);
+        let summary = format!(
+            "the provider `{provider}` warns about its configuration `{configuration}`: {place}{}",
+            warning.summary
+        );
         Diagnostic { summary, path: None, ..warning }
     };
-    warnings.into_iter().map(told).collect()
+    warnings.into_iter().map(with_summary).collect()
 }

@@ -1,4 +1,4 @@
-//! The types that planning knows: those that drivers serve.
+//! The types that the planner can use: those of the drivers.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Types for Registry {
         let own = self.types().filter(|_| provider.is_none()).filter(served).map(ToString::to_string);
         let of_providers = self.providers().map(|providers| providers.types(provider, is_data)).unwrap_or_default();
         let all: Vec<String> = own.chain(of_providers).collect();
-        // What all types of a provider begin with says nothing about which one is meant.
+        // All types of a provider share a prefix, which is ignored in the comparison.
         let begins = provider.and_then(|_| type_name.find('_')).map_or("", |end| &type_name[..=end]);
         let rest = |name: &'_ String| name.strip_prefix(begins).map(str::to_owned);
         let rests: Vec<String> = all.iter().filter_map(rest).collect();
@@ -33,6 +33,6 @@ impl Types for Registry {
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.providers()?.fault(provider)
+        self.providers()?.preparation_error(provider)
     }
 }

@@ -1,5 +1,5 @@
-//! Configuration against the schema: names, required attributes, types. Terraform's rules, with its conversions between
-//! texts, numbers and booleans.
+//! Checks configuration against the schema: names, required attributes, types. Converts between strings, numbers and
+//! booleans as Terraform does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,18 @@ use crate::model::{
     Address, AttributeType, Diagnostic, Diagnostics, Map, Number, Path, Reason, Schema, Segment, Value,
 };
 
-/// The field that configuration stands in.
 pub(super) fn config_path() -> Path {
     Path::default().name("spec").name("config")
 }
 
-/// A path below `spec.config`, from `spec` on.
+/// The absolute path of a path below `spec.config`.
 pub(super) fn below_config(path: &Path) -> Path {
     let mut whole = config_path();
     whole.0.extend(path.0.iter().cloned());
     whole
 }
 
-/// Problems found below `spec.config`, as problems of the instance. What a provider warns of may concern no field.
+/// Attaches the instance to problems found below `spec.config`. A provider warning may have no path.
 pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
@@ -33,8 +32,8 @@ pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnos
     problems
 }
 
-/// The configuration as the schema has it, with every problem found. Without errors it is an object of attributes of
-/// the schema only. Unknown places fit any type.
+/// Converts the configuration to the types of the schema and returns all problems. Without errors, the result has only
+/// attributes of the schema. Unknown values match any type.
 pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
     let mut check = Check { address, at: Path::default(), found: Vec::new() };
     let map = match config {
@@ -65,7 +64,7 @@ pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Val
 
 struct Check<'a> {
     address: &'a Address,
-    /// Where the check is.
+    /// The path of the value being checked.
     at: Path,
     found: Diagnostics,
 }
@@ -82,7 +81,7 @@ impl Check<'_> {
         self.found.push(Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at)));
     }
 
-    /// Checks one attribute; gives the converted value when it is not of the attribute's type already.
+    /// Returns the converted value, or `None` if no conversion is needed.
     fn attribute(&mut self, name: &str, value: &Value, schema: &Schema) -> Option<Value> {
         let Some(attribute) = schema.attributes.get(name) else {
             self.unknown_name(name, schema);
@@ -101,9 +100,9 @@ impl Check<'_> {
     fn unknown_name(&mut self, name: &str, schema: &Schema) {
         let settable = schema.attributes.iter().filter(|(_, attribute)| attribute.required || attribute.optional);
         let nearest = settable.map(|(known, _)| (distance(name, known), known)).min();
-        let what = "is no attribute of this type";
+        let what = "is not an attribute of this type";
         let mut diagnostic = Diagnostic::error(self.address, Reason::InvalidConfig, what).at(below_config(&self.at));
-        // Beyond two slips, or a third of the letters, two names are not the same word.
+        // Suggest a name only if at most two letters, or a third of them, differ.
         let near = |known: &str, distance: usize| distance <= 2.max(known.len().max(name.len()) / 3);
         if let Some((_, known)) = nearest.filter(|(distance, known)| near(known, *distance)) {
             diagnostic = diagnostic.hint(format!("did you mean `{known}`?"));
@@ -111,10 +110,10 @@ impl Check<'_> {
         self.found.push(diagnostic);
     }
 
-    /// The value in the wanted type; `None` when it is already, or when it cannot be, which is reported.
-    fn convert(&mut self, value: &Value, wanted: &AttributeType) -> Option<Value> {
-        match (value, wanted) {
-            (Value::Sensitive(inner), _) => self.convert(inner, wanted).map(Value::into_sensitive),
+    /// The value in the expected type. `None` if no conversion is needed, or after an error was reported.
+    fn convert(&mut self, value: &Value, expected: &AttributeType) -> Option<Value> {
+        match (value, expected) {
+            (Value::Sensitive(inner), _) => self.convert(inner, expected).map(Value::into_sensitive),
             (Value::Null | Value::Unknown, _)
             | (_, AttributeType::Any)
             | (Value::String(_), AttributeType::String)
@@ -130,8 +129,8 @@ impl Check<'_> {
             }
             (Value::List(items), AttributeType::List(kind)) => self.convert_list(items, kind),
             (Value::Map(map), AttributeType::Map(kind)) => self.convert_map(map, kind),
-            (other, wanted) => {
-                self.report(format!("must be {}, not {}", type_word(wanted), word(other)));
+            (other, expected) => {
+                self.report(format!("must be {}, not {}", type_word(expected), word(other)));
                 None
             }
         }
@@ -158,24 +157,24 @@ impl Check<'_> {
     }
 }
 
-/// What a value is, without telling it.
+/// The kind of a value, without the value itself.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Unknown => "unknown",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::List(_) => "a list",
         Value::Map(_) => "an object",
         Value::Sensitive(inner) => word(inner),
     }
 }
 
-fn type_word(wanted: &AttributeType) -> &'static str {
-    match wanted {
-        AttributeType::Any => "anything",
-        AttributeType::String => "a text",
+fn type_word(expected: &AttributeType) -> &'static str {
+    match expected {
+        AttributeType::Any => "any value",
+        AttributeType::String => "a string",
         AttributeType::Bool => "a boolean",
         AttributeType::Number => "a number",
         AttributeType::List(_) => "a list",
@@ -183,7 +182,7 @@ fn type_word(wanted: &AttributeType) -> &'static str {
     }
 }
 
-/// The edit distance of two names: how many letters must be put in, left out or changed.
+/// The edit distance of two names.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -203,7 +202,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::plan::tests::world::schema;
+    use crate::plan::tests::fixture::schema;
 
     fn check(config: serde_json::Value, expected: &Expect) {
         let (value, found) = conform(&Address::single("a"), Value::from_json(config), &schema());
@@ -212,23 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_attribute_gets_a_suggestion() {
+    fn a_misspelled_attribute_gets_a_suggestion() {
         check(
             serde_json::json!({"inptu": 1}),
             &expect![[r#"
                 {"inptu":1}
-                a: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)"#]],
+                a: spec.config.inptu: is not an attribute of this type (hint: did you mean `input`?)"#]],
         );
     }
 
     #[test]
-    fn computed_attributes_and_wrong_types_are_refused_at_their_path() {
+    fn computed_attributes_and_wrong_types_are_rejected_with_their_path() {
         check(
             serde_json::json!({"id": "x", "ports": [1, "2", "three"], "name": 5}),
             &expect![[r#"
                 {"id":"x","name":"5","ports":[1,2,"three"]}
                 a: spec.config.id: is computed by the provider and cannot be set
-                a: spec.config.ports[2]: must be a number, not a text"#]],
+                a: spec.config.ports[2]: must be a number, not a string"#]],
         );
     }
 }

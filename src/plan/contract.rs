@@ -1,15 +1,15 @@
-//! What drivers promise, checked: a plan keeps to the configuration, a final plan to the plan, a result to the final
-//! plan. These are Terraform's provider contracts.
+//! Checks Terraform's provider contract: a plan matches the configuration, a final plan matches the plan, and a result
+//! matches the final plan.
 
 use crate::model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value};
 
-/// An error of the driver: not the user's fault, and nothing the user can change but the provider's version.
+/// An error for a provider bug.
 pub(super) fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
     let error = Diagnostic::error(address, Reason::DriverFault, summary);
-    Box::new(error.hint("this is a fault of the provider; report it to its authors"))
+    Box::new(error.hint("this is a bug in the provider; report it to its developers"))
 }
 
-/// Checks a planned value: each configured attribute is planned as configured, or exactly as it was before.
+/// Checks that each configured attribute has its configured or its prior value in the plan.
 pub(super) fn check_planned(
     address: &Address,
     config: &Value,
@@ -18,22 +18,22 @@ pub(super) fn check_planned(
 ) -> Result<(), Box<Diagnostic>> {
     let Value::Map(attributes) = config.unmarked() else { return Ok(()) };
     if !matches!(planned.unmarked(), Value::Map(_)) {
-        return Err(fault(address, "driver produced an invalid plan: the planned value is no object".to_owned()));
+        return Err(fault(address, "driver produced an invalid plan: the planned value is not an object".to_owned()));
     }
     for (name, configured) in attributes.iter().filter(|(_, value)| !matches!(value.unmarked(), Value::Null)) {
         let planned = planned.get(name).unwrap_or(&Value::Null);
-        let as_before = prior.and_then(|prior| prior.get(name)).is_some_and(|before| before.same(planned));
-        if !as_before && !planned.same(configured) {
+        let as_before = prior.and_then(|prior| prior.get(name)).is_some_and(|before| before.equals_unmarked(planned));
+        if !as_before && !planned.equals_unmarked(configured) {
             let what =
-                format!("driver produced an invalid plan: `{name}` is planned neither as configured nor as before");
+                format!("driver produced an invalid plan: `{name}` has neither its configured nor its prior value");
             return Err(fault(address, what));
         }
     }
     Ok(())
 }
 
-/// Which of the paths that "require replacement" do so: those at which the planned value differs from the prior one or
-/// is unknown. A path that neither value has is the driver's fault; an attribute of the schema that is absent is null.
+/// The "requires replacement" paths at which the planned value differs from the prior one or is unknown. A path that
+/// exists in neither value is a provider bug. An absent attribute of the schema is null.
 pub(super) fn forcing(
     address: &Address,
     schema: &Schema,
@@ -53,7 +53,7 @@ pub(super) fn forcing(
             }
             (before, after) => {
                 let after = after.unwrap_or_default();
-                if after.has_unknown() || !after.same(&before.unwrap_or_default()) {
+                if after.has_unknown() || !after.equals_unmarked(&before.unwrap_or_default()) {
                     forcing.push(path);
                 }
             }
@@ -62,21 +62,20 @@ pub(super) fn forcing(
     Ok(forcing)
 }
 
-/// The first place at which `later` is not what `planned` promised: places known in the plan must be equal, an unknown
-/// place may become anything.
-pub(super) fn broken_promise(planned: &Value, later: &Value) -> Option<Path> {
+/// The first path at which `later` differs from a known value in `planned`. Unknown values may become anything.
+pub(super) fn first_difference(planned: &Value, later: &Value) -> Option<Path> {
     let mut at = Vec::new();
     let found = broken(planned, later, &mut at);
     found.then_some(Path(at))
 }
 
-/// Leaves the place found in `at`.
+/// Leaves the found path in `at`.
 fn broken(planned: &Value, later: &Value, at: &mut Vec<Segment>) -> bool {
     match (planned.unmarked(), later.unmarked()) {
         (Value::Unknown, _) => false,
         (Value::Map(a), Value::Map(b)) => {
             let promised = a.iter().map(|(name, item)| (name, item, b.get(name).unwrap_or(&Value::Null)));
-            // What the plan does not mention counts as null, so a result must not add to an object that was known.
+            // Attributes absent from the plan are null, so a result must not add any to a known object.
             let added =
                 b.iter().filter(|(name, _)| !a.contains_key(name)).map(|(name, item)| (name, &Value::Null, item));
             promised.chain(added).any(|(name, a, b)| within(Segment::Name(name.clone()), a, b, at))
@@ -84,7 +83,7 @@ fn broken(planned: &Value, later: &Value, at: &mut Vec<Segment>) -> bool {
         (Value::List(a), Value::List(b)) if a.len() == b.len() => {
             a.iter().zip(b.iter()).enumerate().any(|(place, (a, b))| within(Segment::Index(place), a, b, at))
         }
-        (a, b) => !a.same(b),
+        (a, b) => !a.equals_unmarked(b),
     }
 }
 
@@ -106,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_place_may_become_anything_and_a_known_one_may_not_change() {
+    fn unknown_values_may_become_anything_and_known_values_may_not_change() {
         let planned = value(serde_json::json!({"a": 1, "list": [1, 2]})).with("b", Value::Unknown);
         let kept = value(serde_json::json!({"a": 1, "list": [1, 2], "b": {"x": 1}}));
-        assert_eq!(broken_promise(&planned, &kept), None);
+        assert_eq!(first_difference(&planned, &kept), None);
         let changed = value(serde_json::json!({"a": 1, "list": [1, 3], "b": 1}));
-        assert_eq!(broken_promise(&planned, &changed).map(|path| path.to_string()).as_deref(), Some("list[1]"));
+        assert_eq!(first_difference(&planned, &changed).map(|path| path.to_string()).as_deref(), Some("list[1]"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Rings in configuration: objects that refer to each other, so that none can come first.
+//! Finds dependency cycles in the configuration.
 //!
-//! Takes a `Config`, gives each ring with every reference in it and the smallest change found that breaks it.
-//! It refuses nothing itself: the planner holds the members and their dependents, everything else proceeds.
+//! Returns each cycle with all its references and the smallest change found that breaks it. The planner blocks the
+//! members and their dependents; all other objects proceed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -13,31 +13,30 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use crate::load::{Config, Family};
 use crate::model::{Address, Diagnostic, InstanceKey, Path, Reason};
 
-/// Objects each of which needs, in the end, itself.
+/// Objects that depend on themselves, directly or indirectly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
-    /// Every object of the ring (or of rings that share objects), in address order.
+    /// Every object of the cycle, or of cycles that share objects, in address order.
     pub members: Vec<Address>,
-    /// Every reference from a member to a member, in the order of the shortest ring first.
+    /// Every reference between members. The references of the shortest cycle come first.
     pub links: Vec<Link>,
-    /// How many of `links`, from the first, make up one shortest ring.
-    pub ring: usize,
-    /// The references to take away so that no ring is left: positions in `links`.
+    /// How many of the first `links` form the shortest cycle.
+    pub shortest_len: usize,
+    /// The references to remove to break all cycles, as positions in `links`.
     pub fix: Vec<usize>,
 }
 
-/// One reference of a ring.
+/// One reference of a cycle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// The object that refers.
     pub dependent: Address,
-    /// The object, or the whole family, referred to.
+    /// An object or a whole family.
     pub dependency: Address,
-    /// The fields that refer to it, from `spec` on.
+    /// The fields of the references, with absolute paths.
     pub fields: Vec<Path>,
 }
 
-/// Finds every ring among the wanted instances, in the order of their first members.
+/// Finds every cycle among the desired instances, in the order of their first members.
 pub fn find(config: &Config) -> Vec<Cycle> {
     let references = References::of(config);
     let mut cycles: Vec<Cycle> = kosaraju_scc(&references.graph)
@@ -49,8 +48,8 @@ pub fn find(config: &Config) -> Vec<Cycle> {
     cycles
 }
 
-/// Who refers to whom. A family that is referred to as a whole has a node of its own, which refers to every
-/// instance: a thousand dependents of a thousand instances are two thousand edges, not a million.
+/// The reference graph. A family that is referenced as a whole has a separate node with an edge to every instance, so
+/// that a thousand dependents of a thousand instances need two thousand edges, not a million.
 struct References {
     graph: DiGraph<Address, Vec<Path>>,
 }
@@ -59,32 +58,32 @@ impl References {
     fn of(config: &Config) -> Self {
         let mut graph = DiGraph::new();
         let mut nodes: BTreeMap<Address, NodeIndex> = BTreeMap::new();
-        let wanted = || config.instances.values().filter(|instance| instance.is_wanted());
-        for instance in wanted() {
+        let desired = || config.instances.values().filter(|instance| instance.is_desired());
+        for instance in desired() {
             nodes.insert(instance.address.clone(), graph.add_node(instance.address.clone()));
         }
-        // Of a family whose instances are not made out yet, the Resource stands for all of them.
-        let open = |family: &&Arc<Family>| family.is_open() && family.shared.is_wanted();
+        // If the instances of a family are not known yet, the Resource represents all of them.
+        let open = |family: &&Arc<Family>| family.is_pending() && family.shared.is_desired();
         let open: Vec<&Arc<Family>> = config.families.values().filter(open).collect();
         for family in &open {
             let address = &family.shared.address;
             nodes.insert(address.clone(), graph.add_node(address.clone()));
         }
-        for instance in wanted().filter(|instance| instance.address.key != InstanceKey::None) {
+        for instance in desired().filter(|instance| instance.address.key != InstanceKey::None) {
             let family = Address::single(instance.address.name.clone());
             let node = *nodes.entry(family.clone()).or_insert_with(|| graph.add_node(family));
             graph.add_edge(node, nodes[&instance.address], Vec::new());
         }
         let of_open: BTreeSet<NodeIndex> = open.iter().map(|family| nodes[&family.shared.address]).collect();
         let is_open = |node: &&NodeIndex| of_open.contains(*node);
-        let singles = wanted().map(|instance| (&instance.address, &instance.references));
+        let singles = desired().map(|instance| (&instance.address, &instance.references));
         let families = open.iter().map(|family| (&family.shared.address, &family.repetition().references));
         for (address, references) in singles.chain(families) {
             let from = nodes[address];
             let mut fields: BTreeMap<NodeIndex, Vec<Path>> = BTreeMap::new();
             for reference in references.iter() {
                 let whole = || nodes.get(&Address::single(reference.target.name.clone())).filter(|node| is_open(node));
-                if let Some(&to) = nodes.get(&reference.target.spoken()).or_else(whole) {
+                if let Some(&to) = nodes.get(&reference.target.as_reference()).or_else(whole) {
                     fields.entry(to).or_default().push(reference.at.clone());
                 }
             }
@@ -95,17 +94,17 @@ impl References {
         Self { graph }
     }
 
-    /// Tells one strongly connected component.
+    /// Describes one strongly connected component.
     fn describe(&self, members: &[NodeIndex]) -> Cycle {
         let component = Component::new(self, members);
-        let ring = component.shortest_ring();
-        let around: Vec<Arrow> = (0..ring.len()).map(|at| (ring[at], ring[(at + 1) % ring.len()])).collect();
-        let is_told = |arrow: &Arrow| !component.is_family[arrow.0];
-        let mut arrows: Vec<Arrow> = around.iter().copied().filter(is_told).collect();
-        let told_first: BTreeSet<Arrow> = arrows.iter().copied().collect();
-        arrows.extend(component.arrows().filter(|arrow| is_told(arrow) && !told_first.contains(arrow)));
-        let positions: BTreeMap<Arrow, usize> = arrows.iter().copied().zip(0..).collect();
-        let link = |&(from, to): &Arrow| {
+        let cycle = component.shortest_cycle();
+        let around: Vec<Edge> = (0..cycle.len()).map(|at| (cycle[at], cycle[(at + 1) % cycle.len()])).collect();
+        let is_reference = |arrow: &Edge| !component.is_family[arrow.0];
+        let mut arrows: Vec<Edge> = around.iter().copied().filter(is_reference).collect();
+        let first_edges: BTreeSet<Edge> = arrows.iter().copied().collect();
+        arrows.extend(component.edges().filter(|arrow| is_reference(arrow) && !first_edges.contains(arrow)));
+        let positions: BTreeMap<Edge, usize> = arrows.iter().copied().zip(0..).collect();
+        let link = |&(from, to): &Edge| {
             let (from, to) = (component.members[from], component.members[to]);
             let fields = self.graph.find_edge(from, to).map(|edge| self.graph[edge].clone()).unwrap_or_default();
             Link { dependent: self.graph[from].clone(), dependency: self.graph[to].clone(), fields }
@@ -114,21 +113,21 @@ impl References {
         Cycle {
             members: real.map(|&node| self.graph[node].clone()).collect(),
             links: arrows.iter().map(link).collect(),
-            ring: told_first.len(),
+            shortest_len: first_edges.len(),
             fix: component.cut(&around).iter().map(|arrow| positions[arrow]).collect(),
         }
     }
 
-    /// Whether the node stands for a family and not for an instance: only such a node's edges have no field.
+    /// Whether the node is a family. Only the edges of a family have no fields.
     fn is_family(&self, node: NodeIndex) -> bool {
         self.graph.edges(node).next().is_some_and(|edge| edge.weight().is_empty())
     }
 }
 
-/// From one member of a component to another, by position.
-type Arrow = (usize, usize);
+/// An edge between two members of a component, by position.
+type Edge = (usize, usize);
 
-/// A strongly connected component, to be taken apart. Members stand in address order.
+/// A strongly connected component. Members are in address order.
 struct Component {
     members: Vec<NodeIndex>,
     is_family: Vec<bool>,
@@ -151,32 +150,31 @@ impl Component {
         Self { members, is_family, outgoing }
     }
 
-    fn arrows(&self) -> impl Iterator<Item = Arrow> + '_ {
+    fn edges(&self) -> impl Iterator<Item = Edge> + '_ {
         self.outgoing.iter().enumerate().flat_map(|(from, targets)| targets.iter().map(move |&to| (from, to)))
     }
 
-    /// How often something linear may be tried.
+    /// How many linear searches are allowed.
     fn tries(&self) -> usize {
-        (MOST_WORK / self.arrows().count()).max(1)
+        (WORK_LIMIT / self.edges().count()).max(1)
     }
 
-    /// A shortest ring, or one that is nearly so when the component is large.
-    fn shortest_ring(&self) -> Vec<usize> {
-        let rings = (0..self.members.len()).take(self.tries()).filter_map(|start| self.ring_through(start));
-        rings.min_by_key(Vec::len).unwrap_or_default()
+    /// A shortest cycle, or an approximation if the component is large.
+    fn shortest_cycle(&self) -> Vec<usize> {
+        let cycles = (0..self.members.len()).take(self.tries()).filter_map(|start| self.cycle_through(start));
+        cycles.min_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// A shortest ring through a member.
-    fn ring_through(&self, start: usize) -> Option<Vec<usize>> {
+    fn cycle_through(&self, start: usize) -> Option<Vec<usize>> {
         let mut came_from: Vec<Option<usize>> = vec![None; self.members.len()];
         let mut queue = VecDeque::from([start]);
         while let Some(here) = queue.pop_front() {
             for &next in &self.outgoing[here] {
                 if next == start {
                     let back = |&at: &usize| if at == start { None } else { came_from[at] };
-                    let mut ring: Vec<usize> = std::iter::successors(Some(here), back).collect();
-                    ring.reverse();
-                    return Some(ring);
+                    let mut cycle: Vec<usize> = std::iter::successors(Some(here), back).collect();
+                    cycle.reverse();
+                    return Some(cycle);
                 }
                 if came_from[next].is_none() {
                     came_from[next] = Some(here);
@@ -187,16 +185,16 @@ impl Component {
         None
     }
 
-    /// References whose removal breaks every ring: a single one if there is such a one, else a set none of which
-    /// could stay. Of a family only the references to it can go.
-    fn cut(&self, ring: &[Arrow]) -> Vec<Arrow> {
-        let may_go = ring.iter().filter(|arrow| !self.is_family[arrow.0]).take(self.tries());
+    /// References whose removal breaks every cycle: a single one if possible, otherwise a minimal set. The edges from a
+    /// family to its instances cannot be removed, only the references to the family.
+    fn cut(&self, cycle: &[Edge]) -> Vec<Edge> {
+        let may_go = cycle.iter().filter(|arrow| !self.is_family[arrow.0]).take(self.tries());
         if let Some(&arrow) = may_go.into_iter().find(|&&arrow| self.is_acyclic_without(&BTreeSet::from([arrow]))) {
             return vec![arrow];
         }
-        let mut away: BTreeSet<Arrow> = BTreeSet::new();
-        for (from, to) in self.arrows_back() {
-            let into_family = self.arrows().filter(|arrow| self.is_family[from] && arrow.1 == from);
+        let mut away: BTreeSet<Edge> = BTreeSet::new();
+        for (from, to) in self.back_edges() {
+            let into_family = self.edges().filter(|arrow| self.is_family[from] && arrow.1 == from);
             away.extend(into_family);
             away.extend((!self.is_family[from]).then_some((from, to)));
         }
@@ -209,14 +207,14 @@ impl Component {
         away.into_iter().collect()
     }
 
-    /// Arrows that lead back to where a walk in depth came from: without them no ring is left.
-    fn arrows_back(&self) -> Vec<Arrow> {
+    /// The back edges of a depth-first search. Without them no cycle is left.
+    fn back_edges(&self) -> Vec<Edge> {
         let mut back = Vec::new();
         let mut on_way = vec![false; self.members.len()];
         let mut visited = vec![false; self.members.len()];
         for start in 0..self.members.len() {
-            let mut way: Vec<Arrow> = if visited[start] { Vec::new() } else { vec![(start, 0)] };
-            while let Some((here, tried)) = way.last_mut() {
+            let mut path: Vec<Edge> = if visited[start] { Vec::new() } else { vec![(start, 0)] };
+            while let Some((here, tried)) = path.last_mut() {
                 let here = *here;
                 (visited[here], on_way[here]) = (true, true);
                 let next = self.outgoing[here].get(*tried).copied();
@@ -224,21 +222,21 @@ impl Component {
                 match next {
                     None => {
                         on_way[here] = false;
-                        way.pop();
+                        path.pop();
                     }
                     Some(next) if on_way[next] => back.push((here, next)),
                     Some(next) if visited[next] => {}
-                    Some(next) => way.push((next, 0)),
+                    Some(next) => path.push((next, 0)),
                 }
             }
         }
         back
     }
 
-    fn is_acyclic_without(&self, away: &BTreeSet<Arrow>) -> bool {
-        let stays = |arrow: &Arrow| !away.contains(arrow);
+    fn is_acyclic_without(&self, away: &BTreeSet<Edge>) -> bool {
+        let stays = |arrow: &Edge| !away.contains(arrow);
         let mut open = vec![0_usize; self.members.len()];
-        self.arrows().filter(stays).for_each(|(_, to)| open[to] += 1);
+        self.edges().filter(stays).for_each(|(_, to)| open[to] += 1);
         let mut free: Vec<usize> = (0..open.len()).filter(|&at| open[at] == 0).collect();
         let mut done = 0;
         while let Some(here) = free.pop() {
@@ -254,55 +252,56 @@ impl Component {
     }
 }
 
-/// How many arrows may be looked at in search of the shortest ring or the smallest change: a fraction of a second.
-/// A larger component is told with a ring and a change that are good enough.
-const MOST_WORK: usize = 1_000_000;
+/// How many edges the searches for the shortest cycle and the smallest change may visit. Larger components get an
+/// approximation.
+const WORK_LIMIT: usize = 1_000_000;
 
-/// How many references a sentence tells before it only counts.
-const MOST_TOLD: usize = 12;
+/// How many references a message names before it only counts them.
+const MAX_SHOWN: usize = 12;
 
 impl Cycle {
-    /// The error for each member: all of them tell the same ring.
+    /// One error for each member, with the same cycle.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let hint = self.hint();
-        let told = |member: &Address| {
-            let summary = "it refers to itself in a ring";
+        let error = |member: &Address| {
+            let summary = "dependency cycle";
             let reason = if self.members.len() == 1 { Reason::SelfReference } else { Reason::DependencyCycle };
             Diagnostic::error(member, reason, summary).because(self.to_string()).hint(hint.clone())
         };
-        self.members.iter().map(told).collect()
+        self.members.iter().map(error).collect()
     }
 
-    /// The smallest change that breaks the ring.
+    /// The smallest change that breaks the cycle.
     pub fn hint(&self) -> String {
-        let told: Vec<String> = self.fix.iter().take(MOST_TOLD).map(|&at| self.links[at].removal()).collect();
-        let more = self.fix.len().saturating_sub(MOST_TOLD);
+        let shown: Vec<String> = self.fix.iter().take(MAX_SHOWN).map(|&at| self.links[at].removal()).collect();
+        let more = self.fix.len().saturating_sub(MAX_SHOWN);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("remove {}{rest}", told.join(" and "))
+        format!("remove {}{rest}", shown.join(" and "))
     }
 }
 
 impl Link {
-    fn fields_text(&self) -> String {
+    fn fields_list(&self) -> String {
         self.fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
     fn removal(&self) -> String {
-        format!("the reference of {} to {} ({})", self.dependent, self.dependency, self.fields_text())
+        format!("the reference from {} to {} ({})", self.dependent, self.dependency, self.fields_list())
     }
 }
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} refers to {} ({})", self.dependent, self.dependency, self.fields_text())
+        write!(f, "{} references {} ({})", self.dependent, self.dependency, self.fields_list())
     }
 }
 
 impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told: Vec<String> = self.links.iter().take(MOST_TOLD.max(self.ring)).map(ToString::to_string).collect();
-        f.write_str(&told.join(", "))?;
-        match self.links.len().saturating_sub(told.len()) {
+        let shown: Vec<String> =
+            self.links.iter().take(MAX_SHOWN.max(self.shortest_len)).map(ToString::to_string).collect();
+        f.write_str(&shown.join(", "))?;
+        match self.links.len().saturating_sub(shown.len()) {
             0 => Ok(()),
             more => write!(f, ", and {more} more references among {} objects", self.members.len()),
         }

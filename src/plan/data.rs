@@ -1,167 +1,178 @@
-//! Data sources: what is only read. One is read for the plan when its configuration is known and nothing that it
-//! depends on is about to change. Otherwise it is read by a step of its own, once that has changed, and until then
-//! nobody knows what it will give.
+//! Data sources. A data source is read during planning if its configuration is known and none of its dependencies is
+//! about to change. Otherwise a step reads it after these changes, and its value is unknown until then.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::conditions::{self, Checked};
+use super::conditions::{self, ConditionOutcome};
 use super::conform::{conform, located};
-use super::draft::{Block, Draft, Planned};
-use super::progress::{Next, Progress, Topic, decided};
-use super::scene::{Id, Scene};
-use super::seen::{Evaluate, Seen, disabled};
-use super::{Question, Refresh, marks};
+use super::decision::{Block, Decision, PlannedChange};
+use super::eval_scope::{EvalScope, Evaluate, disabled};
+use super::input::{Id, PlanInput};
+use super::progress::{CallPurpose, NextAction, Progress, decided};
+use super::{DriverRequest, Refresh, marks};
 use crate::load::Instance;
-use crate::model::{Action, Address, Diagnostics, DriverError, Reading, Severity, Value};
+use crate::model::{Action, Address, Diagnostics, DriverError, ReadResult, Severity, Value};
 
-/// Evaluates the configuration, and asks to read with it, or what reading will give.
-pub(super) fn evaluate(seen: &Seen<'_, '_>, evaluator: &dyn Evaluate, id: Id, progress: &mut Progress) -> Next {
-    let scene = seen.scene;
-    let subject = scene.subjects[id];
-    let Some(instance) = subject.instance else { return Next::Wait };
-    let conditions = match conditions::before(instance, seen) {
-        Checked::Violated(problems) => return refused(problems),
+/// Evaluates the configuration, and requests a read or the planned result of one.
+pub(super) fn evaluate(
+    scope: &EvalScope<'_, '_>,
+    evaluator: &dyn Evaluate,
+    id: Id,
+    progress: &mut Progress,
+) -> NextAction {
+    let input = scope.input;
+    let node = input.nodes[id];
+    let Some(instance) = node.instance else { return NextAction::Wait };
+    let conditions = match conditions::before(instance, scope) {
+        ConditionOutcome::Violated(problems) => return blocked(problems),
         checked => checked,
     };
-    let evaluated = match evaluator.evaluate(instance, seen) {
+    let evaluated = match evaluator.evaluate(instance, scope) {
         Ok(value) => value,
-        Err(problems) => return refused(disabled(scene, instance, located(instance, problems))),
+        Err(problems) => return blocked(disabled(input, instance, located(instance, problems))),
     };
-    let Some(schema) = scene.schema(id) else { return Next::Wait };
-    let (config, problems) = conform(subject.address, evaluated, &schema);
+    let Some(schema) = input.schema(id) else { return NextAction::Wait };
+    let (config, problems) = conform(node.address, evaluated, &schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return refused(problems);
+        return blocked(problems);
     }
     progress.diagnostics.extend(problems);
-    progress.delayed = match changing(seen, id, instance) {
+    progress.delayed = match changing(scope, id, instance) {
         _ if config.has_unknown() => Some("its configuration is not known yet".to_owned()),
-        Some(first) => Some(format!("`{}` changes first", scene.address(first))),
-        None if conditions == Checked::Unknown => Some("its preconditions are not known yet".to_owned()),
+        Some(first) => Some(format!("`{}` changes first", input.address(first))),
+        None if conditions == ConditionOutcome::Unknown => Some("its preconditions are not known yet".to_owned()),
         None => None,
     };
-    if let (None, Some(known)) = (&progress.delayed, known(scene, instance, progress, &config)) {
-        return decided(read(scene, progress, Arc::clone(known), subject.address));
+    if let (None, Some(known)) = (&progress.delayed, earlier_reading(input, instance, progress, &config)) {
+        return decided(read(input, progress, Arc::clone(known), node.address));
     }
     progress.config = config.clone();
-    Next::Ask(vec![(Topic::Data, Question::Data { config, read: progress.delayed.is_none() })])
+    NextAction::Call(vec![(CallPurpose::Data, DriverRequest::Data { config, read: progress.delayed.is_none() })])
 }
 
-/// Takes what was read, or what reading will give: that has unknown places.
-pub(super) fn take(
-    scene: &Scene<'_>,
+/// Handles the value that was read, or the planned result, which contains unknown values.
+pub(super) fn handle_response(
+    input: &PlanInput<'_>,
     id: Id,
     progress: &mut Progress,
     found: Diagnostics,
     result: Result<Option<Value>, DriverError>,
-) -> Next {
-    let subject = scene.subjects[id];
-    let Some(instance) = subject.instance else { return Next::Wait };
+) -> NextAction {
+    let node = input.nodes[id];
+    let Some(instance) = node.instance else { return NextAction::Wait };
     let found = located(instance, found);
     if found.iter().any(|problem| problem.severity == Severity::Error) {
-        return refused(found);
+        return blocked(found);
     }
     progress.diagnostics.extend(found);
     let value = match result {
         Ok(value) => value.unwrap_or(Value::Unknown),
         Err(error) => {
-            let mut draft =
-                Draft::blocked(Block::failed(subject.address, "the data source could not be read", error), None);
-            draft.diagnostics = std::mem::take(&mut progress.diagnostics);
-            return decided(draft);
+            let mut decision =
+                Decision::blocked(Block::failed(node.address, "the data source could not be read", error), None);
+            decision.diagnostics = std::mem::take(&mut progress.diagnostics);
+            return decided(decision);
         }
     };
-    let schema = scene.schema(id).unwrap_or_default();
+    let schema = input.schema(id).unwrap_or_default();
     let value = marks::like(marks::by_schema(value, &schema), &progress.config);
     if progress.delayed.is_none() && !value.has_unknown() {
         progress.data_read = true;
-        let reading = Reading {
+        let reading = ReadResult {
             config: std::mem::take(&mut progress.config),
             provider: progress.provider.clone(),
             service_account: instance.service_account.clone(),
             value,
         };
-        return decided(read(scene, progress, Arc::new(reading), subject.address));
+        return decided(read(input, progress, Arc::new(reading), node.address));
     }
-    decided(Draft {
+    decided(Decision {
         action: Action::Read,
         because: progress.delayed.take(),
-        seen: Some(value.clone()),
+        value: Some(value.clone()),
         changed: true,
-        planned: Some(Box::new(Planned {
+        planned: Some(Box::new(PlannedChange {
             config: std::mem::take(&mut progress.config),
             value,
             private: Arc::from([]),
             identity: None,
             replace_paths: Vec::new(),
-            tells: false,
+            requires_update: false,
         })),
         diagnostics: std::mem::take(&mut progress.diagnostics),
-        ..Draft::nothing()
+        ..Decision::no_op()
     })
 }
 
-fn refused(diagnostics: Diagnostics) -> Next {
-    decided(Draft::blocked(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, None))
+fn blocked(diagnostics: Diagnostics) -> NextAction {
+    decided(Decision::blocked(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }, None))
 }
 
-/// A data source that was read, now or before.
-fn read(scene: &Scene<'_>, progress: &mut Progress, reading: Arc<Reading>, address: &Address) -> Draft {
-    let before = scene.options.readings.get(address);
-    Draft {
-        seen: Some(reading.value.clone()),
+/// The decision about a data source that was read, now or in an earlier plan.
+fn read(input: &PlanInput<'_>, progress: &mut Progress, reading: Arc<ReadResult>, address: &Address) -> Decision {
+    let before = input.options.readings.get(address);
+    Decision {
+        value: Some(reading.value.clone()),
         changed: before.is_none_or(|before| before.value != reading.value),
         reading: Some(reading),
         diagnostics: std::mem::take(&mut progress.diagnostics),
-        ..Draft::nothing()
+        ..Decision::no_op()
     }
 }
 
-/// What was read before, when the same is asked in the same way, and it is not yet time to look again.
-fn known<'a>(scene: &Scene<'a>, instance: &Instance, progress: &Progress, config: &Value) -> Option<&'a Arc<Reading>> {
-    let due = match &scene.options.refresh {
+/// The earlier reading, if the request is the same and no refresh is due.
+fn earlier_reading<'a>(
+    input: &PlanInput<'a>,
+    instance: &Instance,
+    progress: &Progress,
+    config: &Value,
+) -> Option<&'a Arc<ReadResult>> {
+    let due = match &input.options.refresh {
         Refresh::All => true,
         Refresh::None => false,
         Refresh::Due(due) => due.contains(&instance.address),
     };
-    let known = scene.options.readings.get(&instance.address).filter(|_| !due)?;
+    let known = input.options.readings.get(&instance.address).filter(|_| !due)?;
     let same = known.config == *config
         && known.provider == progress.provider
         && known.service_account == instance.service_account;
     same.then_some(known)
 }
 
-/// The first dependency that is about to change, as Terraform has it: a direct one, or one behind a data source, whose
-/// own changes cannot be seen. Conditions may hold only after any change, so with them all dependencies count.
-fn changing(seen: &Seen<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
-    let scene = seen.scene;
+/// The first dependency that is about to change, by Terraform's rules: a direct one, or one behind another data source.
+/// If the data source has conditions, indirect dependencies count too, because the conditions may depend on their
+/// changes.
+fn changing(scope: &EvalScope<'_, '_>, id: Id, instance: &Instance) -> Option<Id> {
+    let input = scope.input;
     let all = !instance.preconditions.is_empty() || !instance.postconditions.is_empty();
     let mut reached = BTreeSet::new();
-    let mut open: Vec<Id> = scene.wants.of(id).rev().collect();
+    let mut open: Vec<Id> = input.dependencies.of(id).rev().collect();
     while let Some(here) = open.pop() {
         if !reached.insert(here) {
             continue;
         }
-        if changes(seen, here) {
+        if changes(scope, here) {
             return Some(here);
         }
-        if let Some(gone) = scene.members(here).find(|member| changes(seen, *member)) {
+        if let Some(gone) = input.members(here).find(|member| changes(scope, *member)) {
             return Some(gone);
         }
-        let passes = scene.is_junction(here) || scene.address(here).is_data();
+        let passes = input.is_junction(here) || input.address(here).is_data();
         if all || passes {
-            open.extend(scene.wants.of(here).rev());
+            open.extend(input.dependencies.of(here).rev());
         }
     }
     None
 }
 
-/// Whether a step will change an object, or end it: one of a family that shrinks, which who reads the whole family
-/// waits for.
-fn changes(seen: &Seen<'_, '_>, id: Id) -> bool {
-    let subject = seen.scene.subjects[id];
-    match seen.draft(id) {
-        Some(draft) => draft.makes() || draft.leaves() || matches!(draft.action, Action::Read | Action::Wait),
-        None => !seen.scene.is_junction(id) && !subject.wanted && subject.current().is_some(),
+/// Whether a step changes or removes an object. Removal matters for instances of a shrinking family.
+fn changes(scope: &EvalScope<'_, '_>, id: Id) -> bool {
+    let node = scope.input.nodes[id];
+    match scope.decision(id) {
+        Some(decision) => {
+            decision.changes_object() || decision.removes() || matches!(decision.action, Action::Read | Action::Wait)
+        }
+        None => !scope.input.is_junction(id) && !node.desired && node.current().is_some(),
     }
 }

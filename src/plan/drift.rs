@@ -1,56 +1,57 @@
-//! What somebody else has done to an object, and what becomes of it: `spec.drift.action`.
+//! Drift: changes made outside of Purlin, and how `spec.drift.action` handles them.
 //!
-//! Drift is what a plan would do to an object whose configuration asks for nothing that is not recorded. So nobody has
-//! to know which attributes matter to whom: what the driver would leave as it is, and what `ignoreChanges` hides from
-//! it, is no drift.
+//! Drift is a planned change of an object whose recorded state matches its configuration. A difference that the driver
+//! does not plan to correct, or that `ignoreChanges` covers, is not drift.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::{Block, Draft};
-use super::options::{Configuration, Others};
-use super::progress::{Progress, Refreshed};
+use super::decision::{Block, Decision};
+use super::input::{Id, Node, PlanInput};
+use super::options::{MissingCount, ProviderConfigId};
+use super::progress::{Progress, RefreshResult};
 use super::requests::replacement_requested;
-use super::scene::{Id, Scene, Subject};
-use super::{GONE_ELSEWHERE, Mode, ignore};
+use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value};
 
-/// Why a change is made that only sets right what somebody else has done.
+/// The `because` of a change that only corrects drift.
 pub(super) const BECAUSE: &str = "it was changed outside of Purlin";
 
-/// What is to become of drift. Objects that nobody wants any more are read whatever was said about them, since what is
-/// gone needs no destroy.
-pub(super) fn action(subject: Subject<'_>) -> DriftAction {
-    subject.instance.filter(|_| subject.wanted).map_or(DriftAction::Correct, |instance| instance.drift.action)
+/// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
+pub(super) fn action(node: Node<'_>) -> DriftAction {
+    node.instance.filter(|_| node.desired).map_or(DriftAction::Correct, |instance| instance.drift.action)
 }
 
-/// The recorded object, when the configuration asks for nothing else: then whatever differs is somebody else's doing.
-pub(super) fn undisputed<'a>(scene: &Scene<'a>, id: Id, progress: &Progress) -> Option<&'a Arc<RecordedObject>> {
-    let subject = scene.subjects[id];
-    let schema = scene.schema(id)?;
-    let recorded = subject.current().filter(|object| object.status == ObjectStatus::Ready)?;
+/// The recorded object if it matches the configuration, so that any difference is drift.
+pub(super) fn matching_record<'a>(
+    input: &PlanInput<'a>,
+    id: Id,
+    progress: &Progress,
+) -> Option<&'a Arc<RecordedObject>> {
+    let node = input.nodes[id];
+    let schema = input.schema(id)?;
+    let recorded = node.current().filter(|object| object.status == ObjectStatus::Ready)?;
     let written = progress.configured.as_ref().unwrap_or(&progress.config).clone();
-    let ignored = subject.instance.map_or(&[][..], |instance| &instance.ignore_changes);
+    let ignored = node.instance.map_or(&[][..], |instance| &instance.ignore_changes);
     let asked = ignore::keep(written, &recorded.value, ignored, &schema);
-    (asks_for(&recorded.value, &asked, &schema) && !replacement_requested(scene, id)).then_some(recorded)
+    (matches(&recorded.value, &asked, &schema) && !replacement_requested(input, id)).then_some(recorded)
 }
 
-/// Whether a configuration asks for just this value. What it does not set is as it should be when the driver may set
-/// it, and must be absent otherwise.
-fn asks_for(value: &Value, config: &Value, schema: &Schema) -> bool {
+/// Whether a value matches a configuration. An attribute that the configuration does not set matches if it is computed
+/// or null.
+fn matches(value: &Value, config: &Value, schema: &Schema) -> bool {
     schema.attributes.iter().all(|(name, attribute)| {
         let is = value.get(name).unwrap_or(&Value::Null);
         match config.get(name).unwrap_or(&Value::Null) {
             Value::Null => attribute.computed || matches!(is.unmarked(), Value::Null),
-            asked => !asked.has_unknown() && asked.same(is),
+            asked => !asked.has_unknown() && asked.equals_unmarked(is),
         }
     })
 }
 
-/// The attributes that somebody else has changed: those that the plan sets back, or, where it tells none, those that
-/// are not as they were left. `None` when the plan sets only what is as it was left: that is our own doing, such as the
-/// mark of an object that has another name by now.
+/// The drifted attributes: those that the plan corrects, or all that differ from the record if the plan names none.
+/// `None` if the plan changes only attributes that equal the record: such a change is not drift.
 pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
     let mut paths = now.differences(planned);
     paths.retain(|path| planned.at(path).is_none_or(|planned| !planned.has_unknown()));
@@ -58,127 +59,136 @@ pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<
         return Some(Drift::Changed(recorded.differences(now)));
     }
     let as_left = |path: &Path| match (recorded.at(path), now.at(path)) {
-        (Some(recorded), Some(now)) => recorded.same(&now),
+        (Some(recorded), Some(now)) => recorded.equals_unmarked(&now),
         (recorded, now) => recorded.is_none() && now.is_none(),
     };
     paths.retain(|path| !as_left(path));
     (!paths.is_empty()).then_some(Drift::Changed(paths))
 }
 
-/// An object that stays as somebody else has left it. Its dependents go on with what is recorded, and so does the next
-/// comparison: the record is not touched.
-pub(super) fn reported(
-    subject: Subject<'_>,
+/// The decision about drift that is reported and not corrected. The record is not updated, so dependents and the next
+/// plan use the recorded value.
+pub(super) fn report_drift(
+    node: Node<'_>,
     progress: &mut Progress,
     recorded: &Arc<RecordedObject>,
     drift: Drift,
-) -> Draft {
+) -> Decision {
     let what = match &drift {
-        Drift::Changed(_) => format!("{drift}; it stays so (`drift.action: Report`)"),
-        Drift::Gone => format!("{drift}, and is not made anew (`drift.action: Report`)"),
+        Drift::Changed(_) => format!("{drift}; not corrected (`drift.action: Report`)"),
+        Drift::Missing => format!("{drift}; not created again (`drift.action: Report`)"),
     };
-    let hint = "set `spec.drift.action: Correct` to have it corrected, or change what is wanted";
+    let hint = "set `spec.drift.action: Correct` to correct it, or change the configuration";
     let mut diagnostics = std::mem::take(&mut progress.diagnostics);
-    diagnostics.push(Diagnostic::warning(subject.address, drift.reason(), what).hint(hint));
-    Draft { because: Some(drift.to_string()), drift: Some(drift), diagnostics, ..Draft::unchanged(Some(recorded)) }
+    diagnostics.push(Diagnostic::warning(node.address, drift.reason(), what).hint(hint));
+    Decision {
+        because: Some(drift.to_string()),
+        drift: Some(drift),
+        diagnostics,
+        ..Decision::unchanged(Some(recorded))
+    }
 }
 
-/// The drift to report instead of making a new object.
-pub(super) fn reports_gone(scene: &Scene<'_>, id: Id, progress: &Progress) -> bool {
-    let gone = matches!(progress.current, Some(Refreshed::Gone));
-    gone && action(scene.subjects[id]) == DriftAction::Report
+/// Whether a missing object is reported instead of created again.
+pub(super) fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress) -> bool {
+    let gone = matches!(progress.current, Some(RefreshResult::Missing));
+    gone && action(input.nodes[id]) == DriftAction::Report
 }
 
-/// An object that is missing under another configuration than the one that last saw it.
-pub(super) fn elsewhere(scene: &Scene<'_>, subject: Subject<'_>) -> Block {
-    let address = subject.address;
-    let again = match (subject.wanted, scene.options.destroy_orphans) {
+/// The block of an object that is missing after the provider configuration has changed.
+pub(super) fn missing_after_config_change(input: &PlanInput<'_>, node: Node<'_>) -> Block {
+    let address = node.address;
+    let again = match (node.desired, input.options.destroy_orphans) {
         (false, _) => String::new(),
-        (true, true) => format!(", have it made anew with `--replace {address}`"),
-        (true, false) => ", have it made anew with the annotation `purlin.dev/replace-requested-at`".to_owned(),
+        (true, true) => format!(", create the object again with `--replace {address}`"),
+        (true, false) => ", create the object again with the annotation `purlin.dev/replace-requested-at`".to_owned(),
     };
-    let hint =
-        format!("go back to the configuration that made it{again}, or forget it with `purlin state rm {address}`");
-    Block::held(Diagnostic::error(address, Reason::GoneAfterConfigChange, GONE_ELSEWHERE).hint(hint))
+    let hint = format!(
+        "restore the previous provider configuration{again}, or drop the record with `purlin state rm {address}`"
+    );
+    Block::held(
+        Diagnostic::error(address, Reason::ObjectMissingAfterConfigChange, MISSING_AFTER_CONFIG_CHANGE).hint(hint),
+    )
 }
 
-/// So many may go missing whatever their share is: a few objects are gone quickly.
-const FEW: usize = 5;
+/// How many objects may be missing regardless of their share.
+const ALLOWED_MISSING: usize = 5;
 
-/// One in so many may go missing.
-const SHARE: usize = 5;
+/// One in this many objects may be missing.
+const ALLOWED_SHARE: usize = 5;
 
-/// The objects that are not made anew, nor forgotten by a plan that only reads, since more than five and more than one in five of their configuration's objects
-/// are gone: more likely the provider looks at the wrong place, or somebody made a mistake that should not be followed
-/// by a second one.
-pub(super) fn mass_disappearances(scene: &Scene<'_>, drafts: &[Option<Draft>]) -> Vec<(Id, Block)> {
-    let is_gone = |id: Id| drafts[id].as_ref().is_some_and(|draft| draft.gone);
-    if !(0..drafts.len()).any(is_gone) {
+/// The missing objects that are not created again, or not forgotten by a refresh-only plan, because more than five and
+/// more than one in five objects of their provider configuration are missing. The provider configuration is probably
+/// wrong, or the objects were deleted by mistake.
+pub(super) fn many_missing(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+    let is_gone = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.missing);
+    if !(0..decisions.len()).any(is_gone) {
         return Vec::new();
     }
-    let mut counts: BTreeMap<Configuration, Others> = scene.options.others.clone();
+    let mut counts: BTreeMap<ProviderConfigId, MissingCount> = input.options.missing_counts.clone();
     let of = |id: Id| {
-        let (record, object) = (scene.subjects[id].record?, scene.subjects[id].current()?);
-        Some(Configuration::of(&record.type_name, object))
+        let (record, object) = (input.nodes[id].record?, input.nodes[id].current()?);
+        Some(ProviderConfigId::of(&record.type_name, object))
     };
-    for id in 0..drafts.len() {
+    for id in 0..decisions.len() {
         if let Some(configuration) = of(id) {
             let count = counts.entry(configuration).or_default();
             count.objects += 1;
-            count.gone += usize::from(is_gone(id));
+            count.missing += usize::from(is_gone(id));
         }
     }
     let held = |id: Id| {
-        let draft = drafts[id].as_ref()?;
+        let decision = decisions[id].as_ref()?;
         let count = counts.get(&of(id)?)?;
-        let many = count.gone > FEW && count.gone * SHARE > count.objects;
-        let only_reads = scene.options.mode == Mode::RefreshOnly;
+        let many = count.missing > ALLOWED_MISSING && count.missing * ALLOWED_SHARE > count.objects;
+        let only_reads = input.options.mode == Mode::RefreshOnly;
         let believed = match only_reads {
-            true => draft.action == Action::Forget,
-            false => draft.action == Action::Create && !replacement_requested(scene, id),
+            true => decision.action == Action::Forget,
+            false => decision.action == Action::Create && !replacement_requested(input, id),
         };
-        (many && draft.gone && believed && !scene.running.contains_key(&id))
-            .then(|| (id, missing_with_others(scene, id, *count)))
+        (many && decision.missing && believed && !input.running.contains_key(&id))
+            .then(|| (id, missing_with_others(input, id, *count)))
     };
-    (0..drafts.len()).filter_map(held).collect()
+    (0..decisions.len()).filter_map(held).collect()
 }
 
-fn missing_with_others(scene: &Scene<'_>, id: Id, count: Others) -> Block {
-    let address = scene.address(id);
-    let Others { objects, gone } = count;
-    let only_reads = scene.options.mode == Mode::RefreshOnly;
-    let done = if only_reads { "forgotten" } else { "made anew" };
+fn missing_with_others(input: &PlanInput<'_>, id: Id, count: MissingCount) -> Block {
+    let address = input.address(id);
+    let MissingCount { objects, missing: gone } = count;
+    let only_reads = input.options.mode == Mode::RefreshOnly;
+    let done = if only_reads { "forgotten" } else { "created again" };
     let what = format!(
-        "the object does not exist any more; {gone} of {objects} objects of its provider are gone, and none is {done} \
-         before somebody says so"
+        "the object no longer exists; {gone} of {objects} objects of its provider are missing, so none is {done} \
+         without confirmation"
     );
-    let hint = match scene.options.destroy_orphans {
-        _ if only_reads => format!("see what became of them; `--target {address}` forgets this one alone"),
+    let hint = match input.options.destroy_orphans {
+        _ if only_reads => format!("check what happened to them; `--target {address}` forgets only this object"),
         true => format!(
-            "see what became of them; `purlin apply --replace {address}` makes this one anew, and so does, also while \
-             `purlin dev` runs, the annotation `purlin.dev/replace-requested-at` in its manifest"
+            "check what happened to them; `purlin apply --replace {address}` creates this object again; while `purlin \
+             dev` runs, use the annotation `purlin.dev/replace-requested-at` in its manifest"
         ),
         false => {
-            "see what became of them; the annotation `purlin.dev/replace-requested-at` has it made anew".to_owned()
+            "check what happened to them; the annotation `purlin.dev/replace-requested-at` creates the object again"
+                .to_owned()
         }
     };
-    Block::held(Diagnostic::error(address, Reason::MassDisappearance, what).hint(hint))
+    Block::held(Diagnostic::error(address, Reason::ManyObjectsMissing, what).hint(hint))
 }
 
-/// What reading found, when it is not what is recorded.
-pub(super) fn found<'a>(recorded: &RecordedObject, progress: &'a Progress) -> Option<&'a Value> {
+/// The value that was read, if it differs from the record.
+pub(super) fn read_value<'a>(recorded: &RecordedObject, progress: &'a Progress) -> Option<&'a Value> {
     match &progress.current {
-        Some(Refreshed::Found(now)) if now.value != recorded.value => Some(&now.value),
+        Some(RefreshResult::Found(now)) if now.value != recorded.value => Some(&now.value),
         _ => None,
     }
 }
 
-/// In what the object differs from its record, if it does.
+/// How the object differs from its record, if it does.
 pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<&'static str> {
     if Arc::ptr_eq(recorded, object) || recorded == object {
         return None;
     }
-    Some(if !recorded.value.same(&object.value) {
+    Some(if !recorded.value.equals_unmarked(&object.value) {
         BECAUSE
     } else if recorded.provider_config != object.provider_config {
         "the provider's configuration changed"
@@ -199,47 +209,47 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_may_be_anything_the_driver_sets() {
+    fn an_unset_computed_attribute_matches_any_value() {
         let attribute = |optional, computed| Attribute {
             kind: AttributeType::Any,
             required: false,
             optional,
             computed,
             sensitive: false,
-            shown_in: None,
+            observed_in: None,
             description: String::new(),
         };
         let attributes = [("given", true, false), ("both", true, true), ("id", false, true)];
         let attributes = attributes.map(|(name, optional, computed)| (name.into(), attribute(optional, computed)));
         let schema = Schema { version: 0, attributes: BTreeMap::from(attributes) };
         let recorded = value(json!({"given": 1, "both": "x", "id": "i"}));
-        let asks = |config| asks_for(&recorded, &value(config), &schema);
+        let asks = |config| matches(&recorded, &value(config), &schema);
         assert!(asks(json!({"given": 1})) && asks(json!({"given": 1, "both": "x"})));
-        assert!(!asks(json!({})), "what was set is to be unset");
+        assert!(!asks(json!({})), "a set attribute is removed");
         assert!(!asks(json!({"given": 1, "both": "y"})));
         let unknown = Value::map([("given", Value::Unknown)]);
-        assert!(!asks_for(&recorded, &unknown, &schema), "what is not known yet may be anything");
+        assert!(!matches(&recorded, &unknown, &schema), "an unknown value may be anything");
     }
 
     #[test]
-    fn drift_names_what_is_set_back_and_leaves_out_what_only_the_driver_knows() {
+    fn drift_names_corrected_attributes_and_omits_unknown_ones() {
         let recorded = value(json!({"a": 1, "count": 1}));
         let now = value(json!({"a": 2, "count": 2}));
         let planned = value(json!({"a": 1})).with("count", Value::Unknown);
-        let told = |planned: &Value| changed(&recorded, &now, planned).map(|drift| drift.to_string());
-        assert_eq!(told(&planned).as_deref(), Some("changed outside of Purlin: `a`"));
+        let drift = |planned: &Value| changed(&recorded, &now, planned).map(|drift| drift.to_string());
+        assert_eq!(drift(&planned).as_deref(), Some("changed outside of Purlin: `a`"));
         let unknown = Value::map([("a", Value::Unknown), ("count", Value::Unknown)]);
-        assert_eq!(told(&unknown).as_deref(), Some("changed outside of Purlin: `a`, `count`"));
+        assert_eq!(drift(&unknown).as_deref(), Some("changed outside of Purlin: `a`, `count`"));
     }
 
     #[test]
-    fn what_the_plan_alone_changes_is_no_drift() {
+    fn a_change_of_a_recorded_value_is_not_drift() {
         let recorded = value(json!({"a": 1, "mark": "old", "status": 1}));
         let now = value(json!({"a": 1, "mark": "old", "status": 2}));
         let planned = |a: i64| value(json!({"a": a, "mark": "new", "status": 2}));
         assert_eq!(changed(&recorded, &now, &planned(1)), None);
         let changed_too = value(json!({"a": 2, "mark": "old", "status": 2}));
-        let told = changed(&recorded, &changed_too, &planned(1)).map(|drift| drift.to_string());
-        assert_eq!(told.as_deref(), Some("changed outside of Purlin: `a`"));
+        let drift = changed(&recorded, &changed_too, &planned(1)).map(|drift| drift.to_string());
+        assert_eq!(drift.as_deref(), Some("changed outside of Purlin: `a`"));
     }
 }

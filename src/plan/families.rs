@@ -1,62 +1,59 @@
-//! Resources that stand for several objects: which instances there are, as far as expressions tell it, and what others
-//! see of the whole family.
+//! Families: determines the instances of a family and its value for dependents.
 //!
-//! A family whose expressions are not evaluated yet is a question like any other: once what they refer to is decided,
-//! the answer is there, and planning begins anew with the instances ([`super::Planner::expansions`]). Until then, and
-//! when there is no answer, nothing that is recorded of the family is an orphan.
+//! The expressions of a family are evaluated once their dependencies are decided. Planning then starts again with the
+//! new instances ([`super::Planner::expansions`]). While the instances are not known, no recorded object of the family
+//! is an orphan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::{Block, Draft};
+use super::decision::{Block, Decision};
+use super::eval_scope::EvalScope;
+use super::input::{Id, PlanInput};
 use super::preflight::not_found;
-use super::scene::{Id, Scene};
-use super::seen::Seen;
-use crate::load::{Expansion, Family, Made, Members};
+use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
 use crate::model::{Diagnostic, Reason, Severity};
 
-/// What the expressions of families gave in this round.
+/// The evaluated expressions of this round.
 #[derive(Default)]
 pub(super) struct Families {
-    /// By name: why nothing may be done about its instances; `None` when they are those of the configuration.
+    /// By name: why the instances must not be changed. `None` if they match the configuration.
     gates: BTreeMap<Arc<str>, Option<Block>>,
-    /// Families whose instances are known only now.
-    pub expansions: BTreeMap<Arc<str>, Members>,
+    /// Families whose instances became known in this round.
+    pub expansions: BTreeMap<Arc<str>, InstanceKeys>,
 }
 
 impl Families {
-    /// Dependencies are decided anew: so are the expressions that refer to them.
-    pub fn forget(&mut self) {
+    /// Dependencies are decided again, so their expressions must be evaluated again.
+    pub fn reset(&mut self) {
         self.gates.clear();
     }
 
-    /// The decision about an object whose family does not let it be touched, and about junctions. `None`: planning has
-    /// to go on.
-    pub fn decide(&mut self, seen: &Seen<'_, '_>, id: Id) -> Option<Draft> {
-        let scene = seen.scene;
-        let block = scene.gate(id).and_then(|family| self.gate(seen, family));
-        let subject = scene.subjects[id];
-        if scene.is_junction(id) {
-            let family = subject.family.filter(|_| subject.wanted);
+    /// Decides about junctions, and about objects whose family blocks them. `None` if planning continues.
+    pub fn decide(&mut self, scope: &EvalScope<'_, '_>, id: Id) -> Option<Decision> {
+        let input = scope.input;
+        let block = input.gate(id).and_then(|family| self.gate(scope, family));
+        let node = input.nodes[id];
+        if input.is_junction(id) {
+            let family = node.family.filter(|_| node.desired);
             return Some(match (family, block) {
-                // Nobody refers to it, or it is being deleted, and with it all its instances.
-                (None, _) => Draft::nothing(),
-                (Some(_), Some(block)) => Draft::blocked(block, None),
-                (Some(family), None) => whole(seen, id, family),
+                // It is not referenced, or it is being deleted with all its instances.
+                (None, _) => Decision::no_op(),
+                (Some(_), Some(block)) => Decision::blocked(block, None),
+                (Some(family), None) => family_value(scope, id, family),
             });
         }
         let block = block?;
-        let cause = block.leading();
-        let what = "stays as it is, since it cannot be told whether it is wanted";
-        let diagnostic =
-            Diagnostic { severity: cause.severity, ..Diagnostic::error(subject.address, cause.reason, what) };
+        let cause = block.cause();
+        let what = "left unchanged, because Purlin cannot determine whether it is still configured";
+        let diagnostic = Diagnostic { severity: cause.severity, ..Diagnostic::error(node.address, cause.reason, what) };
         let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
         let held = Block { held: true, ..Block::broken(diagnostic.because(why)) };
-        Some(Draft::blocked(held.waiting_for(block.waiting_for), subject.current()))
+        Some(Decision::blocked(held.waiting_for(block.waiting_for), node.current()))
     }
 
-    /// Why nothing may be done about the instances of a family, if anything.
-    fn gate(&mut self, seen: &Seen<'_, '_>, family: &Family) -> Option<Block> {
+    /// Why the instances of a family must not be changed, if so.
+    fn gate(&mut self, scope: &EvalScope<'_, '_>, family: &Family) -> Option<Block> {
         let name = &family.shared.address.name;
         if let Some(known) = self.gates.get(name) {
             return known.clone();
@@ -65,18 +62,16 @@ impl Families {
             Expansion::Failed(problems) => {
                 Some(Block { diagnostics: problems.clone(), waiting_for: Vec::new(), held: false, frozen: false })
             }
-            Expansion::Open => match evaluate(seen, family) {
+            Expansion::Pending => match evaluate(scope, family) {
                 Ok(members) => {
                     self.expansions.insert(name.clone(), members);
-                    Some(not_ready(family, "its instances are being made out"))
+                    Some(not_ready(family, "its instances are being determined"))
                 }
                 Err(block) => Some(*block),
             },
-            Expansion::Known(members) => match evaluate(seen, family) {
+            Expansion::Known(members) => match evaluate(scope, family) {
                 Ok(now) if now == *members => None,
-                Ok(_) => {
-                    Some(not_ready(family, "other instances than these are wanted after a dependency was held back"))
-                }
+                Ok(_) => Some(not_ready(family, "its instances differ after a dependency was blocked")),
                 Err(block) => Some(*block),
             },
         };
@@ -85,32 +80,32 @@ impl Families {
     }
 }
 
-/// The instances as dependencies are planned by now, or why they cannot be told.
-fn evaluate(seen: &Seen<'_, '_>, family: &Family) -> Result<Members, Box<Block>> {
-    let scene = seen.scene;
+/// The instances according to the planned dependencies, or why they are not known.
+fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, Box<Block>> {
+    let input = scope.input;
     let address = &family.shared.address;
     let references = &family.repetition().references;
-    if let Some(missing) = references.iter().find(|reference| scene.resolve(&reference.target).is_none()) {
-        return Err(Box::new(Block::broken(not_found(scene, address, missing))));
+    if let Some(missing) = references.iter().find(|reference| input.resolve(&reference.target).is_none()) {
+        return Err(Box::new(Block::broken(not_found(input, address, missing))));
     }
-    let targets = || references.iter().filter_map(|reference| scene.resolve(&reference.target));
-    let hidden: Vec<Id> = targets().flat_map(|target| seen.hidden(target)).collect();
+    let targets = || references.iter().filter_map(|reference| input.resolve(&reference.target));
+    let hidden: Vec<Id> = targets().flat_map(|target| scope.hidden(target)).collect();
     if let Some(first) = hidden.first() {
-        let what = format!("waits for `{}`", scene.address(*first));
+        let what = format!("waits for `{}`", input.address(*first));
         let mut waits = Diagnostic::error(address, Reason::DependencyNotReady, what);
-        if let Some(block) = seen.draft(*first).and_then(|draft| draft.block.as_deref()) {
-            waits.severity = block.leading().severity;
-            waits.detail = format!("it cannot be planned ({}: {})", block.reason(), block.leading().summary);
+        if let Some(block) = scope.decision(*first).and_then(|decision| decision.block.as_deref()) {
+            waits.severity = block.cause().severity;
+            waits.detail = format!("it cannot be planned ({}: {})", block.reason(), block.cause().summary);
         }
         let path = references.first().map(|reference| reference.at.clone());
         return Err(Box::new(Block::broken(Diagnostic { path, ..waits }).waiting_for(hidden)));
     }
-    match family.evaluate(seen) {
-        Ok(Made::Members(members)) => Ok(members),
-        Ok(Made::Unknown(at)) => {
-            let what = "which objects there are is known only after its dependencies are applied";
+    match family.evaluate(scope) {
+        Ok(RepetitionResult::Instances(members)) => Ok(members),
+        Ok(RepetitionResult::Unknown(at)) => {
+            let what = "its instances are known only after its dependencies are applied";
             let waits = Diagnostic::warning(address, Reason::DependencyNotReady, what).at(at);
-            let changing = targets().filter(|target| seen.draft(*target).is_some_and(|draft| draft.changed));
+            let changing = targets().filter(|target| scope.decision(*target).is_some_and(|decision| decision.changed));
             Err(Box::new(Block::broken(waits).waiting_for(changing)))
         }
         Err(problems) => {
@@ -125,28 +120,28 @@ fn not_ready(family: &Family, what: &str) -> Block {
     Block::broken(Diagnostic::warning(&family.shared.address, Reason::DependencyNotReady, what))
 }
 
-/// What is seen of a whole family once all its instances are decided: a list, a map, or null.
-fn whole(seen: &Seen<'_, '_>, id: Id, family: &Family) -> Draft {
-    let scene = seen.scene;
-    let wanted = || scene.members(id).filter(|member| scene.subjects[*member].wanted);
-    let drafts = || wanted().filter_map(|member| seen.draft(member).map(|draft| (member, draft)));
+/// The value of a whole family once all its instances are decided: a list, a map, or null.
+fn family_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision {
+    let input = scope.input;
+    let desired = || input.members(id).filter(|member| input.nodes[*member].desired);
+    let decisions = || desired().filter_map(|member| scope.decision(member).map(|decision| (member, decision)));
     let hidden: Vec<Id> =
-        wanted().filter(|member| seen.draft(*member).is_none_or(|draft| draft.seen.is_none())).collect();
+        desired().filter(|member| scope.decision(*member).is_none_or(|decision| decision.value.is_none())).collect();
     if let Some(first) = hidden.first() {
-        let cause = drafts().find(|(member, _)| member == first).and_then(|(_, draft)| draft.block.as_deref());
-        let severity = cause.map_or(Severity::Warning, |block| block.leading().severity);
-        let what = format!("waits for `{}`", scene.address(*first));
-        let waits = Diagnostic::error(scene.address(id), Reason::DependencyNotReady, what);
-        return Draft::blocked(Block::broken(Diagnostic { severity, ..waits }).waiting_for(hidden), None);
+        let cause = decisions().find(|(member, _)| member == first).and_then(|(_, decision)| decision.block.as_deref());
+        let severity = cause.map_or(Severity::Warning, |block| block.cause().severity);
+        let what = format!("waits for `{}`", input.address(*first));
+        let waits = Diagnostic::error(input.address(id), Reason::DependencyNotReady, what);
+        return Decision::blocked(Block::broken(Diagnostic { severity, ..waits }).waiting_for(hidden), None);
     }
-    let value = family.value(wanted().map(|member| (scene.address(member).key.clone(), Some(seen.value(member)))));
-    // One that goes was part of it until now.
-    let leaves = |member: Id| !scene.subjects[member].wanted && scene.subjects[member].current().is_some();
-    let changed = scene.members(id).any(leaves) || drafts().any(|(_, draft)| draft.changed);
-    Draft { seen: Some(value), changed, ..Draft::nothing() }
+    let value = family.value(desired().map(|member| (input.address(member).key.clone(), Some(scope.value(member)))));
+    // The family loses the instances that are destroyed.
+    let leaves = |member: Id| !input.nodes[member].desired && input.nodes[member].current().is_some();
+    let changed = input.members(id).any(leaves) || decisions().any(|(_, decision)| decision.changed);
+    Decision { value: Some(value), changed, ..Decision::no_op() }
 }
 
-/// Whether the instances of a Resource are not known, so that the Resource itself is what is told of.
-pub(super) fn is_unexpanded(scene: &Scene<'_>, id: Id) -> bool {
-    scene.gate(id).is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
+/// Whether the instances of a family are not known, so that diagnostics refer to the Resource itself.
+pub(super) fn is_unexpanded(input: &PlanInput<'_>, id: Id) -> bool {
+    input.gate(id).is_some_and(|family| !matches!(family.expansion, Expansion::Known(_)))
 }

@@ -1,55 +1,53 @@
-//! A planned change once its unknowns are known: it may only narrow the plan.
+//! The final plan of a step, after all values are known. It may only narrow the original plan.
 //!
-//! Pure, in three parts around the two driver calls of a step, which the executor makes: [`request`] evaluates the
-//! configuration with what is known now and gives the final question, [`narrow`] compares its answer with the plan, and
-//! [`check_result`] compares what `apply` made with the final plan. These are Terraform's rules for the final plan and
-//! the result after apply.
+//! The executor makes two driver calls in a step. [`request`] evaluates the configuration for the final plan,
+//! [`narrow`] compares the response with the original plan, and [`check_result`] compares the result of `apply` with
+//! the final plan. The rules are Terraform's.
 
 use std::sync::Arc;
 
 use super::conform::{below_config, conform, located};
 use super::marks::marked;
 use super::trigger::Revisions;
-use super::{Prepared, contract, ignore, marks, protect, trigger};
+use super::{PreparedStep, contract, ignore, marks, protect, trigger};
 use crate::load::expression::Scope;
-use crate::load::{Instance, Own};
+use crate::load::{Instance, InstanceScope};
 use crate::model::{
     Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Severity, Value,
 };
 
-/// The final plan of a step: what `apply` is asked to do, and what its result is checked against.
+/// The final plan of a step: the input of `apply`, which its result is checked against.
 #[derive(Clone, Debug)]
-pub struct Final {
-    /// The evaluated configuration, wholly known.
+pub struct FinalPlan {
+    /// Contains no unknown values.
     pub config: Value,
-    /// The planned value; `Unknown` where only the call will tell.
+    /// `Unknown` where only the result of the call is known.
     pub planned: Value,
-    /// The driver's bytes for `apply`.
     pub private: Arc<[u8]>,
-    /// What the object will be found by, when that is known before it exists.
+    /// The identity, if it is known before the object exists.
     pub identity: Option<Value>,
-    /// The update turned out to change nothing: no call is needed, the record is written. The only change of action
-    /// that is allowed.
+    /// The update changes nothing: only the record is written, without a call. No other change of the action is
+    /// allowed.
     pub unchanged: bool,
 }
 
-/// The final question to the driver: the configuration of `instance` in `scope`, where every dependency has its real
-/// value by now. The errors are those of expressions, of the schema, and of places that are still not known.
+/// The request for the final plan. Every dependency in `scope` has its actual value. Fails for errors in expressions,
+/// violations of the schema, and unknown values.
 pub fn request(
-    prepared: &Prepared,
+    prepared: &PreparedStep,
     instance: &Instance,
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let request = rehearsal(prepared, instance, schema, scope)?;
-    known(&instance.address, &request.config)?;
+    let request = partial_request(prepared, instance, schema, scope)?;
+    require_known(&instance.address, &request.config)?;
     Ok(request)
 }
 
-/// The question with what can be known before the old object of a delete-first replacement is destroyed: places that
-/// only the order itself makes known may be unknown, everything else must be as it has to be.
-pub fn rehearsal(
-    prepared: &Prepared,
+/// The request before the old object of a destroy-first replacement is destroyed. Values that are known only after the
+/// destroy may be unknown.
+pub fn partial_request(
+    prepared: &PreparedStep,
     instance: &Instance,
     schema: &Schema,
     scope: &dyn Scope,
@@ -63,21 +61,20 @@ pub fn rehearsal(
         prior: prepared.prior.clone(),
         config,
         entropy: prepared.entropy,
-        planned_before: Some(prepared.planned.clone()),
+        previous_plan: Some(prepared.planned.clone()),
     })
 }
 
-/// The configuration of a data source whose step has come: all of it is known by now. The errors are those of
-/// [`request`].
+/// The configuration of a data source for its step. Fails as [`request`] does.
 pub fn data_config(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
     let config = evaluated(instance, schema, scope)?;
-    known(&instance.address, &config)?;
+    require_known(&instance.address, &config)?;
     Ok(config)
 }
 
-/// The configuration in `scope`, as the schema has it.
+/// The evaluated configuration with the types of the schema.
 fn evaluated(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
-    let own = Own { instance, others: scope };
+    let own = InstanceScope { instance, others: scope };
     let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
     let (config, problems) = conform(&instance.address, evaluated, schema);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
@@ -86,9 +83,9 @@ fn evaluated(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<
     Ok(config)
 }
 
-/// What is to be recorded with the object of a step: what expressions decide about it is known now.
+/// The flags to record with the object of a step, with their expressions evaluated again.
 pub fn recorded(
-    prepared: &Prepared,
+    prepared: &PreparedStep,
     instance: Option<&Instance>,
     scope: &dyn Scope,
     revisions: &Revisions<'_>,
@@ -96,28 +93,28 @@ pub fn recorded(
     let mut recorded = prepared.recorded.clone();
     if let Some(instance) = instance {
         if let Some(triggers) = &recorded.triggers {
-            recorded.triggers = Some(Arc::new(trigger::seen_now(instance, scope, revisions, triggers.salt)));
+            recorded.triggers = Some(Arc::new(trigger::fingerprints(instance, scope, revisions, triggers.salt)));
         }
         recorded.prevent_destroy = protect::recorded(instance, scope, recorded.prevent_destroy);
     }
     recorded
 }
 
-/// Takes the driver's final plan. What was known in the plan must be equal, and the action the same, except that an
-/// update may turn out to change nothing.
+/// Checks the driver's final plan. Known values of the plan and the action must be the same, except that an update may
+/// become a no-op.
 pub fn narrow(
     address: &Address,
-    prepared: &Prepared,
+    prepared: &PreparedStep,
     schema: &Schema,
     config: Value,
     response: PlanResponse,
-) -> Result<Final, Box<Diagnostic>> {
+) -> Result<FinalPlan, Box<Diagnostic>> {
     let response = marked(response, &config, schema);
     let prior = prepared.prior.as_ref().map(|object| &object.value);
     if !response.checked {
         contract::check_planned(address, &config, &response.planned, prior)?;
-        if let Some(path) = contract::broken_promise(&prepared.planned, &response.planned) {
-            let what = format!("driver produced an inconsistent final plan: {} is not as it was planned", place(&path));
+        if let Some(path) = contract::first_difference(&prepared.planned, &response.planned) {
+            let what = format!("driver produced an inconsistent final plan: {} differs from the plan", place(&path));
             return Err(contract::fault(address, what));
         }
     }
@@ -131,27 +128,28 @@ pub fn narrow(
             let what = format!("driver produced an inconsistent final plan: `{path}` now requires a replacement");
             return Err(contract::fault(address, what));
         }
-        unchanged = !response.planned.has_unknown() && response.planned.same(prior) && !response.tells;
+        unchanged =
+            !response.planned.has_unknown() && response.planned.equals_unmarked(prior) && !response.requires_update;
     }
     let PlanResponse { planned, private, identity, .. } = response;
-    Ok(Final { config, planned, private, identity, unchanged })
+    Ok(FinalPlan { config, planned, private, identity, unchanged })
 }
 
-/// The value to record of what `apply` made: sensitive places marked as in the plan, what is still unknown as null.
-/// Recorded in every case, whatever [`check_result`] says: the object exists.
+/// The value to record after `apply`: with the sensitive marks of the plan, and null for unknown values. It is recorded
+/// even if [`check_result`] fails, because the object exists.
 pub fn recorded_value(planned: &Value, result: Value, schema: &Schema) -> Value {
     marks::like(marks::by_schema(without_unknown(result), schema), planned)
 }
 
-/// Checks what `apply` made against the final plan: everything is known, and what was known before is unchanged.
+/// Checks the result of `apply`: it has no unknown values and matches the known values of the final plan.
 pub fn check_result(address: &Address, planned: &Value, result: &Value) -> Diagnostics {
     let mut found = Vec::new();
     if let Some(path) = first_unknown(result) {
         let what = format!("driver returned an invalid result: {} is still unknown", place(&path));
         found.push(*contract::fault(address, what));
     }
-    if let Some(path) = contract::broken_promise(planned, result) {
-        let what = format!("driver produced an inconsistent result: {} is not as it was planned", place(&path));
+    if let Some(path) = contract::first_difference(planned, result) {
+        let what = format!("driver produced an inconsistent result: {} differs from the plan", place(&path));
         found.push(*contract::fault(address, what));
     }
     found
@@ -161,11 +159,11 @@ fn place(path: &Path) -> String {
     if path.0.is_empty() { "the value".to_owned() } else { format!("`{path}`") }
 }
 
-fn known(address: &Address, config: &Value) -> Result<(), Diagnostics> {
+fn require_known(address: &Address, config: &Value) -> Result<(), Diagnostics> {
     let Some(path) = first_unknown(config) else { return Ok(()) };
-    let what = "is still not known, although everything that it depends on is done";
+    let what = "is still unknown although all dependencies are applied";
     let fault = Diagnostic::error(address, Reason::InternalError, what).at(below_config(&path));
-    Err(vec![fault.hint("this is a fault of Purlin or of the provider of a dependency")])
+    Err(vec![fault.hint("this is a bug in Purlin or in the provider of a dependency")])
 }
 
 fn first_unknown(value: &Value) -> Option<Path> {
@@ -199,12 +197,12 @@ fn without_unknown(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::tests::world::schema;
+    use crate::plan::tests::fixture::schema;
 
-    fn prepared(planned: Value, prior: Option<Value>) -> Prepared {
-        let recorded = crate::plan::tests::world::object("a", &[]);
+    fn prepared(planned: Value, prior: Option<Value>) -> PreparedStep {
+        let recorded = crate::plan::tests::fixture::object("a", &[]);
         let prior = prior.map(|value| Arc::new(crate::model::RecordedObject { value, ..recorded.clone() }));
-        Prepared {
+        PreparedStep {
             replaced: None,
             prior,
             config: Value::Null,
@@ -212,12 +210,12 @@ mod tests {
             private: Arc::new([]),
             entropy: [0; 16],
             replace_paths: Vec::new(),
-            tells: false,
+            requires_update: false,
             identity: None,
             publish_again: false,
             recorded,
             deposed_key: crate::model::DeposedKey(1),
-            only_follows: false,
+            record_only: false,
         }
     }
 
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_final_plan_may_fill_in_unknowns() {
+    fn a_final_plan_may_set_unknown_values() {
         let planned = input(1).with("id", Value::Unknown);
         let finally = input(1).with("id", Value::from("x"));
         let narrowed = narrow(&Address::single("a"), &prepared(planned, None), &schema(), input(1), response(finally));
@@ -238,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_final_plan_may_not_change_what_was_known() {
+    fn a_final_plan_may_not_change_known_values() {
         let narrowed =
             narrow(&Address::single("a"), &prepared(input(1), None), &schema(), input(2), response(input(2)));
-        assert!(narrowed.unwrap_err().summary.contains("`input` is not as it was planned"));
+        assert!(narrowed.unwrap_err().summary.contains("`input` differs from the plan"));
     }
 
     #[test]
-    fn an_update_may_turn_out_to_change_nothing() {
+    fn an_update_may_become_a_no_op() {
         let planned = Value::map([("input", Value::Unknown)]);
         let step = prepared(planned, Some(input(1)));
         let narrowed = narrow(&Address::single("a"), &step, &schema(), input(1), response(input(1)));
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_may_not_turn_into_a_replacement() {
+    fn an_update_may_not_become_a_replacement() {
         let planned = Value::map([("force", Value::Unknown)]);
         let step = prepared(planned, Some(Value::map([("force", Value::from(1))])));
         let finally = Value::map([("force", Value::from(2))]);
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_recorded_even_when_it_breaks_the_plan() {
+    fn a_result_is_recorded_even_if_it_differs_from_the_plan() {
         let address = Address::single("a");
         let result = input(2).with("output", Value::Unknown);
         let found = check_result(&address, &input(1).with("output", Value::Unknown), &result);
@@ -273,7 +271,7 @@ mod tests {
             summaries,
             [
                 "driver returned an invalid result: `output` is still unknown",
-                "driver produced an inconsistent result: `input` is not as it was planned"
+                "driver produced an inconsistent result: `input` differs from the plan"
             ]
         );
         let recorded = recorded_value(&Value::Null, result, &schema());

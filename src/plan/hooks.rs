@@ -1,63 +1,60 @@
-//! Hooks with their expressions evaluated: what exactly is to be run for an object.
+//! Evaluates the expressions of hooks.
 
 use crate::load::expression::{Scope, Variable};
-use crate::load::hook::{self, When};
-use crate::load::{Instance, Own, Template, WithSelf};
+use crate::load::hook::{self, HookPhase};
+use crate::load::{Instance, InstanceScope, SelfScope, Template};
 use crate::model::{
     Address, Diagnostic, Diagnostics, HookKind, InstanceKey, Path, Reason, RecordedHook, RecordedObject, Severity,
     Value,
 };
 
-/// A hook that is to run, or why it cannot.
+/// A hook to run, or why it cannot run.
 #[derive(Clone, Debug)]
-pub enum Evaluated {
-    /// Its definition holds no expressions any more.
+pub enum EvaluatedHook {
+    /// The definition contains no expressions.
     Ready(RecordedHook),
-    /// Its expressions cannot be evaluated: the hook has failed before it began.
+    /// The expressions cannot be evaluated, which counts as a failed hook.
     Faulty(RecordedHook, Diagnostic),
 }
 
-/// The hooks to run after `object` of an instance was created.
-pub fn after_create(instance: &Instance, object: &Value, scope: &dyn Scope) -> Vec<Evaluated> {
-    let scope = &Own { instance, others: scope };
-    let scope = WithSelf { object, scope };
-    let own = instance.hooks.iter().filter(|hook| hook.when == When::AfterCreate);
-    own.map(|hook| evaluate(&instance.address, &hook.written, &hook.template, &hook.at, &scope)).collect()
+pub fn after_create(instance: &Instance, object: &Value, scope: &dyn Scope) -> Vec<EvaluatedHook> {
+    let scope = &InstanceScope { instance, others: scope };
+    let scope = SelfScope { object, scope };
+    let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::AfterCreate);
+    own.map(|hook| evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
 }
 
-/// The hooks to run before an object goes. The Resource decides while there is one and nothing is wrong with it;
-/// otherwise what was recorded with the object.
-pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &RecordedObject) -> Vec<Evaluated> {
-    let scope = Alone { object: &object.value, key: &address.key };
+/// The hooks of the Resource, or the recorded ones if the Resource does not exist or has errors.
+pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &RecordedObject) -> Vec<EvaluatedHook> {
+    let scope = DestroyScope { object: &object.value, key: &address.key };
     let sound = |instance: &&Instance| !instance.problems.iter().any(|problem| problem.severity == Severity::Error);
     match instance.filter(sound) {
         Some(instance) => {
-            let own = instance.hooks.iter().filter(|hook| hook.when == When::BeforeDestroy);
-            own.map(|hook| evaluate(address, &hook.written, &hook.template, &hook.at, &scope)).collect()
+            let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
+            own.map(|hook| evaluate(address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
         }
         None => object.hooks.iter().map(|written| recorded(address, written, &scope)).collect(),
     }
 }
 
-fn recorded(address: &Address, written: &RecordedHook, scope: &dyn Scope) -> Evaluated {
+fn recorded(address: &Address, written: &RecordedHook, scope: &dyn Scope) -> EvaluatedHook {
     let at = Path::default().name("hooks").name(written.name.clone());
     match hook::parse_recorded(written) {
-        (_, mut problems) if !problems.is_empty() => Evaluated::Faulty(written.clone(), problems.swap_remove(0)),
+        (_, mut problems) if !problems.is_empty() => EvaluatedHook::Faulty(written.clone(), problems.swap_remove(0)),
         (template, _) => evaluate(address, written, &template, &at, scope),
     }
 }
 
-/// What is known to be wrong with the hooks of an object that is planned to be created: unknown places may turn out
-/// well.
+/// The errors in the hooks of an object that is planned to be created. Unknown values are not errors.
 pub fn check(instance: &Instance, object: &Value, scope: &dyn Scope) -> Diagnostics {
-    let alone = Alone { object, key: &instance.address.key };
-    let scope = &Own { instance, others: scope };
-    let after = WithSelf { object, scope };
+    let alone = DestroyScope { object, key: &instance.address.key };
+    let scope = &InstanceScope { instance, others: scope };
+    let after = SelfScope { object, scope };
     let mut found = Vec::new();
     for hook in instance.hooks.iter() {
-        let scope: &dyn Scope = if hook.when == When::AfterCreate { &after } else { &alone };
-        if let Evaluated::Faulty(_, problem) =
-            evaluate(&instance.address, &hook.written, &hook.template, &hook.at, scope)
+        let scope: &dyn Scope = if hook.when == HookPhase::AfterCreate { &after } else { &alone };
+        if let EvaluatedHook::Faulty(_, problem) =
+            evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, scope)
         {
             found.push(problem.from_source(instance.source.clone()));
         }
@@ -65,51 +62,56 @@ pub fn check(instance: &Instance, object: &Value, scope: &dyn Scope) -> Diagnost
     found
 }
 
-/// Whether hooks follow the creation of an object.
 pub fn follow_create(instance: &Instance) -> bool {
-    instance.hooks.iter().any(|hook| hook.when == When::AfterCreate)
+    instance.hooks.iter().any(|hook| hook.when == HookPhase::AfterCreate)
 }
 
-/// What is recorded with an object, for the time when its Resource is gone.
+/// The hooks to record with an object, for a destroy after its Resource is deleted.
 pub fn to_record(instance: &Instance) -> impl Iterator<Item = &RecordedHook> {
-    instance.hooks.iter().filter(|hook| hook.when == When::BeforeDestroy).map(|hook| &hook.written)
+    instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy).map(|hook| &hook.recorded)
 }
 
-fn evaluate(address: &Address, written: &RecordedHook, template: &Template, at: &Path, scope: &dyn Scope) -> Evaluated {
+fn evaluate(
+    address: &Address,
+    written: &RecordedHook,
+    template: &Template,
+    at: &Path,
+    scope: &dyn Scope,
+) -> EvaluatedHook {
     let faulty = |mut problem: Diagnostic| {
         let mut place = at.clone();
         place.0.extend(problem.path.take().unwrap_or_default().0);
         problem.address = Some(address.clone());
-        Evaluated::Faulty(written.clone(), problem.at(place))
+        EvaluatedHook::Faulty(written.clone(), problem.at(place))
     };
     let definition = match template.evaluate(scope) {
         Ok(definition) => definition,
         Err(mut problems) => return faulty(problems.swap_remove(0)),
     };
     if written.kind == HookKind::Exec
-        && let Some(wrong) = first_no_text(&definition)
+        && let Some(wrong) = first_invalid_argument(&definition)
     {
-        let what = "it must be a text, a number or a boolean";
+        let what = "must be a string, a number or a boolean";
         return faulty(Diagnostic::error(address, Reason::InvalidExpression, what).at(Path::default().index(wrong)));
     }
-    Evaluated::Ready(RecordedHook { definition, ..written.clone() })
+    EvaluatedHook::Ready(RecordedHook { definition, ..written.clone() })
 }
 
-/// The position of the first argument that cannot stand on a command line.
-fn first_no_text(command: &Value) -> Option<usize> {
+/// The position of the first argument that is not valid on a command line.
+fn first_invalid_argument(command: &Value) -> Option<usize> {
     let Value::List(items) = command.unmarked() else { return Some(0) };
     let text =
         |item: &Value| matches!(item.unmarked(), Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Unknown);
     items.iter().position(|item| !text(item))
 }
 
-/// What a hook before a destroy sees: the object, and its key in its family.
-struct Alone<'a> {
+/// The scope of a hook before a destroy: only the object and its key in its family.
+struct DestroyScope<'a> {
     object: &'a Value,
     key: &'a InstanceKey,
 }
 
-impl Scope for Alone<'_> {
+impl Scope for DestroyScope<'_> {
     fn object(&self, _: &Address) -> Option<Value> {
         None
     }

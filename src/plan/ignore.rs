@@ -1,8 +1,8 @@
-//! `lifecycle.ignoreChanges`: differences that are not corrected once the object exists.
+//! `lifecycle.ignoreChanges`: differences of an existing object that are not corrected.
 //!
-//! Takes a configuration that fits the schema and the object as it is; gives the configuration with the object's own
-//! values at the ignored places, so that a driver that is asked for it finds nothing to correct there. Terraform's
-//! rules: a key that the object does not have is taken out; a new object gets its configuration untouched.
+//! Replaces the configuration at the ignored paths with the object's current values, so that the driver plans no change
+//! there. As in Terraform, a key that the object does not have is removed, and a new object gets its full
+//! configuration.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::load::lifecycle::ignore_changes_path;
 use crate::load::{IgnoredChange, Instance};
 use crate::model::{Attribute, AttributeType, Diagnostic, Diagnostics, Path, Reason, Schema, Segment, Value};
 
-/// What the schema says of the entries: an error for a path that no object of the type has, a warning for one that
-/// cannot be configured anyway.
+/// Checks the entries against the schema: an error for a path that the type does not have, a warning for a path that
+/// cannot be configured.
 pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
     let mut found = Diagnostics::new();
     for (index, entry) in instance.ignore_changes.iter().enumerate() {
         let IgnoredChange::At(path) = entry else { continue };
         let address = &instance.address;
-        let problem = match fit(path, schema) {
+        let problem = match find_attribute(path, schema) {
             Ok(attribute) if is_settable(attribute) => continue,
             Ok(_) => {
                 let what = format!("`{path}` has no effect: only the provider sets it");
@@ -28,7 +28,7 @@ pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
                 let names: Vec<&str> =
                     schema.attributes.iter().filter(|(_, a)| is_settable(a)).map(|(name, _)| name.as_ref()).collect();
                 let error = Diagnostic::error(address, Reason::InvalidConfig, what);
-                error.hint(format!("attributes that can be configured are {}", names.join(", ")))
+                error.hint(format!("configurable attributes are {}", names.join(", ")))
             }
         };
         found.push(problem.at(ignore_changes_path(index)).from_source(instance.source.clone()));
@@ -36,14 +36,14 @@ pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
     found
 }
 
-/// The attribute that a path leads into.
-fn fit<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, String> {
+/// The attribute that contains a path.
+fn find_attribute<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, String> {
     let mut segments = path.0.iter();
     let attribute = match segments.next() {
         Some(Segment::Name(name)) => schema.attributes.get(name),
         _ => None,
     };
-    let Some(attribute) = attribute else { return Err(format!("`{path}` is no attribute of this type")) };
+    let Some(attribute) = attribute else { return Err(format!("`{path}` is not an attribute of this type")) };
     let mut kind = &attribute.kind;
     for (position, segment) in segments.enumerate() {
         kind = match (kind, segment) {
@@ -52,11 +52,11 @@ fn fit<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, String> {
             _ => {
                 let whole = Path(path.0[..=position].to_vec());
                 let what = match kind {
-                    AttributeType::List(_) => "a list, whose items have numbers",
-                    AttributeType::Map(_) => "a map, whose items have keys",
+                    AttributeType::List(_) => "a list, whose items have an index",
+                    AttributeType::Map(_) => "a map, whose items have a key",
                     _ => "a single value",
                 };
-                return Err(format!("`{path}` leads nowhere: `{whole}` is {what}"));
+                return Err(format!("`{path}` does not exist: `{whole}` is {what}"));
             }
         };
     }
@@ -67,7 +67,7 @@ fn is_settable(attribute: &Attribute) -> bool {
     attribute.required || attribute.optional
 }
 
-/// The configuration of an object that exists as `prior`, with its own values at every ignored place.
+/// The configuration with the values of `prior` at every ignored path.
 pub(super) fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut config = config;
     for entry in ignored {
@@ -83,35 +83,35 @@ pub(super) fn keep(config: Value, prior: &Value, ignored: &[IgnoredChange], sche
     config
 }
 
-/// The planned value with the recorded values back at every ignored place that a driver shows elsewhere too: that
-/// somebody else changed the object there is nothing to be recorded.
+/// The planned value with the recorded values at every ignored path whose current value the driver reports in another
+/// attribute: an ignored change must not be recorded.
 pub(super) fn restore(planned: Value, prior: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut planned = planned;
-    for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.shown_in.is_some()) {
+    for (name, _) in schema.attributes.iter().filter(|(_, attribute)| attribute.observed_in.is_some()) {
         for path in below(name, ignored) {
             if let Some(recorded) = prior.at(&path) {
-                planned = put(planned, &path.0, recorded);
+                planned = set_at(planned, &path.0, recorded);
             }
         }
     }
     planned
 }
 
-/// An object as it was read, whose driver shows elsewhere what became of an argument: without what somebody has removed
-/// there at an ignored place. It would be asked for again otherwise, and so be put back.
+/// A refreshed object whose driver reports the current value of an argument in another attribute: removes keys at
+/// ignored paths that another client removed there. Otherwise the next update would restore them.
 pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredChange], schema: &Schema) -> Value {
     let mut value = now;
     for (name, attribute) in &schema.attributes {
-        let Some(other) = &attribute.shown_in else { continue };
+        let Some(other) = &attribute.observed_in else { continue };
         for path in below(name, ignored) {
             let mut elsewhere = path.clone().into_owned();
             elsewhere.0[0] = Segment::Name(other.clone());
             let (Some(asked), Some(shown)) = (value.at(&path), recorded.at(&elsewhere)) else { continue };
             value = match value.at(&elsewhere).filter(|shown| *shown.unmarked() != Value::Null) {
-                Some(now) => put(value, &path.0, still_there(&asked, &shown, &now)),
-                // Of an object of which nothing is shown nothing is known.
+                Some(now) => set_at(value, &path.0, without_removed_keys(&asked, &shown, &now)),
+                // If the other attribute is null, the current value is not known.
                 None if path.0.len() > 1 && value.get(other).is_some_and(|shown| *shown.unmarked() != Value::Null) => {
-                    take_out(value, &path.0)
+                    remove_at(value, &path.0)
                 }
                 None => value,
             };
@@ -120,7 +120,7 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
     value
 }
 
-/// The ignored places of an attribute.
+/// The ignored paths in an attribute.
 fn below<'i>(attribute: &Arc<str>, ignored: &'i [IgnoredChange]) -> impl Iterator<Item = Cow<'i, Path>> {
     let root = Path::default().name(attribute.clone());
     ignored.iter().filter_map(move |entry| match entry {
@@ -129,13 +129,13 @@ fn below<'i>(attribute: &Arc<str>, ignored: &'i [IgnoredChange]) -> impl Iterato
     })
 }
 
-/// What was asked for, without what was shown and is not any more.
-fn still_there(asked: &Value, shown: &Value, now: &Value) -> Value {
+/// The argument without the keys that were reported before and are not reported now.
+fn without_removed_keys(asked: &Value, shown: &Value, now: &Value) -> Value {
     let value = match (asked.unmarked(), shown.unmarked(), now.unmarked()) {
         (Value::Map(asked), shown @ Value::Map(_), now @ Value::Map(_)) => {
             let entries = asked.iter().filter_map(|(key, asked)| match (shown.get(key), now.get(key)) {
                 (Some(_), None) => None,
-                (Some(shown), Some(now)) => Some((key.clone(), still_there(asked, shown, now))),
+                (Some(shown), Some(now)) => Some((key.clone(), without_removed_keys(asked, shown, now))),
                 (None, _) => Some((key.clone(), asked.clone())),
             });
             Value::map(entries)
@@ -144,7 +144,7 @@ fn still_there(asked: &Value, shown: &Value, now: &Value) -> Value {
             if asked.len() == shown.len() && shown.len() == now.len() =>
         {
             let items = asked.iter().zip(shown.iter()).zip(now.iter());
-            Value::list(items.map(|((asked, shown), now)| still_there(asked, shown, now)))
+            Value::list(items.map(|((asked, shown), now)| without_removed_keys(asked, shown, now)))
         }
         _ => return asked.clone(),
     };
@@ -155,51 +155,51 @@ fn keep_at(config: Value, prior: &Value, path: &Path, schema: &Schema) -> Value 
     let Some(Segment::Name(name)) = path.0.first() else { return config };
     let Some(attribute) = schema.attributes.get(name).filter(|attribute| is_settable(attribute)) else { return config };
     match found(prior, &path.0) {
-        Found::There(value) => {
-            let shown = attribute.shown_in.as_ref().and_then(|other| {
+        PathValue::Present(value) => {
+            let shown = attribute.observed_in.as_ref().and_then(|other| {
                 let mut elsewhere = path.clone();
                 elsewhere.0[0] = Segment::Name(other.clone());
                 prior.at(&elsewhere)
             });
-            put(config, &path.0, shown.map_or(value.clone(), |shown| as_shown(&value, &shown)))
+            set_at(config, &path.0, shown.map_or(value.clone(), |shown| with_observed(&value, &shown)))
         }
-        // What must be there cannot be taken out.
-        Found::Absent if path.0.len() == 1 && attribute.required => config,
-        Found::Absent => take_out(config, &path.0),
-        Found::NoSuchItem => config,
+        // A required attribute cannot be removed.
+        PathValue::Absent if path.0.len() == 1 && attribute.required => config,
+        PathValue::Absent => remove_at(config, &path.0),
+        PathValue::NoSuchItem => config,
     }
 }
 
-/// What stands at a path of an object.
-enum Found {
-    There(Value),
-    /// A key on the way is missing, or null.
+/// The value at a path of an object.
+enum PathValue {
+    Present(Value),
+    /// A key on the path is missing or null.
     Absent,
-    /// A list on the way is too short: an item that is new has to be as it is configured.
+    /// A list on the path is too short: a new item has its configured value.
     NoSuchItem,
 }
 
-fn found(prior: &Value, segments: &[Segment]) -> Found {
+fn found(prior: &Value, segments: &[Segment]) -> PathValue {
     for length in 1..=segments.len() {
         match prior.at(&Path(segments[..length].to_vec())) {
-            Some(value) if matches!(value.unmarked(), Value::Null) => return Found::Absent,
-            Some(value) if length == segments.len() => return Found::There(value),
+            Some(value) if matches!(value.unmarked(), Value::Null) => return PathValue::Absent,
+            Some(value) if length == segments.len() => return PathValue::Present(value),
             Some(_) => {}
-            None if matches!(segments[length - 1], Segment::Index(_)) => return Found::NoSuchItem,
-            None => return Found::Absent,
+            None if matches!(segments[length - 1], Segment::Index(_)) => return PathValue::NoSuchItem,
+            None => return PathValue::Absent,
         }
     }
-    Found::Absent
+    PathValue::Absent
 }
 
-/// The recorded value with what is shown of it now. What is shown besides belongs to others.
-fn as_shown(recorded: &Value, shown: &Value) -> Value {
+/// The recorded value updated with the reported one. Additional reported keys belong to other clients.
+fn with_observed(recorded: &Value, shown: &Value) -> Value {
     let value = match (recorded.unmarked(), shown.unmarked()) {
         (Value::Map(recorded), Value::Map(shown)) => Value::map(recorded.iter().map(|(key, recorded)| {
-            (key.clone(), shown.get(key).map_or_else(|| recorded.clone(), |shown| as_shown(recorded, shown)))
+            (key.clone(), shown.get(key).map_or_else(|| recorded.clone(), |shown| with_observed(recorded, shown)))
         })),
         (Value::List(recorded), Value::List(shown)) if recorded.len() == shown.len() => {
-            Value::list(recorded.iter().zip(shown.iter()).map(|(recorded, shown)| as_shown(recorded, shown)))
+            Value::list(recorded.iter().zip(shown.iter()).map(|(recorded, shown)| with_observed(recorded, shown)))
         }
         (_, shown) => shown.clone(),
     };
@@ -207,39 +207,39 @@ fn as_shown(recorded: &Value, shown: &Value) -> Value {
     if marked { value.into_sensitive() } else { value }
 }
 
-/// The value with `new` at a place. Maps on the way are made; lists are not made longer, and what is not known stays
-/// unknown: once it is known, this is done again.
-fn put(value: Value, segments: &[Segment], new: Value) -> Value {
+/// The value with `new` at a path. Creates maps on the path, does not extend lists, and keeps unknown values: they are
+/// replaced once they are known.
+fn set_at(value: Value, segments: &[Segment], new: Value) -> Value {
     let Some((segment, rest)) = segments.split_first() else { return new };
     match (value, segment) {
-        (Value::Sensitive(inner), _) => put(inner.as_ref().clone(), segments, new).into_sensitive(),
+        (Value::Sensitive(inner), _) => set_at(inner.as_ref().clone(), segments, new).into_sensitive(),
         (Value::Map(map), Segment::Name(name)) => {
             let mut map = map.to_tree();
             let inner = map.remove(name).unwrap_or_default();
-            map.insert(name.clone(), put(inner, rest, new));
+            map.insert(name.clone(), set_at(inner, rest, new));
             Value::Map(map.into())
         }
-        (Value::Null, Segment::Name(name)) => Value::map([(name.clone(), put(Value::Null, rest, new))]),
+        (Value::Null, Segment::Name(name)) => Value::map([(name.clone(), set_at(Value::Null, rest, new))]),
         (Value::List(items), Segment::Index(index)) if *index < items.len() => {
             let mut items = items.to_vec();
-            items[*index] = put(std::mem::take(&mut items[*index]), rest, new);
+            items[*index] = set_at(std::mem::take(&mut items[*index]), rest, new);
             Value::list(items)
         }
         (other, _) => other,
     }
 }
 
-/// The value without what stands at a place. A map that becomes empty by that goes too: the object had none.
-fn take_out(value: Value, segments: &[Segment]) -> Value {
+/// The value without the one at a path. A map that becomes empty is removed too.
+fn remove_at(value: Value, segments: &[Segment]) -> Value {
     let Some((segment, rest)) = segments.split_first() else { return Value::Null };
     match (value, segment) {
-        (Value::Sensitive(inner), _) => match take_out(inner.as_ref().clone(), segments) {
+        (Value::Sensitive(inner), _) => match remove_at(inner.as_ref().clone(), segments) {
             Value::Null => Value::Null,
             other => other.into_sensitive(),
         },
         (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
             let mut map = map.to_tree();
-            let inner = take_out(map.remove(name).unwrap_or_default(), rest);
+            let inner = remove_at(map.remove(name).unwrap_or_default(), rest);
             if !matches!(inner, Value::Null) {
                 map.insert(name.clone(), inner);
             }
@@ -247,7 +247,7 @@ fn take_out(value: Value, segments: &[Segment]) -> Value {
         }
         (Value::List(items), Segment::Index(index)) if *index < items.len() && !rest.is_empty() => {
             let mut items = items.to_vec();
-            items[*index] = take_out(std::mem::take(&mut items[*index]), rest);
+            items[*index] = remove_at(std::mem::take(&mut items[*index]), rest);
             Value::list(items)
         }
         (other, _) => other,
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
     use crate::model::Address;
-    use crate::plan::tests::world::{instance, schema};
+    use crate::plan::tests::fixture::{instance, schema};
 
     fn ignored(texts: &[&str]) -> Arc<[IgnoredChange]> {
         let entry = |text: &&str| match *text {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_place_keeps_the_value_of_the_object() {
+    fn an_ignored_path_keeps_the_value_of_the_object() {
         let prior = json!({"id": "x", "input": {"a": 1, "b": [{"c": 2}]}, "force": 3, "output": 9});
         let config = json!({"input": {"a": 10, "b": [{"c": 20}, {"c": 21}], "d": 40}, "force": 30});
         expect![[r#"{"force":3,"input":{"a":10,"b":[{"c":20},{"c":21}],"d":40}}"#]].assert_eq(&kept(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_the_object_does_not_have_is_taken_out_and_one_that_was_removed_put_back() {
+    fn a_key_absent_from_the_object_is_removed_and_a_removed_key_restored() {
         let keys = &["input[\"Owner\"]"];
         assert_eq!(
             kept(json!({"input": {"Owner": 1, "x": 2}}), json!({"input": {"x": 1}}), keys),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stay_and_what_is_unknown_is_left_for_later() {
+    fn marks_and_unknown_values_are_kept() {
         let secret = Value::from("old").into_sensitive();
         let prior = Value::map([("input", Value::map([("a", secret.clone())]))]);
         let config =
@@ -324,9 +324,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_elsewhere_is_kept_as_it_is_there() {
+    fn a_value_reported_in_another_attribute_is_kept() {
         let mut schema = schema();
-        schema.attributes.get_mut("input").unwrap().shown_in = Some("output".into());
+        schema.attributes.get_mut("input").unwrap().observed_in = Some("output".into());
         let prior =
             Value::from_json(json!({"input": {"n": 2, "l": {"a": 1}}, "output": {"n": 5, "l": {"a": 7, "b": 8}}}));
         let config = Value::from_json(json!({"input": {"n": 2, "l": {"a": 1}}}));
@@ -338,9 +338,9 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_removed_elsewhere_at_an_ignored_place_is_not_asked_for_again() {
+    fn a_key_removed_outside_of_purlin_at_an_ignored_path_is_not_restored() {
         let mut schema = schema();
-        schema.attributes.get_mut("input").unwrap().shown_in = Some("output".into());
+        schema.attributes.get_mut("input").unwrap().observed_in = Some("output".into());
         let recorded = Value::from_json(json!({
             "input": {"a": 1, "m": {"x": 1, "y": 2}, "written": "only"}, "output": {"a": 1, "m": {"x": 1, "y": 2, "z": 3}}
         }));
@@ -354,27 +354,27 @@ mod tests {
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["all"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.a"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
         assert_eq!(read(json!({"a": 1}), &["input.m.x"]), r#"{"a":1,"m":{"y":2},"written":"only"}"#);
-        // What is not ignored, what was never shown, and what nobody shows now stay.
+        // Values that are not ignored, were never reported, or are not reported at all stay.
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.m"]), all);
         assert_eq!(read(json!({"a": 1, "m": {"x": 1, "y": 2}}), &["input.written"]), all);
         assert_eq!(read(json!(null), &["input.a", "all"]), all);
     }
 
-    fn told(texts: &[&str], expected: &Expect) {
+    fn check_entries(texts: &[&str], expected: &Expect) {
         let instance = Instance { ignore_changes: ignored(texts), ..instance(Address::single("a")) };
         let lines = check(&instance, &schema()).into_iter().map(|found| format!("{:?}: {found}\n", found.severity));
         expected.assert_eq(&lines.collect::<String>());
     }
 
     #[test]
-    fn the_schema_decides_which_paths_there_are() {
-        told(&["all", "input.anything[0]", "ports[1]"], &expect![""]);
-        told(
+    fn paths_are_checked_against_the_schema() {
+        check_entries(&["all", "input.anything[0]", "ports[1]"], &expect![""]);
+        check_entries(
             &["inptu", "ports.x", "name[0]", "id"],
             &expect![[r#"
-                Error: a: spec.lifecycle.ignoreChanges[0]: `inptu` is no attribute of this type (hint: attributes that can be configured are force, input, name, ports, secret)
-                Error: a: spec.lifecycle.ignoreChanges[1]: `ports.x` leads nowhere: `ports` is a list, whose items have numbers (hint: attributes that can be configured are force, input, name, ports, secret)
-                Error: a: spec.lifecycle.ignoreChanges[2]: `name[0]` leads nowhere: `name` is a single value (hint: attributes that can be configured are force, input, name, ports, secret)
+                Error: a: spec.lifecycle.ignoreChanges[0]: `inptu` is not an attribute of this type (hint: configurable attributes are force, input, name, ports, secret)
+                Error: a: spec.lifecycle.ignoreChanges[1]: `ports.x` does not exist: `ports` is a list, whose items have an index (hint: configurable attributes are force, input, name, ports, secret)
+                Error: a: spec.lifecycle.ignoreChanges[2]: `name[0]` does not exist: `name` is a single value (hint: configurable attributes are force, input, name, ports, secret)
                 Warning: a: spec.lifecycle.ignoreChanges[3]: `id` has no effect: only the provider sets it
             "#]],
         );

@@ -1,40 +1,39 @@
-//! Who is create-before-destroy, and because of whom.
+//! Inheritance of the create-before-destroy flag along dependencies.
 //!
-//! Takes what every object wants, what its record used and which flags there are; gives the least set that has
-//! every source and, with each member, everything that the member wants or used. It does not decide what happens
-//! to anybody: a flag only matters once the object is replaced or destroyed.
+//! Computes the smallest set that contains every source and, with each member, all its configured and recorded
+//! dependencies. The flag only matters when an object is replaced or destroyed.
 
 use std::collections::VecDeque;
 
-/// One object, as the rule sees it. Positions are positions in the slice given to [`effective`].
+/// One object. Positions refer to the slice passed to [`effective`].
 #[derive(Clone, Debug, Default)]
-pub struct Subject {
-    /// Wanted: configured and not being deleted.
-    pub wanted: bool,
-    /// Wanted with `createBeforeDestroy: true`, or wanted with `deletionPolicy: Orphan` and replaced by this plan.
-    pub asks: bool,
-    /// The flag in the record of its current object. Counts only when it is no longer wanted.
+pub struct FlagNode {
+    /// Configured and not being deleted.
+    pub desired: bool,
+    /// Has `createBeforeDestroy: true`, or `deletionPolicy: Orphan` and is replaced by this plan.
+    pub sets_flag: bool,
+    /// The flag in the record of the current object. Ignored for a desired object.
     pub recorded_flag: bool,
-    /// What its configuration refers to directly.
-    pub wants: Vec<usize>,
-    /// What the record of its current object names.
-    pub used: Vec<usize>,
-    /// What the records of its leftovers name.
-    pub leftovers_used: Vec<usize>,
+    /// The direct dependencies of the configuration.
+    pub dependencies: Vec<usize>,
+    /// The dependencies in the record of the current object.
+    pub recorded_dependencies: Vec<usize>,
+    /// The dependencies in the records of the deposed objects.
+    pub deposed_dependencies: Vec<usize>,
 }
 
 /// The effective flag of each object, and what forces it.
 ///
-/// Chains are told on demand: written out for every object they would need quadratic space in a long chain.
+/// Chains are computed on demand, because storing them for every object would need quadratic space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inheritance {
     origins: Vec<Origin>,
 }
 
-/// Where an object's flag comes from.
+/// The origin of an object's flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// It is off.
+    /// The flag is off.
     Off,
     /// The object is a source itself.
     Own,
@@ -42,23 +41,24 @@ enum Origin {
     From(usize),
 }
 
-/// Finds the least set. Linear in objects and edges. Among several chains that force an object a shortest one is
-/// told; among those the one whose source, and then whose members, stand first in the slice.
+/// Linear in objects and edges. If several chains force an object, a shortest one is used, and among those the one
+/// whose source, and then whose members, come first in the slice.
 ///
-/// Sources are: an object that asks; an object no longer wanted whose record has the flag; whatever a leftover's
-/// record names, unless something else forces it. The recorded flag of a wanted object is no source, or it could never be switched off.
-pub fn effective(subjects: &[Subject]) -> Inheritance {
-    let mut origins = vec![Origin::Off; subjects.len()];
-    let is_source = |subject: &Subject| (subject.wanted && subject.asks) || (!subject.wanted && subject.recorded_flag);
-    spread(subjects, &mut origins, (0..subjects.len()).filter(|&at| is_source(&subjects[at])));
-    // Last, since this reason goes with the leftover: any other one stays.
-    let named: Vec<usize> = subjects.iter().flat_map(|subject| subject.leftovers_used.iter().copied()).collect();
-    spread(subjects, &mut origins, named.into_iter());
+/// Sources are: a desired object that sets the flag; an object that is no longer desired and has the recorded flag; the
+/// dependencies of a deposed object, unless something else forces them. The recorded flag of a desired object is not a
+/// source, because the flag could never be switched off then.
+pub fn effective(nodes: &[FlagNode]) -> Inheritance {
+    let mut origins = vec![Origin::Off; nodes.len()];
+    let is_source = |node: &FlagNode| (node.desired && node.sets_flag) || (!node.desired && node.recorded_flag);
+    spread(nodes, &mut origins, (0..nodes.len()).filter(|&at| is_source(&nodes[at])));
+    // Last, because this origin disappears with the deposed object. Other origins take precedence.
+    let named: Vec<usize> = nodes.iter().flat_map(|node| node.deposed_dependencies.iter().copied()).collect();
+    spread(nodes, &mut origins, named.into_iter());
     Inheritance { origins }
 }
 
-/// Makes the given ones sources, and gives the flag to all that they lead to and that have none yet.
-fn spread(subjects: &[Subject], origins: &mut [Origin], sources: impl Iterator<Item = usize>) {
+/// Sets the flag for the sources and all their direct and indirect dependencies without one.
+fn spread(nodes: &[FlagNode], origins: &mut [Origin], sources: impl Iterator<Item = usize>) {
     let mut queue = VecDeque::new();
     for source in sources {
         if origins[source] == Origin::Off {
@@ -67,8 +67,8 @@ fn spread(subjects: &[Subject], origins: &mut [Origin], sources: impl Iterator<I
         }
     }
     while let Some(dependent) = queue.pop_front() {
-        let subject = &subjects[dependent];
-        for &dependency in subject.wants.iter().chain(&subject.used) {
+        let node = &nodes[dependent];
+        for &dependency in node.dependencies.iter().chain(&node.recorded_dependencies) {
             if origins[dependency] == Origin::Off {
                 origins[dependency] = Origin::From(dependent);
                 queue.push_back(dependency);
@@ -78,12 +78,10 @@ fn spread(subjects: &[Subject], origins: &mut [Origin], sources: impl Iterator<I
 }
 
 impl Inheritance {
-    /// How many objects there are.
     pub fn len(&self) -> usize {
         self.origins.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.origins.is_empty()
     }
@@ -93,8 +91,8 @@ impl Inheritance {
         self.origins[at] != Origin::Off
     }
 
-    /// The objects that force the flag of the object at `at`, from its direct dependent to the one that is a
-    /// source itself. Nothing when the flag is off or the object is a source.
+    /// The objects that force the flag of the object at `at`, from its direct dependent to the source. Empty if the
+    /// flag is off or the object is a source.
     pub fn forced_by(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let next = move |here: usize| match self.origins[here] {
             Origin::From(dependent) => Some(dependent),
@@ -108,8 +106,8 @@ impl Inheritance {
 mod tests {
     use super::*;
 
-    fn wanted(wants: &[usize]) -> Subject {
-        Subject { wanted: true, wants: wants.to_vec(), ..Subject::default() }
+    fn desired(wants: &[usize]) -> FlagNode {
+        FlagNode { desired: true, dependencies: wants.to_vec(), ..FlagNode::default() }
     }
 
     fn chain(inheritance: &Inheritance, at: usize) -> Option<Vec<usize>> {
@@ -117,47 +115,47 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_goes_down_to_dependencies_and_not_up_to_dependents() {
-        let subjects = [wanted(&[]), Subject { asks: true, ..wanted(&[0]) }, wanted(&[1])];
-        let found = effective(&subjects);
+    fn dependencies_inherit_the_flag_and_dependents_do_not() {
+        let nodes = [desired(&[]), FlagNode { sets_flag: true, ..desired(&[0]) }, desired(&[1])];
+        let found = effective(&nodes);
         assert_eq!([0, 1, 2].map(|at| chain(&found, at)), [Some(vec![1]), Some(vec![]), None]);
     }
 
     #[test]
-    fn it_goes_over_records_and_configuration_in_turn_and_tells_the_shortest_chain() {
-        let subjects = [
-            wanted(&[]),
-            Subject { used: vec![0], ..Subject::default() },
-            wanted(&[1]),
-            Subject { asks: true, used: vec![2], ..wanted(&[]) },
-            Subject { asks: true, ..wanted(&[3, 0]) },
+    fn the_flag_follows_records_and_configuration_and_reports_the_shortest_chain() {
+        let nodes = [
+            desired(&[]),
+            FlagNode { recorded_dependencies: vec![0], ..FlagNode::default() },
+            desired(&[1]),
+            FlagNode { sets_flag: true, recorded_dependencies: vec![2], ..desired(&[]) },
+            FlagNode { sets_flag: true, ..desired(&[3, 0]) },
         ];
-        let found = effective(&subjects);
+        let found = effective(&nodes);
         assert_eq!(chain(&found, 1), Some(vec![2, 3]));
         assert_eq!(chain(&found, 0), Some(vec![4]));
         assert_eq!(chain(&found, 3), Some(vec![]));
     }
 
     #[test]
-    fn a_recorded_flag_counts_only_for_what_is_no_longer_wanted() {
-        let recorded = Subject { recorded_flag: true, used: vec![1], ..Subject::default() };
-        let gone = effective(&[recorded.clone(), wanted(&[])]);
+    fn a_recorded_flag_applies_only_to_an_object_that_is_not_desired() {
+        let recorded = FlagNode { recorded_flag: true, recorded_dependencies: vec![1], ..FlagNode::default() };
+        let gone = effective(&[recorded.clone(), desired(&[])]);
         assert_eq!((chain(&gone, 0), chain(&gone, 1)), (Some(vec![]), Some(vec![0])));
-        let stays = effective(&[Subject { wanted: true, ..recorded }, wanted(&[])]);
+        let stays = effective(&[FlagNode { desired: true, ..recorded }, desired(&[])]);
         assert_eq!((chain(&stays, 0), chain(&stays, 1)), (None, None));
     }
 
     #[test]
-    fn what_a_leftover_used_is_a_source_and_the_leftovers_object_is_not() {
-        let subjects = [wanted(&[]), Subject { leftovers_used: vec![0], ..wanted(&[]) }];
-        let found = effective(&subjects);
+    fn a_dependency_of_a_deposed_object_is_a_source_and_its_owner_is_not() {
+        let nodes = [desired(&[]), FlagNode { deposed_dependencies: vec![0], ..desired(&[]) }];
+        let found = effective(&nodes);
         assert_eq!((chain(&found, 0), chain(&found, 1)), (Some(vec![]), None));
     }
 
     #[test]
     fn a_long_chain_is_found_in_linear_time() {
-        let mut subjects: Vec<_> = (0..200_000_usize).map(|at| wanted(&[at.saturating_sub(1)])).collect();
-        subjects[199_999].asks = true;
-        assert_eq!(effective(&subjects).forced_by(0).count(), 199_999);
+        let mut nodes: Vec<_> = (0..200_000_usize).map(|at| desired(&[at.saturating_sub(1)])).collect();
+        nodes[199_999].sets_flag = true;
+        assert_eq!(effective(&nodes).forced_by(0).count(), 199_999);
     }
 }

@@ -1,10 +1,10 @@
-//! Sensitive marks: a value stays marked on its way from configuration and schema through drivers, which know of none.
+//! Sensitive marks: drivers do not handle them, so they are restored from configuration and schema.
 
 use std::sync::Arc;
 
 use crate::model::{PlanResponse, Schema, Value};
 
-/// The value with every attribute marked that the schema calls sensitive.
+/// Marks every attribute that is sensitive in the schema.
 pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
     let Value::Map(map) = &value else { return value };
     let unmarked = |name: &Arc<str>| {
@@ -29,8 +29,8 @@ pub(super) fn by_schema(value: Value, schema: &Schema) -> Value {
     Value::Map(marked.into())
 }
 
-/// The value with a mark at each place where `pattern` has one, as far as both have the same shape. Null stays
-/// unmarked: that nothing is set is no secret of the driver's value.
+/// Marks each value at a path where `pattern` has a mark, as far as both have the same shape. Null stays unmarked,
+/// because the absence of a value is not secret.
 pub(super) fn like(value: Value, pattern: &Value) -> Value {
     if !pattern.has_sensitive() {
         return value;
@@ -43,7 +43,7 @@ pub(super) fn like(value: Value, pattern: &Value) -> Value {
             (name.clone(), like(item.clone(), pattern))
         })),
         (Value::List(items), Value::List(patterns)) => Value::list(items.iter().enumerate().map(|(at, item)| {
-            // A list that grew: what is new is as secret as the last place known.
+            // New items of a longer list get the mark of the last known item.
             let pattern = patterns.get(at).or(patterns.last()).unwrap_or(&Value::Null);
             like(item.clone(), pattern)
         })),
@@ -51,7 +51,7 @@ pub(super) fn like(value: Value, pattern: &Value) -> Value {
     }
 }
 
-/// What the planner asks and gets of `PlanResponse`, with marks: the driver's values know of none.
+/// The response with the marks of the schema and the configuration.
 pub(super) fn marked(response: PlanResponse, config: &Value, schema: &Schema) -> PlanResponse {
     let planned = like(by_schema(response.planned, schema), config);
     PlanResponse { planned, ..response }

@@ -1,60 +1,57 @@
-//! The planning machine: it walks the objects in dependency order, asks what it must know, and settles the plan once
-//! every object is decided.
+//! The planning state machine: visits the objects in dependency order, requests driver calls, and applies the
+//! constraints once every object is decided.
 //!
-//! It does not know how an object is decided: `wanted` and `leaving` do, one object at a time, and `settle` looks at
-//! the whole.
+//! `desired` and `destroys` decide about single objects, `constraints` about the whole plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::{Block, Draft};
+use super::decision::{Block, Decision};
+use super::eval_scope::{EvalScope, Evaluate, TemplateEvaluator};
 use super::families::Families;
 use super::inherit::{self, Inheritance};
-use super::progress::{Next, Progress, Topic};
-use super::scene::{Id, Scene};
-use super::seen::{Evaluate, Seen, Templates};
+use super::input::{Id, PlanInput};
+use super::progress::{CallPurpose, NextAction, Progress};
 use super::{
-    Ask, AskId, Plan, PlanOptions, Question, Reply, Types, assemble, inquiry, leaving, preflight, publish, select,
-    settle, wanted,
+    CallId, DriverCall, DriverRequest, DriverResponse, Plan, PlanOptions, Types, assemble, constraints, desired,
+    destroys, driver_call, preflight, publish, select,
 };
-use crate::load::{Config, Members};
+use crate::load::{Config, InstanceKeys};
 use crate::model::{Diagnostic, Reason, Recorded};
 
-/// After so many rounds an object whose dependency was blocked late is not planned again, but waits. Real plans need
-/// two or three; the bound keeps the worst that anybody can construct linear.
+/// After this many rounds, an object whose dependency was blocked late is not planned again, but waits. Real plans need
+/// two or three rounds. The limit keeps the worst case linear.
 const MAX_ROUNDS: usize = 50;
 
 /// Plans one namespace, or some of its components.
 ///
-/// An object is asked about once everything that it refers to is decided. When nothing is left to ask, the plan is
-/// settled: what only the whole can tell (who creates first, who is held by whom) may block an object late; then those
-/// that were planned on the assumption that it changes are planned again.
+/// An object is planned once all its dependencies are decided. When no call is left, the constraints of the whole plan
+/// are applied. They may block an object. The objects that were planned with its planned value are then planned again.
 pub struct Planner<'a> {
-    scene: Scene<'a>,
+    input: PlanInput<'a>,
     evaluator: &'a dyn Evaluate,
-    drafts: Vec<Option<Draft>>,
-    under_way: Vec<Option<Box<Progress>>>,
-    /// How many direct dependencies of each object are undecided.
+    decisions: Vec<Option<Decision>>,
+    in_progress: Vec<Option<Box<Progress>>>,
+    /// The number of undecided direct dependencies of each node.
     undecided: Vec<u32>,
-    /// Objects whose dependencies are all decided.
+    /// Nodes whose dependencies are all decided.
     startable: Vec<Id>,
-    asks: Vec<Ask>,
-    /// By `AskId`; answered ones are gone.
-    open: Vec<Option<(Id, Topic)>>,
+    calls: Vec<DriverCall>,
+    /// By `CallId`. `None` after the response.
+    open: Vec<Option<(Id, CallPurpose)>>,
     open_count: usize,
     rounds: usize,
     families: Families,
     flags: Option<Inheritance>,
-    settled: bool,
+    is_final: bool,
 }
 
 impl<'a> Planner<'a> {
-    /// Starts planning. Nothing is asked yet.
     pub fn new(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions, types: &'a dyn Types) -> Self {
-        Self::with_evaluator(config, recorded, options, types, &Templates)
+        Self::with_evaluator(config, recorded, options, types, &TemplateEvaluator)
     }
 
-    /// The same with another way to evaluate configuration: tests need no expression language.
+    /// With a custom evaluator, so that tests need no expression language.
     pub(super) fn with_evaluator(
         config: &'a Config,
         recorded: &'a Recorded,
@@ -62,173 +59,176 @@ impl<'a> Planner<'a> {
         types: &'a dyn Types,
         evaluator: &'a dyn Evaluate,
     ) -> Self {
-        let mut scene = Scene::new(config, recorded, options, types);
-        scene.selected = select::selected(&scene);
-        let count = scene.subjects.len();
+        let mut input = PlanInput::new(config, recorded, options, types);
+        input.selected = select::selected(&input);
+        let count = input.nodes.len();
         let mut planner = Self {
             evaluator,
-            drafts: preflight::decide_at_once(&scene, config),
-            under_way: std::iter::repeat_with(|| None).take(count).collect(),
+            decisions: preflight::decide_early(&input, config),
+            in_progress: std::iter::repeat_with(|| None).take(count).collect(),
             undecided: vec![0; count],
             startable: Vec::new(),
-            asks: Vec::new(),
+            calls: Vec::new(),
             open: Vec::new(),
             open_count: 0,
             rounds: 0,
             families: Families::default(),
             flags: None,
-            settled: false,
-            scene,
+            is_final: false,
+            input,
         };
         planner.schedule(0..count);
         planner
     }
 
-    /// The questions that can be asked now and were not given out before. Empty while every open question waits for
-    /// a reply, and when there is nothing left to ask.
-    pub fn ready(&mut self) -> Vec<Ask> {
+    /// The calls that can be made now and were not returned before. Empty while all open calls wait for a response, and
+    /// when no calls are left.
+    pub fn ready_calls(&mut self) -> Vec<DriverCall> {
         self.advance();
-        while self.asks.is_empty() && self.open_count == 0 && !self.settled && self.families.expansions.is_empty() {
-            self.settle();
+        while self.calls.is_empty() && self.open_count == 0 && !self.is_final && self.families.expansions.is_empty() {
+            self.apply_constraints();
             self.advance();
         }
-        std::mem::take(&mut self.asks)
+        std::mem::take(&mut self.calls)
     }
 
-    /// Takes the reply to a question; more questions may be ready then. A reply to no open question is ignored.
-    pub fn answer(&mut self, id: AskId, reply: Reply) {
-        let Some((subject, topic)) = self.open.get_mut(id.0).and_then(Option::take) else { return };
+    /// Handles the response to a call. More calls may be ready then. A response to a call that is not open is ignored.
+    pub fn handle_response(&mut self, id: CallId, response: DriverResponse) {
+        let Some((node, purpose)) = self.open.get_mut(id.0).and_then(Option::take) else { return };
         self.open_count -= 1;
-        let Some(mut progress) = self.under_way[subject].take() else { return };
-        let next = inquiry::take_reply(&mut progress, &self.scene, subject, topic, reply);
-        self.follow(subject, progress, next);
+        let Some(mut progress) = self.in_progress[node].take() else { return };
+        let next = driver_call::handle_response(&mut progress, &self.input, node, purpose, response);
+        self.advance_node(node, progress, next);
     }
 
-    /// The families whose instances are known only now, since an expression tells them. Call it when `ready` gives
-    /// nothing and no question is open: if there is any, begin anew with [`Config::expanded`], and give the same
-    /// replies to the same questions. A plan that is finished all the same leaves these families out.
-    pub fn expansions(&self) -> &BTreeMap<Arc<str>, Members> {
+    /// The families whose instances became known during planning. Call it when `ready_calls` returns nothing and no
+    /// call is open. If it is not empty, start again with [`Config::expanded`] and return the same responses to the
+    /// same calls. A plan that is finished anyway omits these families.
+    pub fn expansions(&self) -> &BTreeMap<Arc<str>, InstanceKeys> {
         &self.families.expansions
     }
 
-    /// The plan. Call it when `ready` gives nothing and no question is open.
+    /// Returns the plan. Call it when `ready_calls` returns nothing and no call is open.
     pub fn finish(mut self) -> Plan {
         self.families.expansions.clear();
-        // A caller that stops early gets a plan all the same: what was never answered cannot be planned.
-        while !self.ready().is_empty() || self.open_count > 0 {
+        // A caller that stops early gets a plan in which the objects with open calls are blocked.
+        while !self.ready_calls().is_empty() || self.open_count > 0 {
             self.open_count = 0;
             self.open.iter_mut().for_each(|open| *open = None);
-            for id in 0..self.scene.subjects.len() {
-                if self.under_way[id].take().is_some() {
-                    let what = "planning ended before the driver had answered";
-                    let block = Block::broken(Diagnostic::error(self.scene.address(id), Reason::InternalError, what));
-                    self.decided(id, Draft::blocked(block, self.scene.subjects[id].current()));
+            for id in 0..self.input.nodes.len() {
+                if self.in_progress[id].take().is_some() {
+                    let what = "planning ended before the driver responded";
+                    let block = Block::broken(Diagnostic::error(self.input.address(id), Reason::InternalError, what));
+                    self.decided(id, Decision::blocked(block, self.input.nodes[id].current()));
                 }
             }
         }
         let flags = self.flags.unwrap_or_else(|| inherit::effective(&[]));
-        assemble::assemble(&self.scene, self.drafts, &flags)
+        assemble::assemble(&self.input, self.decisions, &flags)
     }
 
-    /// Counts what each undecided object waits for, and starts those that wait for nothing.
+    /// Counts the undecided dependencies of each undecided node, and starts the nodes without any.
     fn schedule(&mut self, ids: impl Iterator<Item = Id> + Clone) {
         for id in ids.clone() {
-            let open = self.scene.wants.of(id).filter(|dependency| self.drafts[*dependency].is_none()).count();
+            let open =
+                self.input.dependencies.of(id).filter(|dependency| self.decisions[*dependency].is_none()).count();
             self.undecided[id] = u32::try_from(open).unwrap_or(u32::MAX);
         }
-        let startable = ids.filter(|id| self.drafts[*id].is_none() && self.undecided[*id] == 0);
+        let startable = ids.filter(|id| self.decisions[*id].is_none() && self.undecided[*id] == 0);
         self.startable.extend(startable);
-        // Taken from the end, so that objects are asked about in address order.
+        // Nodes are taken from the end, so that calls are in address order.
         self.startable.reverse();
     }
 
     fn advance(&mut self) {
         while let Some(id) = self.startable.pop() {
-            let subject = self.scene.subjects[id];
-            let seen = Seen { scene: &self.scene, drafts: &self.drafts };
-            let mut begun = self.families.decide(&seen, id);
-            if begun.is_none() && subject.wanted {
-                begun = preflight::after_dependencies(&seen, id);
+            let node = self.input.nodes[id];
+            let scope = EvalScope { input: &self.input, decisions: &self.decisions };
+            let mut begun = self.families.decide(&scope, id);
+            if begun.is_none() && node.desired {
+                begun = preflight::after_dependencies(&scope, id);
             }
             match begun {
-                Some(mut draft) => {
-                    draft.leftovers = leaving::leftovers(&self.scene, id, Vec::new());
-                    self.decided(id, draft);
+                Some(mut decision) => {
+                    decision.deposed = destroys::decide_deposed(&self.input, id, Vec::new());
+                    self.decided(id, decision);
                 }
                 None => {
                     let mut progress = Box::new(Progress::default());
-                    let next = inquiry::begin(&mut progress, &seen, id);
-                    self.follow(id, progress, next);
+                    let next = driver_call::start(&mut progress, &scope, id);
+                    self.advance_node(id, progress, next);
                 }
             }
         }
     }
 
-    /// Does what an object needs next, until it waits for a reply or is decided.
-    fn follow(&mut self, id: Id, mut progress: Box<Progress>, mut next: Next) {
+    /// Advances an object until it waits for a response or is decided.
+    fn advance_node(&mut self, id: Id, mut progress: Box<Progress>, mut next: NextAction) {
         loop {
             match next {
-                Next::Wait => {
-                    self.under_way[id] = Some(progress);
+                NextAction::Wait => {
+                    self.in_progress[id] = Some(progress);
                     return;
                 }
-                Next::Ask(questions) => {
-                    for (topic, question) in questions {
-                        self.ask(id, &progress, topic, question);
+                NextAction::Call(questions) => {
+                    for (purpose, question) in questions {
+                        self.request_call(id, &progress, purpose, question);
                     }
-                    next = Next::Wait;
+                    next = NextAction::Wait;
                 }
-                Next::Evaluate => {
-                    let seen = Seen { scene: &self.scene, drafts: &self.drafts };
-                    next = wanted::evaluate(&seen, self.evaluator, id, &mut progress);
+                NextAction::Evaluate => {
+                    let scope = EvalScope { input: &self.input, decisions: &self.decisions };
+                    next = desired::evaluate(&scope, self.evaluator, id, &mut progress);
                 }
-                Next::Decided(mut draft) => {
-                    draft.diagnostics.append(&mut progress.heard);
-                    let seen = Seen { scene: &self.scene, drafts: &self.drafts };
-                    wanted::confirm(&seen, id, &mut draft);
-                    publish::look(&seen, id, progress.copies_drifted, &mut draft);
-                    if draft.leftovers.is_empty() {
-                        let refreshed = std::mem::take(&mut progress.leftovers);
-                        draft.leftovers = leaving::leftovers(&self.scene, id, refreshed);
+                NextAction::Decided(mut decision) => {
+                    decision.diagnostics.append(&mut progress.read_warnings);
+                    let scope = EvalScope { input: &self.input, decisions: &self.decisions };
+                    desired::check_postconditions(&scope, id, &mut decision);
+                    publish::check_copies(&scope, id, progress.copies_drifted, &mut decision);
+                    if decision.deposed.is_empty() {
+                        let refreshed = std::mem::take(&mut progress.deposed);
+                        decision.deposed = destroys::decide_deposed(&self.input, id, refreshed);
                     }
-                    draft.provider = progress.provider.take();
-                    (draft.read, draft.gone) = (progress.was_read(), progress.found_gone());
-                    self.decided(id, *draft);
+                    decision.provider = progress.provider.take();
+                    (decision.read, decision.missing) = (progress.was_read(), progress.found_missing());
+                    self.decided(id, *decision);
                     return;
                 }
             }
         }
     }
 
-    fn ask(&mut self, id: Id, progress: &Progress, topic: Topic, question: Question) {
-        let subject = self.scene.subjects[id];
-        // A leftover is read as whoever made it.
-        let recorded = match (&question, topic) {
-            (Question::Read(object), Topic::Leftover(_)) => object.provider.clone(),
+    fn request_call(&mut self, id: Id, progress: &Progress, purpose: CallPurpose, question: DriverRequest) {
+        let node = self.input.nodes[id];
+        // A deposed object is read with the provider configuration that created it.
+        let recorded = match (&question, purpose) {
+            (DriverRequest::Read(object), CallPurpose::Deposed(_)) => object.provider.clone(),
             _ => None,
         };
         let provider = recorded.or_else(|| progress.provider.clone());
-        let service_account = match (&question, subject.instance) {
-            (Question::Read(object), _) if topic != Topic::Current || !subject.wanted => object.service_account.clone(),
+        let service_account = match (&question, node.instance) {
+            (DriverRequest::Read(object), _) if purpose != CallPurpose::Current || !node.desired => {
+                object.service_account.clone()
+            }
             (_, Some(instance)) => instance.service_account.clone(),
             (_, None) => "".into(),
         };
-        self.asks.push(Ask {
-            id: AskId(self.open.len()),
-            address: subject.address.clone(),
-            type_name: subject.type_name(),
+        self.calls.push(DriverCall {
+            id: CallId(self.open.len()),
+            address: node.address.clone(),
+            type_name: node.type_name(),
             provider,
             service_account,
-            question,
+            request: question,
         });
-        self.open.push(Some((id, topic)));
+        self.open.push(Some((id, purpose)));
         self.open_count += 1;
     }
 
-    fn decided(&mut self, id: Id, draft: Draft) {
-        self.drafts[id] = Some(draft);
-        for dependent in self.scene.dependents.of(id) {
-            if self.drafts[dependent].is_none() {
+    fn decided(&mut self, id: Id, decision: Decision) {
+        self.decisions[id] = Some(decision);
+        for dependent in self.input.dependents.of(id) {
+            if self.decisions[dependent].is_none() {
                 self.undecided[dependent] -= 1;
                 if self.undecided[dependent] == 0 {
                     self.startable.push(dependent);
@@ -237,38 +237,38 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Looks at the whole. Objects that were planned upon a change that will not happen are planned again.
-    fn settle(&mut self) {
+    /// Applies the constraints of the whole plan. Objects that were planned with a removed change are planned again.
+    fn apply_constraints(&mut self) {
         self.close_gaps();
         self.rounds += 1;
-        let (flags, again) = settle::settle(&self.scene, &mut self.drafts);
+        let (flags, again) = constraints::apply(&self.input, &mut self.decisions);
         self.flags = Some(flags);
-        self.settled = again.is_empty();
+        self.is_final = again.is_empty();
         for id in &again {
-            self.drafts[*id] = None;
+            self.decisions[*id] = None;
         }
-        self.families.forget();
+        self.families.reset();
         if self.rounds < MAX_ROUNDS {
             self.schedule(again.into_iter());
             return;
         }
         for id in again {
-            let what = "a dependency was held back while this was planned";
-            let waits = Diagnostic::warning(self.scene.address(id), Reason::DependencyNotReady, what);
-            let mut draft = Draft::blocked(Block::held(waits), self.scene.subjects[id].current());
-            draft.leftovers = leaving::leftovers(&self.scene, id, Vec::new());
-            self.drafts[id] = Some(draft);
+            let what = "a dependency was blocked while this object was planned";
+            let waits = Diagnostic::warning(self.input.address(id), Reason::DependencyNotReady, what);
+            let mut decision = Decision::blocked(Block::held(waits), self.input.nodes[id].current());
+            decision.deposed = destroys::decide_deposed(&self.input, id, Vec::new());
+            self.decisions[id] = Some(decision);
         }
     }
 
-    /// Objects that never became startable stand behind a ring that `cycle` did not report. That would be a fault of
-    /// ours; the plan must end all the same.
+    /// Blocks objects that never became startable because of a cycle that `cycle` did not report. That would be a bug
+    /// in Purlin, but the plan must end in any case.
     fn close_gaps(&mut self) {
-        for id in 0..self.drafts.len() {
-            if self.drafts[id].is_none() {
-                let what = "the order of dependencies could not be found";
-                let block = Block::broken(Diagnostic::error(self.scene.address(id), Reason::InternalError, what));
-                self.drafts[id] = Some(Draft::blocked(block, self.scene.subjects[id].current()));
+        for id in 0..self.decisions.len() {
+            if self.decisions[id].is_none() {
+                let what = "the dependency order could not be determined";
+                let block = Block::broken(Diagnostic::error(self.input.address(id), Reason::InternalError, what));
+                self.decisions[id] = Some(Decision::blocked(block, self.input.nodes[id].current()));
             }
         }
     }

@@ -1,11 +1,10 @@
-//! `managementPolicies`: what must be done and may not is a block that says so. Dependents go on with what is there.
+//! `managementPolicies`: blocks actions that are not allowed. Dependents proceed with the existing object.
 
-use super::draft::Block;
-use super::scene::Subject;
+use super::decision::Block;
+use super::input::Node;
 use crate::load::Policies;
 use crate::model::{Diagnostic, Path, Reason, Value};
 
-/// What a policy allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Create,
@@ -31,9 +30,9 @@ impl Policy {
     }
 }
 
-/// The block of an object for which something must be done that is not allowed.
-pub(super) fn refuse(subject: Subject<'_>, policy: Policy, why: &str) -> Option<Block> {
-    let policies = subject.instance.map_or_else(Policies::default, |instance| instance.policies);
+/// The block of an object that needs an action that is not allowed. `None` if the action is allowed.
+pub(super) fn block_unless_allowed(node: Node<'_>, policy: Policy, why: &str) -> Option<Block> {
+    let policies = node.instance.map_or_else(Policies::default, |instance| instance.policies);
     if policy.is_in(policies) {
         return None;
     }
@@ -43,33 +42,35 @@ pub(super) fn refuse(subject: Subject<'_>, policy: Policy, why: &str) -> Option<
         Policy::Replace => "replaced",
     };
     let name = policy.as_str();
-    let what = format!("the object would have to be {must}, and the policy `{name}` is not given: {why}");
+    let what = format!("the object must be {must}, but the policy `{name}` is not set: {why}");
     let hint = match policy {
         Policy::Create if policies.only_observe() => {
             "set `spec.import.id` to the id of the object to observe".to_owned()
         }
         Policy::Create => format!("add `{name}` to `spec.managementPolicies`, or set `spec.import.id`"),
-        Policy::Update => format!("add `{name}` to `spec.managementPolicies`, or describe the object as it is"),
-        Policy::Replace => format!("add `{name}` to `spec.managementPolicies`, or take the change back"),
+        Policy::Update => {
+            format!("add `{name}` to `spec.managementPolicies`, or change the configuration to match the object")
+        }
+        Policy::Replace => format!("add `{name}` to `spec.managementPolicies`, or revert the change"),
     };
     let at = Path::default().name("spec").name("managementPolicies");
-    let refused = Diagnostic::error(subject.address, Reason::ActionNotAllowed, what);
+    let refused = Diagnostic::error(node.address, Reason::ActionForbiddenByPolicy, what);
     Some(Block::held(refused.at(at).hint(hint)))
 }
 
-/// The places at which an update would change an object, as a sentence: a few of many are enough.
+/// The attributes that an update would change, as part of a message. A long list is shortened.
 pub(super) fn differences(prior: &Value, planned: &Value) -> String {
-    const MOST_TOLD: usize = 5;
+    const MAX_SHOWN: usize = 5;
     let mut paths = prior.differences(planned);
-    // What the provider will only tell is a consequence.
+    // Unknown values are consequences of the other changes.
     if paths.iter().any(|path| !is_unknown(path, planned)) {
         paths.retain(|path| !is_unknown(path, planned));
     }
-    let told: Vec<String> = paths.iter().take(MOST_TOLD).map(|path| format!("`{path}`")).collect();
-    match paths.len().saturating_sub(MOST_TOLD) {
-        0 if told.len() == 1 => format!("{} differs", told[0]),
-        0 => format!("{} differ", told.join(", ")),
-        more => format!("{} and {more} more differ", told.join(", ")),
+    let shown: Vec<String> = paths.iter().take(MAX_SHOWN).map(|path| format!("`{path}`")).collect();
+    match paths.len().saturating_sub(MAX_SHOWN) {
+        0 if shown.len() == 1 => format!("{} differs", shown[0]),
+        0 => format!("{} differ", shown.join(", ")),
+        more => format!("{} and {more} more differ", shown.join(", ")),
     }
 }
 

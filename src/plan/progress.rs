@@ -1,118 +1,110 @@
-//! One object that is being asked about: what was asked, what is known of it, and what comes next.
+//! The progress of planning one object: the results of its driver calls and the next action.
 
 use std::sync::Arc;
 
-use super::Question;
-use super::draft::Draft;
+use super::DriverRequest;
+use super::decision::Decision;
 use crate::model::{DeposedKey, Diagnostics, Drift, DriverError, Path, ProviderUse, RecordedObject, Value};
 
-/// What a question is about.
+/// The purpose of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Topic {
-    /// Reading the current object.
+pub(super) enum CallPurpose {
     Current,
-    /// Reading a leftover.
-    Leftover(DeposedKey),
-    /// Reading what it has published.
+    Deposed(DeposedKey),
+    /// Checking the published copies.
     Copies,
-    /// Reading the object to import.
     Import,
-    /// Planning.
     Plan,
-    /// Reading a data source.
     Data,
 }
 
-/// What comes next for an object.
-pub(super) enum Next {
-    /// A reply is awaited.
+pub(super) enum NextAction {
+    /// Wait for a response.
     Wait,
-    /// These must be asked.
-    Ask(Vec<(Topic, Question)>),
-    /// All that had to be read is read; the configuration can be evaluated.
+    /// Make these calls.
+    Call(Vec<(CallPurpose, DriverRequest)>),
+    /// All reads are done, so the configuration can be evaluated.
     Evaluate,
-    Decided(Box<Draft>),
+    Decided(Box<Decision>),
 }
 
-/// What reading found.
+/// The result of a read.
 #[derive(Clone, Debug)]
-pub(super) enum Refreshed {
+pub(super) enum RefreshResult {
     Found(Arc<RecordedObject>),
-    Gone,
-    /// It is not there, but was looked for under another configuration than the one that last saw it.
-    Elsewhere,
+    Missing,
+    /// The object was not found, but the provider configuration has changed since it was last read.
+    MissingAfterConfigChange,
     Failed(DriverError),
 }
 
-/// Why an object is planned anew instead of changed.
+/// Why an object is replaced.
 #[derive(Debug)]
 pub(super) enum Replacement {
     Tainted,
     Requested,
     Interrupted,
-    /// `replaceTriggeredBy`, and what it saw.
+    /// `replaceTriggeredBy`, with the cause.
     Triggered(String),
-    /// These attributes cannot be changed in place.
+    /// Attributes that cannot be changed in place.
     Attributes(Vec<Path>),
 }
 
-/// What is known about an object that is being asked about.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// How many reads are not answered yet.
-    pub reads_open: usize,
-    /// The provider, with its settings; `None` for built-in types.
+    pub open_reads: usize,
+    /// The provider with its configuration. `None` for built-in types.
     pub provider: Option<Arc<ProviderUse>>,
-    /// `None`: not read, so that the record counts.
-    pub current: Option<Refreshed>,
-    pub leftovers: Vec<(DeposedKey, Refreshed)>,
+    /// `None` if the object was not read, so that the record applies.
+    pub current: Option<RefreshResult>,
+    pub deposed: Vec<(DeposedKey, RefreshResult)>,
     pub imported: Option<Arc<RecordedObject>>,
-    pub import_asked: bool,
-    /// The evaluated configuration that is asked for, once it fits the schema.
+    pub import_requested: bool,
+    /// The evaluated configuration for the driver, with the types of the schema.
     pub config: Value,
-    /// The evaluated configuration as it is written, when `ignoreChanges` makes another one of it.
+    /// The evaluated configuration before `ignoreChanges`, if that changes it.
     pub configured: Option<Value>,
     pub replacement: Option<Replacement>,
-    /// Somebody else has changed what it has published.
+    /// Another client changed a published copy.
     pub copies_drifted: bool,
-    /// What somebody else has done, when the configuration asks for nothing new.
+    /// The drift, if the configuration has not changed.
     pub drift: Option<Drift>,
-    /// Why a data source cannot be read for the plan.
+    /// Why a data source cannot be read during planning.
     pub delayed: Option<String>,
-    /// The data source was read.
     pub data_read: bool,
-    /// Warnings on the way.
+    /// Warnings of evaluation and planning.
     pub diagnostics: Diagnostics,
-    /// What was warned of while it was looked for.
-    pub heard: Diagnostics,
+    /// Warnings of reads.
+    pub read_warnings: Diagnostics,
 }
 
 impl Progress {
-    /// Whether the object was looked at, be it there or gone.
+    /// Whether the object was read, whether it exists or not.
     pub fn was_read(&self) -> bool {
-        self.data_read || self.imported.is_some() || matches!(self.current, Some(Refreshed::Found(_) | Refreshed::Gone))
+        self.data_read
+            || self.imported.is_some()
+            || matches!(self.current, Some(RefreshResult::Found(_) | RefreshResult::Missing))
     }
 
-    /// Whether the recorded object was looked for and is gone.
-    pub fn found_gone(&self) -> bool {
-        matches!(self.current, Some(Refreshed::Gone))
+    /// Whether the recorded object was read and no longer exists.
+    pub fn found_missing(&self) -> bool {
+        matches!(self.current, Some(RefreshResult::Missing))
     }
 }
 
 impl Replacement {
-    /// The reason, as a plan shows it.
+    /// The `because` in the plan.
     pub fn because(&self) -> &str {
         match self {
             Self::Tainted => "tainted",
             Self::Requested => "requested",
             Self::Interrupted => "interrupted",
             Self::Triggered(because) => because,
-            Self::Attributes(_) => "attributes force it",
+            Self::Attributes(_) => "attributes force replacement",
         }
     }
 }
 
-/// Shorthand for an object that is decided.
-pub(super) fn decided(draft: Draft) -> Next {
-    Next::Decided(Box::new(draft))
+pub(super) fn decided(decision: Decision) -> NextAction {
+    NextAction::Decided(Box::new(decision))
 }

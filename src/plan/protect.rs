@@ -1,34 +1,33 @@
-//! `lifecycle.preventDestroy` and `preventDestroyWhen`: whether an object may be destroyed, and what is said when not.
+//! `lifecycle.preventDestroy` and `preventDestroyWhen`: whether an object may be destroyed.
 //!
-//! An expression counts only where a destroy is planned; what it says meanwhile is recorded, for the time when there is no spec to
-//! ask. Terraform's rules: a value of the wrong kind, or a sensitive one, is an error at any time; one that is not known
-//! yet, or null, only stops a destroy.
+//! The expression applies only to a planned destroy. Its current value is recorded for a later destroy without a
+//! Resource. As in Terraform, a value of the wrong type or a sensitive value is always an error. An unknown value or
+//! null only prevents a destroy.
 
 use std::sync::Arc;
 
-use super::draft::{Block, Draft};
-use super::scene::{Id, Scene, Subject};
-use super::seen::Seen;
+use super::decision::{Block, Decision};
+use super::eval_scope::EvalScope;
+use super::input::{Id, Node, PlanInput};
 use crate::load::expression::Scope;
-use crate::load::{Instance, Own};
+use crate::load::{Instance, InstanceScope};
 use crate::model::{Action, Diagnostic, Path, Reason, Value};
 
-/// What an expression says about destroying an object.
+/// The result of `preventDestroyWhen`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Protection {
-    /// Whether it is prevented.
+    /// Whether a destroy is prevented.
     Known(bool),
-    /// Only a step that has not run yet tells.
+    /// The value is known only after a step.
     Unknown,
-    /// It is null.
     Null,
-    /// It is nothing that can be understood.
-    Wrong(Box<Diagnostic>),
+    /// The expression cannot be evaluated or has an invalid value.
+    Invalid(Box<Diagnostic>),
 }
 
-/// What `preventDestroyWhen` of an instance says in a scope; `None` when it has none.
+/// Evaluates `preventDestroyWhen` of an instance. `None` if it is not set.
 pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Protection> {
-    let value = match instance.prevent_destroy_when.as_ref()?.evaluate(&Own { instance, others: scope }) {
+    let value = match instance.prevent_destroy_when.as_ref()?.evaluate(&InstanceScope { instance, others: scope }) {
         Ok(value) => value,
         Err(mut problems) => {
             let problem = problems.swap_remove(0);
@@ -37,7 +36,7 @@ pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Prote
     };
     Some(match &value {
         Value::Sensitive(_) => {
-            let what = "the value is sensitive, and whether an object is protected is told";
+            let what = "the value must not be sensitive, because plans and status show whether an object is protected";
             wrong(instance, Diagnostic::general(Reason::InvalidExpression, what))
         }
         Value::Bool(prevented) => Protection::Known(*prevented),
@@ -52,90 +51,84 @@ fn wrong(instance: &Instance, problem: Diagnostic) -> Protection {
     let at = Path::default().name("spec").name("lifecycle").name("preventDestroyWhen");
     let address = Some(instance.address.clone());
     let problem = Diagnostic { address, ..problem }.at(at).from_source(instance.source.clone());
-    Protection::Wrong(Box::new(problem))
+    Protection::Invalid(Box::new(problem))
 }
 
-/// Destroys that must not be.
+/// Forbidden destroys.
 #[derive(Default)]
-pub(super) struct Refusals {
-    /// What blocks an object whole.
+pub(super) struct ForbiddenDestroys {
+    /// Blocks of whole objects.
     pub objects: Vec<(Id, Block)>,
-    /// What holds a leftover, by its position among those of its object.
-    pub leftovers: Vec<(Id, usize, Block)>,
+    /// Blocks of deposed objects, by their position among those of their object.
+    pub deposed: Vec<(Id, usize, Block)>,
 }
 
-/// Destroys that expressions forbid, once everything is decided.
-pub(super) fn refusals(seen: &Seen<'_, '_>) -> Refusals {
-    let Refusals { mut objects, mut leftovers } = Refusals::default();
-    for (id, subject) in seen.scene.subjects.iter().enumerate() {
+/// The planned destroys that expressions forbid. Requires a decision for every object.
+pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys {
+    let ForbiddenDestroys { mut objects, mut deposed } = ForbiddenDestroys::default();
+    for (id, node) in scope.input.nodes.iter().enumerate() {
         let asks = |instance: &&Instance| instance.prevent_destroy_when.is_some();
-        let (Some(instance), Some(draft)) = (subject.instance.map(Arc::as_ref).filter(asks), seen.draft(id)) else {
+        let (Some(instance), Some(decision)) = (node.instance.map(Arc::as_ref).filter(asks), scope.decision(id)) else {
             continue;
         };
-        if seen.scene.running.contains_key(&id) {
+        if scope.input.running.contains_key(&id) {
             continue;
         }
-        let Some(protection) = protection(instance, seen) else { continue };
-        objects.extend(refuse(seen.scene, *subject, draft, &protection).map(|block| (id, block)));
-        for (position, leftover) in draft.leftovers.iter().enumerate() {
-            let is_running = seen.scene.running_leftovers.contains_key(&(id, leftover.key));
-            if leftover.action == Action::Destroy && !is_running {
-                let because = leftover.because.as_deref().unwrap_or_default();
-                let block = forbid(seen.scene, *subject, &protection, "destroyed", because);
-                leftovers.extend(block.map(|block| (id, position, block)));
+        let Some(protection) = protection(instance, scope) else { continue };
+        objects.extend(refuse(scope.input, *node, decision, &protection).map(|block| (id, block)));
+        for (position, old) in decision.deposed.iter().enumerate() {
+            let is_running = scope.input.running_deposed.contains_key(&(id, old.key));
+            if old.action == Action::Destroy && !is_running {
+                let because = old.because.as_deref().unwrap_or_default();
+                let block = forbid(scope.input, *node, &protection, "destroyed", because);
+                deposed.extend(block.map(|block| (id, position, block)));
             }
         }
     }
-    Refusals { objects, leftovers }
+    ForbiddenDestroys { objects, deposed }
 }
 
-fn refuse(scene: &Scene<'_>, subject: Subject<'_>, draft: &Draft, protection: &Protection) -> Option<Block> {
-    match (draft.action, protection) {
+fn refuse(input: &PlanInput<'_>, node: Node<'_>, decision: &Decision, protection: &Protection) -> Option<Block> {
+    match (decision.action, protection) {
         (Action::Blocked, _) => None,
-        (_, Protection::Wrong(problem)) if subject.wanted => Some(Block::broken(problem.as_ref().clone())),
+        (_, Protection::Invalid(problem)) if node.desired => Some(Block::broken(problem.as_ref().clone())),
         (Action::Destroy, _) => {
-            forbid(scene, subject, protection, "destroyed", draft.because.as_deref().unwrap_or_default())
+            forbid(input, node, protection, "destroyed", decision.because.as_deref().unwrap_or_default())
         }
-        (Action::Replace, _) if !draft.forget => {
-            let paths = draft.planned.as_ref().map_or(&[][..], |planned| &planned.replace_paths);
-            let why = replaced_why(paths, draft.because.as_deref().unwrap_or_default());
-            forbid(scene, subject, protection, "replaced", &why)
+        (Action::Replace, _) if !decision.forget => {
+            let paths = decision.planned.as_ref().map_or(&[][..], |planned| &planned.replace_paths);
+            let why = replaced_why(paths, decision.because.as_deref().unwrap_or_default());
+            forbid(input, node, protection, "replaced", &why)
         }
         _ => None,
     }
 }
 
-fn forbid(
-    scene: &Scene<'_>,
-    subject: Subject<'_>,
-    protection: &Protection,
-    fate: &str,
-    because: &str,
-) -> Option<Block> {
+fn forbid(input: &PlanInput<'_>, node: Node<'_>, protection: &Protection, fate: &str, because: &str) -> Option<Block> {
     let must = format!("the object must be {fate}");
     let (what, hint) = match protection {
         Protection::Known(false) => return None,
         Protection::Known(true) => {
-            let what = format!("{must}, and `preventDestroyWhen` forbids to destroy it: {because}");
-            return Some(prevented_block(scene, subject, what));
+            let what = format!("{must}, but `preventDestroyWhen` forbids destroying it: {because}");
+            return Some(prevented_block(input, node, what));
         }
         Protection::Unknown => (
-            format!("{must}, and `preventDestroyWhen` is not known yet: {because}"),
-            "it is planned again once what the expression reads is there".to_owned(),
+            format!("{must}, but `preventDestroyWhen` is not known yet: {because}"),
+            "it is planned again once the values in the expression are known".to_owned(),
         ),
         Protection::Null => (
-            format!("{must}, and `preventDestroyWhen` is null: {because}"),
-            "let the expression give false where the object may be destroyed".to_owned(),
+            format!("{must}, but `preventDestroyWhen` is null: {because}"),
+            "make the expression return false if the object may be destroyed".to_owned(),
         ),
-        Protection::Wrong(problem) => (
-            format!("{must}, and `preventDestroyWhen` cannot be understood: {because}"),
+        Protection::Invalid(problem) => (
+            format!("{must}, but `preventDestroyWhen` is invalid: {because}"),
             format!("correct the expression: {}", problem.summary),
         ),
     };
-    Some(Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint)))
+    Some(Block::held(Diagnostic::error(node.address, Reason::PreventDestroy, what).hint(hint)))
 }
 
-/// Why an object is to be replaced: the attributes that force it, or what else is the matter.
+/// Why an object must be replaced: the attributes that force it, or another cause.
 pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
     if paths.is_empty() {
         return format!("it is {because}");
@@ -144,35 +137,35 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
     format!("{} cannot be changed in place", names.join(", "))
 }
 
-/// A destroy that `preventDestroy` or `preventDestroyWhen` forbids, with the ways out.
-pub(super) fn prevented_block(scene: &Scene<'_>, subject: Subject<'_>, what: String) -> Block {
-    let local = scene.options.destroy_orphans;
-    let unprotect = format!("run `purlin state unprotect {}`", subject.address);
-    let hint = match subject.instance {
+/// The block of a destroy that `preventDestroy` or `preventDestroyWhen` forbids.
+pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
+    let local = input.options.destroy_orphans;
+    let unprotect = format!("run `purlin state unprotect {}`", node.address);
+    let hint = match node.instance {
         None => format!(
-            "to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again \
-             afterwards; or {unprotect} to let it go"
+            "restore the manifest to keep the object; to destroy it, restore the manifest with \
+             `spec.lifecycle.preventDestroy: false` and delete it again, or {unprotect}"
         ),
         Some(instance) => {
             let way_out = match &instance.prevent_destroy_when {
-                Some(_) => "see to it that `spec.lifecycle.preventDestroyWhen` is false",
+                Some(_) => "make `spec.lifecycle.preventDestroyWhen` false",
                 None => "set `spec.lifecycle.preventDestroy: false`",
             };
-            match (subject.may_take_back(), local) {
+            match (node.may_remove_protection(), local) {
                 (true, false) => way_out.to_owned(),
-                (true, true) => format!("{way_out}, or {unprotect} when it is to be destroyed without its manifest"),
+                (true, true) => format!("{way_out}, or {unprotect} to destroy it without its manifest"),
                 (false, _) => format!("resolve the errors of the Resource and {way_out}, or {unprotect}"),
             }
         }
     };
-    Block::held(Diagnostic::error(subject.address, Reason::PreventDestroy, what).hint(hint))
+    Block::held(Diagnostic::error(node.address, Reason::PreventDestroy, what).hint(hint))
 }
 
-/// What is to be recorded of an instance's protection: what is known of it, and else what was recorded before.
+/// The protection to record: the known value, or else the previously recorded one.
 pub(super) fn recorded(instance: &Instance, scope: &dyn Scope, before: bool) -> bool {
     match protection(instance, scope) {
         None => instance.prevent_destroy,
         Some(Protection::Known(prevented)) => prevented,
-        Some(Protection::Unknown | Protection::Null | Protection::Wrong(_)) => before,
+        Some(Protection::Unknown | Protection::Null | Protection::Invalid(_)) => before,
     }
 }

@@ -1,86 +1,90 @@
-//! What an object publishes, compared with what its record says.
+//! Compares the published copies of an object with its record.
 
 use std::collections::BTreeMap;
 
 use super::Mode;
-use super::draft::{Block, Draft};
-use super::scene::{Id, Scene};
-use super::seen::Seen;
+use super::decision::{Block, Decision};
+use super::eval_scope::EvalScope;
+use super::input::{Id, PlanInput};
 use crate::load::Instance;
 use crate::load::Publication;
-use crate::load::publish::{self, Published};
+use crate::load::publish::{self, PublishedData};
 use crate::model::{DataRef, Diagnostic, PublishedCopy, Reason};
 
-/// Looks at the copies of an object that was just decided. What cannot be published blocks it before anything is made;
-/// what differs from the record gives the object a step, though it stays as it is itself. `drifted`: somebody else has
-/// changed a copy.
-pub(super) fn look(seen: &Seen<'_, '_>, id: Id, drifted: bool, draft: &mut Draft) {
-    let subject = seen.scene.subjects[id];
-    let Some(instance) = subject.instance.filter(|_| subject.wanted && !draft.is_blocked()) else { return };
-    let recorded = subject.record.map(|record| record.published.as_slice()).unwrap_or_default();
+/// Checks the copies of an object that was just decided. A copy that cannot be published blocks the object. A
+/// difference from the record gives an unchanged object a step. `drifted`: another client changed a copy.
+pub(super) fn check_copies(scope: &EvalScope<'_, '_>, id: Id, drifted: bool, decision: &mut Decision) {
+    let node = scope.input.nodes[id];
+    let Some(instance) = node.instance.filter(|_| node.desired && !decision.is_blocked()) else { return };
+    let recorded = node.record.map(|record| record.published.as_slice()).unwrap_or_default();
     if instance.publish.is_empty() && recorded.is_empty() {
         return;
     }
-    let Some(itself) = draft.seen.clone() else { return };
-    match publish::evaluate(instance, &itself, seen) {
-        Ok(wanted) => {
-            draft.copies_drifted = drifted;
-            draft.publishes = differs(instance, &wanted, recorded, drifted);
+    let Some(itself) = decision.value.clone() else { return };
+    match publish::evaluate(instance, &itself, scope) {
+        Ok(desired) => {
+            decision.copies_drifted = drifted;
+            decision.publishes = differs(instance, &desired, recorded, drifted);
         }
         Err(diagnostics) => {
             let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
-            draft.block(block, subject.current());
+            decision.block(block, node.current());
         }
     }
 }
 
-/// The error of each object that is to publish where another one does: only one of them can write the copy. That is the
-/// one that has, or else the first.
-pub(super) fn claimed_twice(scene: &Scene<'_>) -> BTreeMap<Id, Diagnostic> {
+/// The error of each object that publishes to the same target as another one. The object that has written the copy
+/// keeps the target, or else the first one.
+pub(super) fn conflicts(input: &PlanInput<'_>) -> BTreeMap<Id, Diagnostic> {
     let mut claims: BTreeMap<&DataRef, Vec<(Id, &Publication)>> = BTreeMap::new();
-    if scene.options.mode != Mode::Normal {
+    if input.options.mode != Mode::Normal {
         return BTreeMap::new();
     }
-    for (id, subject) in scene.subjects.iter().enumerate().filter(|(_, subject)| subject.wanted) {
-        for publication in subject.instance.iter().flat_map(|instance| instance.publish.iter()) {
+    for (id, node) in input.nodes.iter().enumerate().filter(|(_, node)| node.desired) {
+        for publication in node.instance.iter().flat_map(|instance| instance.publish.iter()) {
             claims.entry(&publication.target).or_default().push((id, publication));
         }
     }
     let mut refused = BTreeMap::new();
     for (target, all) in claims.into_iter().filter(|(_, all)| all.len() > 1) {
         let has_written = |id: Id| {
-            let copies = scene.subjects[id].record.iter().flat_map(|record| &record.published);
+            let copies = input.nodes[id].record.iter().flat_map(|record| &record.published);
             copies.into_iter().any(|copy| copy.target == *target && !copy.uid.is_empty())
         };
         let owner = all.iter().map(|(id, _)| *id).find(|id| has_written(*id)).unwrap_or(all[0].0);
         for (id, publication) in all.into_iter().filter(|(id, _)| *id != owner) {
-            let (address, owner) = (scene.address(id), scene.address(owner));
-            let what = format!("`{owner}` publishes {} `{}` as well", target.kind.as_str(), target.name);
+            let (address, owner) = (input.address(id), input.address(owner));
+            let what = format!("`{owner}` also publishes {} `{}`", target.kind.as_str(), target.name);
             let hint = if address.name == owner.name {
-                "name the copy of each instance with `${each.key}` or `${count.index}`, or let one Resource read them all"
+                "use `${each.key}` or `${count.index}` in the name of each copy, or publish all from one Resource"
             } else {
-                "publish under another name, or all keys by one of the two"
+                "publish under another name, or publish all keys from one of them"
             };
-            let told = Diagnostic::error(address, Reason::PublishConflict, what).at(publication.at.clone()).hint(hint);
-            refused.entry(id).or_insert(told);
+            let error = Diagnostic::error(address, Reason::PublishConflict, what).at(publication.at.clone()).hint(hint);
+            refused.entry(id).or_insert(error);
         }
     }
     refused
 }
 
-fn differs(instance: &Instance, wanted: &Published, recorded: &[PublishedCopy], drifted: bool) -> Option<&'static str> {
-    if recorded.iter().any(|copy| !wanted.contains_key(&copy.target)) {
-        return Some("something is no longer published");
+fn differs(
+    instance: &Instance,
+    desired: &PublishedData,
+    recorded: &[PublishedCopy],
+    drifted: bool,
+) -> Option<&'static str> {
+    if recorded.iter().any(|copy| !desired.contains_key(&copy.target)) {
+        return Some("a copy is no longer published");
     }
     let as_recorded = |(target, texts): (&_, &Option<_>)| {
         let (Some(copy), Some(texts)) = (recorded.iter().find(|copy| copy.target == *target), texts) else {
             return false;
         };
         let same = (&copy.owner, &copy.service_account) == (&instance.uid, &instance.service_account);
-        same && !copy.uid.is_empty() && publish::recorded(texts).same(&copy.data)
+        same && !copy.uid.is_empty() && publish::to_recorded(texts).equals_unmarked(&copy.data)
     };
-    if !wanted.iter().all(as_recorded) {
-        return Some("what it publishes changed");
+    if !desired.iter().all(as_recorded) {
+        return Some("its published data changed");
     }
     drifted.then_some("a published copy was changed outside of Purlin")
 }

@@ -1,7 +1,6 @@
-//! The plan a person reads, as Terraform users know it: `+ ~ - -/+ +/-`, differences by field, reasons, a summary.
+//! Renders a plan for users in the style of Terraform: `+ ~ - -/+ +/-`, differences by field, reasons, a summary.
 //!
-//! Takes a plan, writes text. It knows no terminal: whether colours are wanted comes in as a [`Style`]. A sensitive
-//! value is never written.
+//! The caller chooses whether to use colors with a [`Style`]. Sensitive values are never written.
 
 mod diff;
 pub mod json;
@@ -11,17 +10,15 @@ use std::fmt::{self, Write};
 use super::Plan;
 use crate::model::{Action, Change, Diagnostic, ReplaceOrder, Severity};
 
-/// How text is marked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Not at all.
     #[default]
     Plain,
-    /// With ANSI colours. Colour is never the only sign of anything.
+    /// With ANSI colors. Color is never the only indication.
     Ansi,
 }
 
-/// What a piece of text means, for its colour.
+/// The meaning of a part of the output, which determines its color.
 #[derive(Clone, Copy)]
 enum Tone {
     Good,
@@ -31,27 +28,22 @@ enum Tone {
     Strong,
 }
 
-/// How many objects a plan creates, updates, replaces and destroys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// New objects.
     pub create: usize,
-    /// Changes in place.
     pub update: usize,
-    /// Replacements.
     pub replace: usize,
-    /// Objects and leftovers that go.
+    /// Includes deposed objects.
     pub destroy: usize,
-    /// Objects and leftovers that are only dropped from the record.
+    /// Includes deposed objects.
     pub forget: usize,
-    /// Objects that are blocked, or whose destroy is held.
+    /// Blocked objects and held destroys.
     pub blocked: usize,
-    /// Record-only steps. They count as no change.
+    /// Record-only steps, which are not changes.
     pub record: usize,
 }
 
 impl Counts {
-    /// Counts the changes of a plan.
     pub fn of(plan: &Plan) -> Self {
         let mut counts = Self::default();
         for change in &plan.changes {
@@ -70,7 +62,7 @@ impl Counts {
         counts
     }
 
-    /// Whether any object would be changed. Record-only steps do not count, blocked objects neither.
+    /// Whether any object changes. Record-only steps and blocked objects do not count.
     pub fn any_change(&self) -> bool {
         self.create + self.update + self.replace + self.destroy + self.forget > 0
     }
@@ -85,7 +77,7 @@ impl fmt::Display for Counts {
                 write!(f, ", {} to forget", self.forget)?;
             }
         } else {
-            f.write_str("No changes: every object is as it is wanted")?;
+            f.write_str("No changes: every object is up to date")?;
             if self.blocked > 0 {
                 f.write_str(" or blocked")?;
             }
@@ -98,7 +90,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Writes what a plan does: each object that changes or is blocked, the diagnostics, the summary.
+/// Writes each object that changes or is blocked, the diagnostics, and the summary.
 pub fn write(plan: &Plan, style: Style, out: &mut dyn Write) -> fmt::Result {
     for change in plan.changes.iter().filter(|change| change.action != Action::NoOp) {
         write_change(change, style, out)?;
@@ -112,7 +104,7 @@ pub fn write(plan: &Plan, style: Style, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "{}", style.paint(Tone::Strong, &Counts::of(plan).to_string()))
 }
 
-/// Writes one diagnostic as a line of its own.
+/// Writes one diagnostic on one line.
 pub fn write_diagnostic(diagnostic: &Diagnostic, style: Style, out: &mut dyn Write) -> fmt::Result {
     let word = match diagnostic.severity {
         Severity::Error => style.paint(Tone::Bad, "error:"),
@@ -121,13 +113,13 @@ pub fn write_diagnostic(diagnostic: &Diagnostic, style: Style, out: &mut dyn Wri
     writeln!(out, "{word} {diagnostic}")
 }
 
-/// Writes one change: a comment line saying what will happen and why, then the fields.
+/// Writes one change: a comment line with the action and its reason, then the fields.
 pub fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> fmt::Result {
-    let subject = match change.deposed {
+    let name = match change.deposed {
         Some(key) => format!("{} (deposed {key})", change.address),
         None => change.address.to_string(),
     };
-    write!(out, "  # {} {}", style.paint(Tone::Strong, &subject), sentence(change))?;
+    write!(out, "  # {} {}", style.paint(Tone::Strong, &name), sentence(change))?;
     if let Some(because) = change.because.as_ref().filter(|_| change.action != Action::Blocked) {
         write!(out, " ({because})")?;
     }
@@ -136,12 +128,13 @@ pub fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> fmt::
         let reason = change.blocked.or(change.hold_destroy).map_or("", |reason| reason.as_str());
         writeln!(out, "  # {}: {}", style.paint(Tone::Bad, reason), change.message)?;
     }
-    let same_value = || change.before.as_ref().zip(change.after.as_ref()).is_none_or(|(old, new)| old.same(new));
+    let same_value =
+        || change.before.as_ref().zip(change.after.as_ref()).is_none_or(|(old, new)| old.equals_unmarked(new));
     if change.action == Action::Blocked || (matches!(change.action, Action::Record | Action::Wait) && same_value()) {
         return out.write_char('\n');
     }
     let (sign, tone) = sign(change);
-    writeln!(out, "  {} {} {subject}", style.paint(tone, sign), change.type_name)?;
+    writeln!(out, "  {} {} {name}", style.paint(tone, sign), change.type_name)?;
     diff::write_fields(change, style, out)?;
     out.write_char('\n')
 }
@@ -154,17 +147,17 @@ fn sentence(change: &Change) -> &'static str {
             "will be replaced: the new object is created, then the old one is forgotten"
         }
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) if change.hold_destroy.is_some() => {
-            "will be replaced: the new object is created, the old one stays for now"
+            "will be replaced: the new object is created, the old one is kept for now"
         }
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => "will be replaced: created, then destroyed",
         (Action::Replace, _) => "will be replaced: destroyed, then created",
         (Action::Destroy, _) => "will be destroyed",
-        (Action::Forget, _) => "will be forgotten: it is dropped from the record only",
-        (Action::Record, _) => "stays; only its record changes",
-        (Action::Wait, _) => "stays, and is waited for",
-        (Action::Read, _) => "will be read during the apply",
+        (Action::Forget, _) => "will be forgotten: only its record is dropped",
+        (Action::Record, _) => "is unchanged; only its record is updated",
+        (Action::Wait, _) => "is unchanged, but not ready yet",
+        (Action::Read, _) => "will be read during apply",
         (Action::Blocked, _) => "is blocked",
-        (Action::NoOp, _) => "stays as it is",
+        (Action::NoOp, _) => "is unchanged",
     }
 }
 

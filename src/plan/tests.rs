@@ -1,4 +1,4 @@
-//! Planning, rule by rule. Each test is a situation in a few lines (see `world`) and the plan expected for it.
+//! Tests of the planning rules. Each test has a situation in a few lines (see [`fixture`]) and the expected plan.
 
 mod blocked;
 mod data;
@@ -12,14 +12,14 @@ mod scale;
 mod selecting;
 mod table;
 mod values;
-pub(super) mod world;
+pub(super) mod fixture;
 
 use expect_test::Expect;
-use world::World;
+use fixture::Fixture;
 
-/// Plans a situation and compares the plan, as text, with what is expected.
+/// Plans a situation, and compares the plan as text with the expected one.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "so that tests read `check(situation, expect![...])`")]
 fn check(situation: &str, expected: Expect) {
-    expected.assert_eq(&World::parse(situation).plan_as_text());
+    expected.assert_eq(&Fixture::parse(situation).plan_as_text());
 }

@@ -1,31 +1,30 @@
-//! `lifecycle.replaceTriggeredBy`: what happens to another object replaces this one.
+//! `lifecycle.replaceTriggeredBy`: a change of another object replaces this one.
 //!
-//! A whole Resource, or an instance, triggers when it is created, updated or replaced; an attribute when its value
-//! changes. What was seen of them last is recorded with the object, as fingerprints, so that a trigger that was missed
-//! (the replacement failed, was held, or not selected) still fires. Of a whole object that is its revision, which a
-//! change of the world outside or a record-only step leaves alone; of an attribute a salted digest of its value. What is
-//! seen for the first time is recorded and does not fire, unless this very plan changes it.
+//! A Resource or an instance triggers when it is created, updated or replaced, an attribute when its value changes. The
+//! object's record holds fingerprints of the last state, so that a missed trigger (the replacement failed, or was
+//! blocked or not selected) fires later. The fingerprint of an object is its revision, which drift and record-only
+//! steps do not change. The fingerprint of an attribute is a salted digest of its value. A new entry does not fire,
+//! unless this plan changes it.
 
 use sha2::{Digest, Sha256};
 
-use super::draft::Block;
-use super::scene::{Id, Scene};
-use super::seen::Seen;
+use super::decision::Block;
+use super::eval_scope::EvalScope;
+use super::input::{Id, PlanInput};
 use crate::load::expression::Scope;
 use crate::load::lifecycle::replace_triggered_by_path;
-use crate::load::{Instance, Own, Trigger};
-use crate::model::{Address, Diagnostics, RecordedObject, Revision, SeenTrigger, Triggers, Value};
+use crate::load::{Instance, InstanceScope, Trigger};
+use crate::model::{Address, Diagnostics, ObservedTrigger, RecordedObject, Revision, Triggers, Value};
 
-/// The objects that a reference means, with their revisions.
+/// Returns the objects of a reference with their revisions.
 pub type Revisions<'a> = dyn Fn(&Address) -> Vec<(Address, Revision)> + 'a;
 
-/// Whether the plan so far replaces an object that stands as `prior`, and because of what. The error is that of an
-/// entry that cannot be evaluated.
-pub(super) fn fired(seen: &Seen<'_, '_>, id: Id, prior: &RecordedObject) -> Result<Option<String>, Box<Block>> {
-    let Some(instance) = seen.scene.subjects[id].instance else { return Ok(None) };
+/// The cause if a trigger replaces the object `prior`. Fails if an entry cannot be evaluated.
+pub(super) fn fired(scope: &EvalScope<'_, '_>, id: Id, prior: &RecordedObject) -> Result<Option<String>, Box<Block>> {
+    let Some(instance) = scope.input.nodes[id].instance else { return Ok(None) };
     for (index, trigger) in instance.triggers.iter().enumerate() {
         let Some(target) = target(instance, index) else { continue };
-        let entry = Entry { seen, instance, index, trigger, target, prior };
+        let entry = Entry { scope, instance, index, trigger, target, prior };
         let fired = if is_whole(trigger, target) { entry.whole() } else { entry.attribute()? };
         if let Some(because) = fired {
             return Ok(Some(because));
@@ -34,28 +33,28 @@ pub(super) fn fired(seen: &Seen<'_, '_>, id: Id, prior: &RecordedObject) -> Resu
     Ok(None)
 }
 
-/// Whether every attribute that an object is triggered by is there, for one that is new and that nothing replaces yet.
-pub(super) fn readable(seen: &Seen<'_, '_>, id: Id) -> Result<(), Box<Block>> {
-    let Some(instance) = seen.scene.subjects[id].instance else { return Ok(()) };
+/// Checks that all attributes in the entries of a new object exist.
+pub(super) fn check_readable(scope: &EvalScope<'_, '_>, id: Id) -> Result<(), Box<Block>> {
+    let Some(instance) = scope.input.nodes[id].instance else { return Ok(()) };
     for (index, trigger) in instance.triggers.iter().enumerate() {
         let Some(target) = target(instance, index) else { continue };
-        if !is_whole(trigger, target) && !seen.scene.wanted_of(target).is_empty() {
-            read(seen, instance, index)?;
+        if !is_whole(trigger, target) && !scope.input.desired_targets(target).is_empty() {
+            read(scope, instance, index)?;
         }
     }
     Ok(())
 }
 
-/// The objects that trigger this one and whose last operation is still to be settled. A new object would be made for what
-/// they were, and be replaced once that is known.
-pub(super) fn unsettled(seen: &Seen<'_, '_>, id: Id) -> Vec<Id> {
-    let Some(instance) = seen.scene.subjects[id].instance else { return Vec::new() };
-    targets(instance).flat_map(|target| seen.unsettled(target)).collect()
+/// The triggering objects whose last operation is unresolved. A new object must wait for them, or it might be replaced
+/// immediately.
+pub(super) fn unresolved(scope: &EvalScope<'_, '_>, id: Id) -> Vec<Id> {
+    let Some(instance) = scope.input.nodes[id].instance else { return Vec::new() };
+    targets(instance).flat_map(|target| scope.unresolved(target)).collect()
 }
 
-/// The value that an entry names, as it is planned. The error is told at the entry.
-fn read(seen: &Seen<'_, '_>, instance: &Instance, index: usize) -> Result<Value, Box<Block>> {
-    instance.triggers[index].path.evaluate(&Own { instance, others: seen }).map_err(|problems| {
+/// The planned value of an entry. Errors have the path of the entry.
+fn read(scope: &EvalScope<'_, '_>, instance: &Instance, index: usize) -> Result<Value, Box<Block>> {
+    instance.triggers[index].path.evaluate(&InstanceScope { instance, others: scope }).map_err(|problems| {
         let mut diagnostics = problems;
         for problem in &mut diagnostics {
             problem.address = Some(instance.address.clone());
@@ -66,53 +65,54 @@ fn read(seen: &Seen<'_, '_>, instance: &Instance, index: usize) -> Result<Value,
     })
 }
 
-/// What is to be recorded as seen by an object whose dependencies are as `scope` and `revisions` tell.
-pub(super) fn seen_now(instance: &Instance, scope: &dyn Scope, revisions: &Revisions<'_>, salt: u64) -> Triggers {
+/// The fingerprints to record, for dependencies with the given values and revisions.
+pub(super) fn fingerprints(instance: &Instance, scope: &dyn Scope, revisions: &Revisions<'_>, salt: u64) -> Triggers {
     let entries = instance.triggers.iter().enumerate().filter_map(|(index, trigger)| {
         let target = target(instance, index)?;
         let targets: Vec<(Address, u64)> = if is_whole(trigger, target) {
             let all = revisions(target).into_iter();
-            all.map(|(address, revision)| (address, of_revision(salt, revision))).collect()
+            all.map(|(address, revision)| (address, revision_fingerprint(salt, revision))).collect()
         } else {
-            let value =
-                trigger.path.evaluate(&Own { instance, others: scope }).ok().filter(|value| !value.has_unknown());
-            value.map(|value| (target.clone(), of_value(salt, &value))).into_iter().collect()
+            let value = trigger
+                .path
+                .evaluate(&InstanceScope { instance, others: scope })
+                .ok()
+                .filter(|value| !value.has_unknown());
+            value.map(|value| (target.clone(), value_fingerprint(salt, &value))).into_iter().collect()
         };
-        Some(SeenTrigger { entry: trigger.text.clone(), targets })
+        Some(ObservedTrigger { entry: trigger.text.clone(), targets })
     });
-    Triggers { salt, seen: entries.collect() }
+    Triggers { salt, entries: entries.collect() }
 }
 
-/// The same for a plan, where changes are still to come: of what changes, nothing is seen yet.
-pub(super) fn seen_in_plan(seen: &Seen<'_, '_>, instance: &Instance, salt: u64) -> Triggers {
-    seen_now(instance, seen, &|target| revisions(seen.scene, target), salt)
+/// The fingerprints during planning. Unknown values have none.
+pub(super) fn planned_fingerprints(scope: &EvalScope<'_, '_>, instance: &Instance, salt: u64) -> Triggers {
+    fingerprints(instance, scope, &|target| revisions(scope.input, target), salt)
 }
 
-/// The recorded objects that a reference means.
-fn revisions(scene: &Scene<'_>, target: &Address) -> Vec<(Address, Revision)> {
-    let recorded = |id: Id| Some((scene.address(id).clone(), scene.subjects[id].current()?.revision));
-    scene.wanted_of(target).into_iter().filter_map(recorded).collect()
+fn revisions(input: &PlanInput<'_>, target: &Address) -> Vec<(Address, Revision)> {
+    let recorded = |id: Id| Some((input.address(id).clone(), input.nodes[id].current()?.revision));
+    input.desired_targets(target).into_iter().filter_map(recorded).collect()
 }
 
-/// What the entries of an instance refer to.
+/// The targets of the entries of an instance.
 pub fn targets(instance: &Instance) -> impl Iterator<Item = &Address> {
     (0..instance.triggers.len()).filter_map(|index| target(instance, index))
 }
 
-/// What the entry of that position refers to.
 fn target(instance: &Instance, index: usize) -> Option<&Address> {
     let at = replace_triggered_by_path(index);
     instance.references.iter().find(|reference| reference.at == at).map(|reference| &reference.target)
 }
 
-/// Whether nothing of the path is left behind the object: a key of a family belongs to the address.
+/// Whether the path ends at the object. The key of an instance is part of the address.
 fn is_whole(trigger: &Trigger, target: &Address) -> bool {
     trigger.depth <= usize::from(target.is_instance())
 }
 
-/// One entry of an object that exists.
+/// One entry of an existing object.
 struct Entry<'e, 's, 'a> {
-    seen: &'e Seen<'s, 'a>,
+    scope: &'e EvalScope<'s, 'a>,
     instance: &'e Instance,
     index: usize,
     trigger: &'e Trigger,
@@ -122,42 +122,44 @@ struct Entry<'e, 's, 'a> {
 
 impl Entry<'_, '_, '_> {
     fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
-        self.trigger.path.evaluate(&Own { instance: self.instance, others: scope })
+        self.trigger.path.evaluate(&InstanceScope { instance: self.instance, others: scope })
     }
 
-    /// What was seen last, if the entry is not new.
-    fn recorded(&self) -> Option<(u64, &SeenTrigger)> {
+    /// The recorded salt and fingerprint. `None` for a new entry.
+    fn recorded(&self) -> Option<(u64, &ObservedTrigger)> {
         let triggers = self.prior.triggers.as_deref()?;
-        let seen = triggers.seen.iter().find(|seen| seen.entry == self.trigger.text)?;
-        Some((triggers.salt, seen))
+        let entry = triggers.entries.iter().find(|seen| seen.entry == self.trigger.text)?;
+        Some((triggers.salt, entry))
     }
 
     fn whole(&self) -> Option<String> {
-        let scene = self.seen.scene;
-        scene.wanted_of(self.target).into_iter().find_map(|id| {
-            let address = scene.address(id);
-            if self.seen.draft(id).is_some_and(super::draft::Draft::makes) {
+        let input = self.scope.input;
+        input.desired_targets(self.target).into_iter().find_map(|id| {
+            let address = input.address(id);
+            if self.scope.decision(id).is_some_and(super::decision::Decision::changes_object) {
                 return Some(format!("triggered by `{address}`"));
             }
             let (salt, recorded) = self.recorded()?;
-            let now = of_revision(salt, scene.subjects[id].current()?.revision);
+            let now = revision_fingerprint(salt, input.nodes[id].current()?.revision);
             let last = recorded.targets.iter().find(|(known, _)| known == address).map(|(_, last)| *last);
             (last != Some(now)).then(|| format!("triggered by `{address}`, which has changed"))
         })
     }
 
     fn attribute(&self) -> Result<Option<String>, Box<Block>> {
-        let scene = self.seen.scene;
-        if scene.wanted_of(self.target).is_empty() {
+        let input = self.scope.input;
+        if input.desired_targets(self.target).is_empty() {
             return Ok(None);
         }
-        let now = read(self.seen, self.instance, self.index)?;
+        let now = read(self.scope, self.instance, self.index)?;
         let changed = match self.recorded() {
             _ if now.has_unknown() => true,
-            Some((salt, recorded)) => recorded.targets.first().map(|(_, last)| *last) != Some(of_value(salt, &now)),
+            Some((salt, recorded)) => {
+                recorded.targets.first().map(|(_, last)| *last) != Some(value_fingerprint(salt, &now))
+            }
             None => {
-                let before = self.evaluate(&Remembered(scene)).ok();
-                before.is_none_or(|before| !before.same(&now))
+                let before = self.evaluate(&RecordedScope(input)).ok();
+                before.is_none_or(|before| !before.equals_unmarked(&now))
             }
         };
         let because = || format!("triggered by `{}`", self.trigger.text);
@@ -165,13 +167,13 @@ impl Entry<'_, '_, '_> {
     }
 }
 
-/// Other objects as they are recorded.
-struct Remembered<'s, 'a>(&'s Scene<'a>);
+/// A scope with the recorded values of other objects.
+struct RecordedScope<'s, 'a>(&'s PlanInput<'a>);
 
-impl Scope for Remembered<'_, '_> {
+impl Scope for RecordedScope<'_, '_> {
     fn object(&self, address: &Address) -> Option<Value> {
         let id = self.0.find(address)?;
-        self.0.subjects[id].current().map(|object| object.value.clone())
+        self.0.nodes[id].current().map(|object| object.value.clone())
     }
 
     fn namespace(&self) -> Value {
@@ -179,7 +181,7 @@ impl Scope for Remembered<'_, '_> {
     }
 }
 
-fn of_revision(salt: u64, revision: Revision) -> u64 {
+fn revision_fingerprint(salt: u64, revision: Revision) -> u64 {
     let mut hasher = Sha256::new();
     hasher.update(b"revision");
     hasher.update(salt.to_le_bytes());
@@ -188,8 +190,8 @@ fn of_revision(salt: u64, revision: Revision) -> u64 {
     first_bytes(hasher)
 }
 
-/// Salted, so that nobody who sees it can try values; a value and its sensitive form have the same.
-fn of_value(salt: u64, value: &Value) -> u64 {
+/// Salted, so that values cannot be guessed from it. Sensitive marks are ignored.
+fn value_fingerprint(salt: u64, value: &Value) -> u64 {
     let mut hasher = Sha256::new();
     hasher.update(b"value");
     hasher.update(salt.to_le_bytes());
@@ -208,17 +210,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_tells_values_apart_and_not_their_marks() {
+    fn a_fingerprint_depends_on_the_value_and_not_on_its_marks() {
         let (one, two) = (Value::from("one"), Value::from("two"));
-        assert_ne!(of_value(1, &one), of_value(1, &two));
-        assert_ne!(of_value(1, &one), of_value(2, &one), "another salt, another fingerprint");
-        assert_eq!(of_value(1, &one), of_value(1, &one.clone().into_sensitive()));
-        assert_ne!(of_value(1, &Value::from(1)), of_value(1, &Value::from("1")));
+        assert_ne!(value_fingerprint(1, &one), value_fingerprint(1, &two));
+        assert_ne!(value_fingerprint(1, &one), value_fingerprint(2, &one), "another salt, another fingerprint");
+        assert_eq!(value_fingerprint(1, &one), value_fingerprint(1, &one.clone().into_sensitive()));
+        assert_ne!(value_fingerprint(1, &Value::from(1)), value_fingerprint(1, &Value::from("1")));
     }
 
     #[test]
-    fn a_revision_of_another_record_is_another_one() {
-        let revision = |operation: &str| of_revision(7, Revision::new(1, operation));
+    fn revisions_of_different_operations_have_different_fingerprints() {
+        let revision = |operation: &str| revision_fingerprint(7, Revision::new(1, operation));
         assert_ne!(revision("a"), revision("b"));
     }
 }

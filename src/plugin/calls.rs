@@ -1,246 +1,192 @@
-//! What is given to a provider and what comes back. A request has the name that the protocol has for it, an answer that
-//! of its result. Values are encoded; private data are the provider's bytes, given back as they came.
+//! The requests to a provider and its responses. Values are encoded; private data are opaque bytes of the provider that
+//! are returned to it unchanged.
 
 use crate::model::Path;
 
 use super::diagnostic::{Diagnostic, diagnostics, path};
 use super::messages as raw;
 
-/// A value for a provider, as msgpack, the only form that all providers read.
+/// A value for a provider as msgpack, the only encoding that all providers accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Msgpack(pub Vec<u8>);
 
-/// A value of a provider, in the form that it chose.
+/// A value from a provider in the encoding that it chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Encoded {
-    /// As msgpack; unknown values are possible.
+pub enum EncodedValue {
+    /// May contain unknown values.
     Msgpack(Vec<u8>),
-    /// As JSON.
     Json(Vec<u8>),
 }
 
-/// What is recorded of an object: JSON as it was written, by this or another version of the provider.
+/// A recorded state as JSON, written by this or another version of the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawState(pub Vec<u8>);
 
-/// Why a provider puts an object off. Only a client that allows it is answered so.
+/// Why a provider deferred an object. Providers defer only if the client allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferred {
-    /// The object's configuration is not known enough.
+    /// The configuration of the object has unknown values.
     ResourceConfigUnknown,
-    /// The provider's configuration is not known enough.
+    /// The provider configuration has unknown values.
     ProviderConfigUnknown,
-    /// Something that it needs does not exist yet.
+    /// A prerequisite does not exist yet.
     AbsentPrerequisite,
-    /// A reason that we do not know.
+    /// A reason that Purlin does not know.
     Other,
 }
 
-/// A state in the form of the present schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpgradedState {
-    /// The state.
-    pub state: Encoded,
-    /// What the provider says.
+pub struct UpgradeResourceStateResponse {
+    pub state: EncodedValue,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An identity in the form of the present schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UpgradedIdentity {
-    /// The identity.
-    pub identity: Option<Encoded>,
-    /// What the provider says.
+pub struct UpgradeResourceIdentityResponse {
+    pub identity: Option<EncodedValue>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// To look at an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadResource {
-    /// Its type.
     pub type_name: String,
-    /// Its state.
     pub state: Msgpack,
-    /// Its private data.
     pub private: Vec<u8>,
-    /// Its identity, for types that have one.
+    /// `None` for types without identities.
     pub identity: Option<Msgpack>,
 }
 
-/// An object as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadAnswer {
-    /// Its state; null when it is gone.
-    pub state: Encoded,
-    /// Its private data.
+pub struct ReadResourceResponse {
+    /// Null if the object no longer exists.
+    pub state: EncodedValue,
     pub private: Vec<u8>,
-    /// Its identity.
-    pub identity: Option<Encoded>,
-    /// It was put off.
+    pub identity: Option<EncodedValue>,
     pub deferred: Option<Deferred>,
-    /// What the provider says.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// To plan a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanResourceChange {
-    /// The object's type.
     pub type_name: String,
-    /// Its state; null when there is none.
+    /// The prior state; null to create the object.
     pub prior: Msgpack,
-    /// What it would become if the provider had no say; null to destroy it.
+    /// The proposed new state; null to destroy the object.
     pub proposed: Msgpack,
-    /// What was asked for; null to destroy it.
+    /// Null to destroy the object.
     pub config: Msgpack,
-    /// Its private data.
     pub prior_private: Vec<u8>,
-    /// Its identity.
     pub prior_identity: Option<Msgpack>,
 }
 
-/// A planned change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
-    /// What the object will become.
-    pub state: Encoded,
-    /// Attributes whose change needs another object. It has to be compared with the values: providers name too many.
+pub struct PlanResourceChangeResponse {
+    /// The planned state.
+    pub state: EncodedValue,
+    /// The attributes whose change requires replacement. Providers also list unchanged ones, so compare the values.
     pub requires_replace: Vec<Path>,
-    /// Private data for the apply.
+    /// The private data for the apply.
     pub private: Vec<u8>,
-    /// Its identity, where that is known.
-    pub identity: Option<Encoded>,
-    /// The provider does not keep to the rules of plans, and says so.
+    /// The planned identity, if it is known.
+    pub identity: Option<EncodedValue>,
+    /// The provider uses the legacy type system, which may violate the rules for plans and results.
     pub legacy_type_system: bool,
-    /// It was put off.
     pub deferred: Option<Deferred>,
-    /// What the provider says.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// To carry a change out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplyResourceChange {
-    /// The object's type.
     pub type_name: String,
-    /// Its state; null to create it.
+    /// The prior state; null to create the object.
     pub prior: Msgpack,
-    /// The planned state, as the provider planned it; null to destroy it.
+    /// The planned state, unchanged; null to destroy the object.
     pub planned: Msgpack,
-    /// What was asked for, wholly known; null to destroy it.
+    /// Without unknown values; null to destroy the object.
     pub config: Msgpack,
-    /// Private data of the plan.
     pub planned_private: Vec<u8>,
-    /// The identity of the plan.
     pub planned_identity: Option<Msgpack>,
 }
 
-/// What became of a change. The state is to be recorded before the diagnostics are looked at: a change that failed
-/// halfway has both.
+/// The result of an apply. Record the state before checking the diagnostics: a change that failed halfway has both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// The object's state; null when it is gone, or when the provider does not tell.
-    pub state: Encoded,
-    /// Its private data.
+pub struct ApplyResourceChangeResponse {
+    /// Null if the object no longer exists or the provider does not return it.
+    pub state: EncodedValue,
     pub private: Vec<u8>,
-    /// Its identity.
-    pub identity: Option<Encoded>,
-    /// The provider does not keep to the rules of plans, and says so.
+    pub identity: Option<EncodedValue>,
+    /// The provider uses the legacy type system, which may violate the rules for plans and results.
     pub legacy_type_system: bool,
-    /// What the provider says.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// To find an existing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportResourceState {
-    /// By the text that the type's documentation describes.
+    /// The import id, in the format that the documentation of the type describes.
     Id(String),
-    /// By its identity.
     Identity(Msgpack),
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// The objects; more than one for a few old types.
+pub struct ImportResourceStateResponse {
+    /// More than one for a few old types.
     pub objects: Vec<ImportedObject>,
-    /// It was put off.
     pub deferred: Option<Deferred>,
-    /// What the provider says.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An object that was found. It has to be read before its state is complete.
+/// An imported object. It must be read before its state is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedObject {
-    /// Its type.
     pub type_name: String,
-    /// What is known of its state.
-    pub state: Encoded,
-    /// Its private data.
+    /// The incomplete state.
+    pub state: EncodedValue,
     pub private: Vec<u8>,
-    /// Its identity.
-    pub identity: Option<Encoded>,
+    pub identity: Option<EncodedValue>,
 }
 
-/// To take over the state of an object of another type.
+/// Moves the state of an object of another type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveResourceState {
-    /// The provider that it had, `registry.example.com/namespace/name`.
+    /// The source provider, `registry.example.com/namespace/name`.
     pub source_provider: String,
-    /// The type that it had.
     pub source_type: String,
-    /// The version of the schema of its state.
+    /// The schema version of the state.
     pub source_version: i64,
-    /// Its state.
     pub source_state: RawState,
-    /// Its private data.
     pub source_private: Vec<u8>,
-    /// Its identity with the version of its schema.
+    /// The identity with its schema version.
     pub source_identity: Option<(RawState, i64)>,
-    /// The type that it gets.
     pub target_type: String,
 }
 
-/// A state that was taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// The state in the form of the new type.
-    pub state: Encoded,
-    /// Private data.
+pub struct MoveResourceStateResponse {
+    /// The state of the target type.
+    pub state: EncodedValue,
     pub private: Vec<u8>,
-    /// Its identity.
-    pub identity: Option<Encoded>,
-    /// What the provider says.
+    pub identity: Option<EncodedValue>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What was read from a data source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadDataAnswer {
-    /// The result.
-    pub state: Encoded,
-    /// It was put off.
+pub struct ReadDataSourceResponse {
+    pub state: EncodedValue,
     pub deferred: Option<Deferred>,
-    /// What the provider says.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A configuration that was made of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Generated {
-    /// The configuration.
-    pub config: Encoded,
-    /// What the provider says.
+pub struct GenerateResourceConfigResponse {
+    pub config: EncodedValue,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Null, as msgpack has it.
+/// The msgpack encoding of null.
 const NULL: u8 = 0xc0;
 
 impl Msgpack {
-    /// The null value. It must not be left out of a request: older providers crash on that.
+    /// The null value. Requests must contain it explicitly: older providers crash if it is absent.
     pub fn null() -> Self {
         Self(vec![NULL])
     }
@@ -258,8 +204,8 @@ impl From<RawState> for raw::RawState {
     }
 }
 
-impl Encoded {
-    /// Whether it is the null value, which in `state` of an answer says that there is no object.
+impl EncodedValue {
+    /// Whether this is the null value. A null `state` in a response means that the object does not exist.
     pub fn is_null(&self) -> bool {
         match self {
             Self::Msgpack(bytes) => bytes == &[NULL],
@@ -268,12 +214,12 @@ impl Encoded {
     }
 }
 
-/// A provider that leaves a value out means null.
-pub(super) fn encoded(value: Option<raw::DynamicValue>) -> Encoded {
+/// An absent value means null.
+pub(super) fn encoded(value: Option<raw::DynamicValue>) -> EncodedValue {
     match value {
-        Some(value) if !value.msgpack.is_empty() => Encoded::Msgpack(value.msgpack),
-        Some(value) if !value.json.is_empty() => Encoded::Json(value.json),
-        _ => Encoded::Msgpack(vec![NULL]),
+        Some(value) if !value.msgpack.is_empty() => EncodedValue::Msgpack(value.msgpack),
+        Some(value) if !value.json.is_empty() => EncodedValue::Json(value.json),
+        _ => EncodedValue::Msgpack(vec![NULL]),
     }
 }
 
@@ -281,7 +227,7 @@ pub(super) fn identity_message(identity: Option<Msgpack>) -> Option<raw::Resourc
     identity.map(|identity| raw::ResourceIdentityData { identity_data: Some(identity.into()) })
 }
 
-fn identity(identity: Option<raw::ResourceIdentityData>) -> Option<Encoded> {
+fn identity(identity: Option<raw::ResourceIdentityData>) -> Option<EncodedValue> {
     Some(encoded(Some(identity?.identity_data?)))
 }
 
@@ -294,58 +240,58 @@ fn deferred(deferred: Option<raw::Deferred>) -> Option<Deferred> {
     })
 }
 
-impl From<raw::UpgradeResourceStateResponse> for UpgradedState {
-    fn from(answer: raw::UpgradeResourceStateResponse) -> Self {
-        Self { state: encoded(answer.upgraded_state), diagnostics: diagnostics(answer.diagnostics) }
+impl From<raw::UpgradeResourceStateResponse> for UpgradeResourceStateResponse {
+    fn from(response: raw::UpgradeResourceStateResponse) -> Self {
+        Self { state: encoded(response.upgraded_state), diagnostics: diagnostics(response.diagnostics) }
     }
 }
 
-impl From<raw::UpgradeResourceIdentityResponse> for UpgradedIdentity {
-    fn from(answer: raw::UpgradeResourceIdentityResponse) -> Self {
-        Self { identity: identity(answer.upgraded_identity), diagnostics: diagnostics(answer.diagnostics) }
+impl From<raw::UpgradeResourceIdentityResponse> for UpgradeResourceIdentityResponse {
+    fn from(response: raw::UpgradeResourceIdentityResponse) -> Self {
+        Self { identity: identity(response.upgraded_identity), diagnostics: diagnostics(response.diagnostics) }
     }
 }
 
-impl From<raw::ReadResourceResponse> for ReadAnswer {
-    fn from(answer: raw::ReadResourceResponse) -> Self {
+impl From<raw::ReadResourceResponse> for ReadResourceResponse {
+    fn from(response: raw::ReadResourceResponse) -> Self {
         Self {
-            state: encoded(answer.new_state),
-            private: answer.private,
-            identity: identity(answer.new_identity),
-            deferred: deferred(answer.deferred),
-            diagnostics: diagnostics(answer.diagnostics),
+            state: encoded(response.new_state),
+            private: response.private,
+            identity: identity(response.new_identity),
+            deferred: deferred(response.deferred),
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::PlanResourceChangeResponse> for Planned {
-    fn from(answer: raw::PlanResourceChangeResponse) -> Self {
+impl From<raw::PlanResourceChangeResponse> for PlanResourceChangeResponse {
+    fn from(response: raw::PlanResourceChangeResponse) -> Self {
         Self {
-            state: encoded(answer.planned_state),
-            requires_replace: answer.requires_replace.into_iter().map(path).collect(),
-            private: answer.planned_private,
-            identity: identity(answer.planned_identity),
-            legacy_type_system: answer.legacy_type_system,
-            deferred: deferred(answer.deferred),
-            diagnostics: diagnostics(answer.diagnostics),
+            state: encoded(response.planned_state),
+            requires_replace: response.requires_replace.into_iter().map(path).collect(),
+            private: response.planned_private,
+            identity: identity(response.planned_identity),
+            legacy_type_system: response.legacy_type_system,
+            deferred: deferred(response.deferred),
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::ApplyResourceChangeResponse> for Applied {
-    fn from(answer: raw::ApplyResourceChangeResponse) -> Self {
+impl From<raw::ApplyResourceChangeResponse> for ApplyResourceChangeResponse {
+    fn from(response: raw::ApplyResourceChangeResponse) -> Self {
         Self {
-            state: encoded(answer.new_state),
-            private: answer.private,
-            identity: identity(answer.new_identity),
-            legacy_type_system: answer.legacy_type_system,
-            diagnostics: diagnostics(answer.diagnostics),
+            state: encoded(response.new_state),
+            private: response.private,
+            identity: identity(response.new_identity),
+            legacy_type_system: response.legacy_type_system,
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::ImportResourceStateResponse> for Imported {
-    fn from(answer: raw::ImportResourceStateResponse) -> Self {
+impl From<raw::ImportResourceStateResponse> for ImportResourceStateResponse {
+    fn from(response: raw::ImportResourceStateResponse) -> Self {
         let object = |object: raw::ImportedResource| ImportedObject {
             type_name: object.type_name,
             state: encoded(object.state),
@@ -353,37 +299,37 @@ impl From<raw::ImportResourceStateResponse> for Imported {
             identity: identity(object.identity),
         };
         Self {
-            objects: answer.imported_resources.into_iter().map(object).collect(),
-            deferred: deferred(answer.deferred),
-            diagnostics: diagnostics(answer.diagnostics),
+            objects: response.imported_resources.into_iter().map(object).collect(),
+            deferred: deferred(response.deferred),
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::MoveResourceStateResponse> for Moved {
-    fn from(answer: raw::MoveResourceStateResponse) -> Self {
+impl From<raw::MoveResourceStateResponse> for MoveResourceStateResponse {
+    fn from(response: raw::MoveResourceStateResponse) -> Self {
         Self {
-            state: encoded(answer.target_state),
-            private: answer.target_private,
-            identity: identity(answer.target_identity),
-            diagnostics: diagnostics(answer.diagnostics),
+            state: encoded(response.target_state),
+            private: response.target_private,
+            identity: identity(response.target_identity),
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::ReadDataSourceResponse> for ReadDataAnswer {
-    fn from(answer: raw::ReadDataSourceResponse) -> Self {
+impl From<raw::ReadDataSourceResponse> for ReadDataSourceResponse {
+    fn from(response: raw::ReadDataSourceResponse) -> Self {
         Self {
-            state: encoded(answer.state),
-            deferred: deferred(answer.deferred),
-            diagnostics: diagnostics(answer.diagnostics),
+            state: encoded(response.state),
+            deferred: deferred(response.deferred),
+            diagnostics: diagnostics(response.diagnostics),
         }
     }
 }
 
-impl From<raw::GenerateResourceConfigResponse> for Generated {
-    fn from(answer: raw::GenerateResourceConfigResponse) -> Self {
-        Self { config: encoded(answer.config), diagnostics: diagnostics(answer.diagnostics) }
+impl From<raw::GenerateResourceConfigResponse> for GenerateResourceConfigResponse {
+    fn from(response: raw::GenerateResourceConfigResponse) -> Self {
+        Self { config: encoded(response.config), diagnostics: diagnostics(response.diagnostics) }
     }
 }
 
@@ -392,12 +338,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn msgpack_wins_over_json_and_nothing_is_null() {
+    fn msgpack_takes_precedence_and_an_absent_value_is_null() {
         let value = |msgpack: &[u8], json: &[u8]| {
             encoded(Some(raw::DynamicValue { msgpack: msgpack.to_vec(), json: json.to_vec() }))
         };
-        assert_eq!(value(b"\xa1a", b"\"a\""), Encoded::Msgpack(b"\xa1a".to_vec()));
-        assert_eq!(value(b"", b"\"a\""), Encoded::Json(b"\"a\"".to_vec()));
+        assert_eq!(value(b"\xa1a", b"\"a\""), EncodedValue::Msgpack(b"\xa1a".to_vec()));
+        assert_eq!(value(b"", b"\"a\""), EncodedValue::Json(b"\"a\"".to_vec()));
         assert!(value(b"", b"").is_null() && encoded(None).is_null() && value(b"", b" null\n").is_null());
         assert!(!value(b"\xa1a", b"").is_null());
     }

@@ -1,7 +1,8 @@
-//! One running provider, with a method for each call of the protocol.
+//! A running provider, with a method for each call of the protocol.
 //!
-//! An `Err` is about the call: the provider crashed, hung or refused it ([`PluginError`]). What the provider says about
-//! the object is in `diagnostics` of the answer. Where a provider may do without a method, its absence is `None`.
+//! An `Err` is about the call itself: the provider crashed, hung or rejected it ([`PluginError`]). Problems of the
+//! object are in the `diagnostics` of the response. `None` means that the provider does not implement an optional
+//! method.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +19,17 @@ use super::messages as raw;
 use super::method::{self, Method};
 use super::schema::{IdentitySchema, ProviderSchema};
 use super::{
-    Applied, ApplyResourceChange, Diagnostic, Generated, ImportResourceState, Imported, Launch, Limits,
-    MoveResourceState, Moved, Msgpack, PlanResourceChange, Planned, PluginError, Protocol, RawState, ReadAnswer,
-    ReadDataAnswer, ReadResource, ReattachTarget, UpgradedIdentity, UpgradedState,
+    ApplyResourceChange, ApplyResourceChangeResponse, Diagnostic, GenerateResourceConfigResponse, ImportResourceState,
+    ImportResourceStateResponse, Launch, Limits, MoveResourceState, MoveResourceStateResponse, Msgpack,
+    PlanResourceChange, PlanResourceChangeResponse, PluginError, Protocol, RawState, ReadDataSourceResponse,
+    ReadResource, ReadResourceResponse, ReattachTarget, UpgradeResourceIdentityResponse, UpgradeResourceStateResponse,
 };
 
-/// The version of Terraform that providers are told. Some compare it and refuse what they take for too old.
+/// The Terraform version that is reported to providers. Some reject versions that are too old.
 const TERRAFORM_VERSION: &str = "1.13.0";
 
-/// A running provider. Clones are the same one; it ends with the last of them, at the latest when no detached call runs
-/// any more.
+/// A running provider. Clones share the process, which is terminated when the last clone is dropped and the last
+/// detached call has finished.
 #[derive(Clone)]
 pub struct Client {
     connection: Arc<Connection>,
@@ -35,90 +37,89 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a provider and agrees with it on how to talk. It is not configured yet.
+    /// Starts a provider and connects to it. It is not configured yet.
     pub async fn start(launch: &Launch) -> Result<Self, PluginError> {
         Ok(Self { connection: Arc::new(Connection::start(launch).await?), limit: None })
     }
 
-    /// Connects to a provider that somebody else started. Of `launch` only its name, limits and mask have a meaning.
+    /// Connects to a provider that runs already. Only the name, limits and mask of `launch` are used.
     pub async fn reattach(launch: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
         Ok(Self { connection: Arc::new(Connection::reattach(launch, target).await?), limit: None })
     }
 
-    /// The same provider with another limit for calls.
+    /// Returns the same provider with another time limit for calls.
     #[must_use]
-    pub fn within(&self, limit: Duration) -> Self {
+    pub fn with_limit(&self, limit: Duration) -> Self {
         Self { connection: Arc::clone(&self.connection), limit: Some(limit) }
     }
 
-    /// What errors call it.
+    /// The name in error messages.
     pub fn name(&self) -> &str {
         &self.connection.name
     }
 
-    /// The version of the protocol it speaks.
     pub fn protocol(&self) -> Protocol {
         self.connection.protocol
     }
 
-    /// Its process; `None` when somebody else started it.
+    /// `None` if Purlin did not start the process.
     pub fn process_id(&self) -> Option<u32> {
         self.connection.process_id()
     }
 
-    /// Whether its process runs and its connection holds.
+    /// Whether the process runs and the connection works.
     pub fn is_alive(&self) -> bool {
         self.connection.is_alive()
     }
 
-    /// Whether it was asked to give up its calls, since they took too long.
+    /// Whether the provider was requested to stop overdue calls.
     pub fn was_stopped(&self) -> bool {
         self.connection.was_stopped()
     }
 
-    /// Whether it shall get no new calls, though those that it has may well end.
+    /// Whether the provider must get no new calls. Its running calls may still finish.
     pub fn is_retired(&self) -> bool {
         self.connection.is_retired()
     }
 
-    /// Whether no call runs in it, not even one that nobody waits for.
+    /// Whether no call runs, including detached calls.
     pub fn is_idle(&self) -> bool {
         self.connection.is_idle()
     }
 
-    /// What to tell somebody who finds that it is gone.
+    /// The error for callers that find the process dead.
     pub(super) fn last_error(&self) -> PluginError {
         self.connection.last_error()
     }
 
-    /// Everything it tells about itself. Older providers want to be asked once in each process, before anything else
+    /// Returns the schemas and capabilities. Older providers require this call once in each process, before any other
     /// ([`super::schema::Capabilities::schema_is_optional`]).
     pub async fn schema(&self) -> Result<(ProviderSchema, Vec<Diagnostic>), PluginError> {
-        let mut answer: raw::GetProviderSchemaResponse = self.call(method::GET_PROVIDER_SCHEMA, raw::Empty {}).await?;
-        let said = diagnostics(std::mem::take(&mut answer.diagnostics));
-        Ok((ProviderSchema::new(self.protocol(), answer), said))
+        let mut response: raw::GetProviderSchemaResponse =
+            self.call(method::GET_PROVIDER_SCHEMA, raw::Empty {}).await?;
+        let diagnostics = diagnostics(std::mem::take(&mut response.diagnostics));
+        Ok((ProviderSchema::new(self.protocol(), response), diagnostics))
     }
 
-    /// The schemas of identities, by resource type; `None` for a provider that knows no identities.
+    /// Returns the identity schemas by resource type; `None` if the provider does not support identities.
     pub async fn identity_schemas(
         &self,
     ) -> Result<Option<(BTreeMap<String, IdentitySchema>, Vec<Diagnostic>)>, PluginError> {
-        let answer = self.call(method::GET_RESOURCE_IDENTITY_SCHEMAS, raw::Empty {}).await;
-        let answer: Option<raw::GetResourceIdentitySchemasResponse> = optional(answer)?;
-        Ok(answer.map(|answer| {
-            let schemas = answer.identity_schemas.into_iter().map(|(name, schema)| (name, schema.into()));
-            (schemas.collect(), diagnostics(answer.diagnostics))
+        let response = self.call(method::GET_RESOURCE_IDENTITY_SCHEMAS, raw::Empty {}).await;
+        let response: Option<raw::GetResourceIdentitySchemasResponse> = none_if_unimplemented(response)?;
+        Ok(response.map(|response| {
+            let schemas = response.identity_schemas.into_iter().map(|(name, schema)| (name, schema.into()));
+            (schemas.collect(), diagnostics(response.diagnostics))
         }))
     }
 
-    /// Checks a configuration of the provider.
     pub async fn validate_provider_config(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
         let request = raw::ValidateProviderConfigRequest { config: Some(config.into()) };
-        let answer: raw::ValidateProviderConfigResponse = self.call(method::VALIDATE_PROVIDER_CONFIG, request).await?;
-        Ok(diagnostics(answer.diagnostics))
+        let response: raw::ValidateProviderConfigResponse =
+            self.call(method::VALIDATE_PROVIDER_CONFIG, request).await?;
+        Ok(diagnostics(response.diagnostics))
     }
 
-    /// Checks a configuration of a resource.
     pub async fn validate_resource_config(
         &self,
         type_name: &str,
@@ -130,11 +131,10 @@ impl Client {
             config: Some(config.into()),
             client_capabilities,
         };
-        let answer: raw::CheckResponse = self.call(method::VALIDATE_RESOURCE_CONFIG, request).await?;
-        Ok(diagnostics(answer.diagnostics))
+        let response: raw::CheckResponse = self.call(method::VALIDATE_RESOURCE_CONFIG, request).await?;
+        Ok(diagnostics(response.diagnostics))
     }
 
-    /// Checks a configuration of a data source.
     pub async fn validate_data_source_config(
         &self,
         type_name: &str,
@@ -145,35 +145,35 @@ impl Client {
             config: Some(config.into()),
             client_capabilities: None,
         };
-        let answer: raw::CheckResponse = self.call(method::VALIDATE_DATA_RESOURCE_CONFIG, request).await?;
-        Ok(diagnostics(answer.diagnostics))
+        let response: raw::CheckResponse = self.call(method::VALIDATE_DATA_RESOURCE_CONFIG, request).await?;
+        Ok(diagnostics(response.diagnostics))
     }
 
-    /// Configures the provider: once in a process, before anything that touches objects.
+    /// Configures the provider. Must be called once per process, before any call for an object.
     pub async fn configure(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
         let request = raw::ConfigureProviderRequest {
             terraform_version: TERRAFORM_VERSION.to_owned(),
             config: Some(config.into()),
             client_capabilities: Some(self.capabilities()),
         };
-        let answer: raw::CheckResponse = self.call(method::CONFIGURE_PROVIDER, request).await?;
-        Ok(diagnostics(answer.diagnostics))
+        let response: raw::CheckResponse = self.call(method::CONFIGURE_PROVIDER, request).await?;
+        Ok(diagnostics(response.diagnostics))
     }
 
-    /// Checks a configuration and configures the provider with it; gives the warnings. What the provider has against it
-    /// is [`PluginError::Refused`].
-    pub async fn set_up(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
+    /// Validates a configuration, configures the provider with it, and returns the warnings. Errors of the provider
+    /// become [`PluginError::ConfigurationRejected`].
+    pub async fn validate_and_configure(&self, config: Msgpack) -> Result<Vec<Diagnostic>, PluginError> {
         let mut warnings = Vec::new();
         warnings.extend(
-            self.accepted(method::VALIDATE_PROVIDER_CONFIG, self.validate_provider_config(config.clone()).await?)?,
+            self.reject_errors(method::VALIDATE_PROVIDER_CONFIG, self.validate_provider_config(config.clone()).await?)?,
         );
-        warnings.extend(self.accepted(method::CONFIGURE_PROVIDER, self.configure(config).await?)?);
+        warnings.extend(self.reject_errors(method::CONFIGURE_PROVIDER, self.configure(config).await?)?);
         Ok(warnings)
     }
 
-    fn accepted(&self, method: Method, said: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
+    fn reject_errors(&self, method: Method, said: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, PluginError> {
         if said.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            return Err(PluginError::Refused {
+            return Err(PluginError::ConfigurationRejected {
                 provider: self.name().to_owned(),
                 call: method.name,
                 diagnostics: said,
@@ -182,41 +182,39 @@ impl Client {
         Ok(said)
     }
 
-    /// Brings a recorded state into the form of the present schema. To be called also when the version is the present
-    /// one.
+    /// Upgrades a recorded state to the current schema. Must be called even if the version is current.
     pub async fn upgrade_resource_state(
         &self,
         type_name: &str,
         version: i64,
         state: RawState,
-    ) -> Result<UpgradedState, PluginError> {
+    ) -> Result<UpgradeResourceStateResponse, PluginError> {
         let request = raw::UpgradeResourceStateRequest {
             type_name: type_name.to_owned(),
             version,
             raw_state: Some(state.into()),
         };
-        let answer: raw::UpgradeResourceStateResponse = self.call(method::UPGRADE_RESOURCE_STATE, request).await?;
-        Ok(answer.into())
+        let response: raw::UpgradeResourceStateResponse = self.call(method::UPGRADE_RESOURCE_STATE, request).await?;
+        Ok(response.into())
     }
 
-    /// Brings a recorded identity into the form of the present schema; `None` for a provider without identities.
+    /// Upgrades a recorded identity to the current schema; `None` if the provider does not support identities.
     pub async fn upgrade_resource_identity(
         &self,
         type_name: &str,
         version: i64,
         identity: RawState,
-    ) -> Result<Option<UpgradedIdentity>, PluginError> {
+    ) -> Result<Option<UpgradeResourceIdentityResponse>, PluginError> {
         let request = raw::UpgradeResourceIdentityRequest {
             type_name: type_name.to_owned(),
             version,
             raw_identity: Some(identity.into()),
         };
-        let answer = self.call(method::UPGRADE_RESOURCE_IDENTITY, request).await;
-        Ok(optional(answer)?.map(|answer: raw::UpgradeResourceIdentityResponse| answer.into()))
+        let response = self.call(method::UPGRADE_RESOURCE_IDENTITY, request).await;
+        Ok(none_if_unimplemented(response)?.map(|response: raw::UpgradeResourceIdentityResponse| response.into()))
     }
 
-    /// Looks at an object.
-    pub async fn read_resource(&self, request: ReadResource) -> Result<ReadAnswer, PluginError> {
+    pub async fn read_resource(&self, request: ReadResource) -> Result<ReadResourceResponse, PluginError> {
         let request = raw::ReadResourceRequest {
             type_name: request.type_name,
             current_state: Some(request.state.into()),
@@ -225,12 +223,14 @@ impl Client {
             client_capabilities: Some(self.capabilities()),
             current_identity: identity_message(request.identity),
         };
-        let answer: raw::ReadResourceResponse = self.call(method::READ_RESOURCE, request).await?;
-        Ok(answer.into())
+        let response: raw::ReadResourceResponse = self.call(method::READ_RESOURCE, request).await?;
+        Ok(response.into())
     }
 
-    /// Plans a change.
-    pub async fn plan_resource_change(&self, request: PlanResourceChange) -> Result<Planned, PluginError> {
+    pub async fn plan_resource_change(
+        &self,
+        request: PlanResourceChange,
+    ) -> Result<PlanResourceChangeResponse, PluginError> {
         let request = raw::PlanResourceChangeRequest {
             type_name: request.type_name,
             prior_state: Some(request.prior.into()),
@@ -241,14 +241,17 @@ impl Client {
             client_capabilities: Some(self.capabilities()),
             prior_identity: identity_message(request.prior_identity),
         };
-        let answer: raw::PlanResourceChangeResponse = self.call(method::PLAN_RESOURCE_CHANGE, request).await?;
-        Ok(answer.into())
+        let response: raw::PlanResourceChangeResponse = self.call(method::PLAN_RESOURCE_CHANGE, request).await?;
+        Ok(response.into())
     }
 
-    /// Carries a change out. It is never cancelled, and its answer is waited for also after the limit: then the provider is
-    /// asked to give up, and killed when it has not done so after [`Limits::after_stop`]. Whoever drops the future lets the
-    /// provider work on, and its answer goes nowhere.
-    pub async fn apply_resource_change(&self, request: ApplyResourceChange) -> Result<Applied, PluginError> {
+    /// Applies a change. The call is never canceled. After the time limit the provider is requested to stop, and killed
+    /// if it has not responded after [`Limits::stop_grace_period`]; until then this keeps waiting for the response. If
+    /// the future is dropped, the provider continues and its response is discarded.
+    pub async fn apply_resource_change(
+        &self,
+        request: ApplyResourceChange,
+    ) -> Result<ApplyResourceChangeResponse, PluginError> {
         let request = raw::ApplyResourceChangeRequest {
             type_name: request.type_name,
             prior_state: Some(request.prior.into()),
@@ -259,17 +262,16 @@ impl Client {
             planned_identity: identity_message(request.planned_identity),
         };
         let limit = self.limit.unwrap_or(self.connection.limits.apply);
-        let answer: raw::ApplyResourceChangeResponse =
-            self.connection.call_to_its_end(method::APPLY_RESOURCE_CHANGE, request, limit).await?;
-        Ok(answer.into())
+        let response: raw::ApplyResourceChangeResponse =
+            self.connection.call_to_completion(method::APPLY_RESOURCE_CHANGE, request, limit).await?;
+        Ok(response.into())
     }
 
-    /// Finds an existing object.
     pub async fn import_resource_state(
         &self,
         type_name: &str,
         request: ImportResourceState,
-    ) -> Result<Imported, PluginError> {
+    ) -> Result<ImportResourceStateResponse, PluginError> {
         let (id, identity) = match request {
             ImportResourceState::Id(id) => (id, None),
             ImportResourceState::Identity(identity) => (String::new(), Some(identity)),
@@ -280,12 +282,15 @@ impl Client {
             client_capabilities: Some(self.capabilities()),
             identity: identity_message(identity),
         };
-        let answer: raw::ImportResourceStateResponse = self.call(method::IMPORT_RESOURCE_STATE, request).await?;
-        Ok(answer.into())
+        let response: raw::ImportResourceStateResponse = self.call(method::IMPORT_RESOURCE_STATE, request).await?;
+        Ok(response.into())
     }
 
-    /// Takes over the state of an object of another type; `None` for a provider that cannot.
-    pub async fn move_resource_state(&self, request: MoveResourceState) -> Result<Option<Moved>, PluginError> {
+    /// Moves the state of an object of another type; `None` if the provider does not support moves.
+    pub async fn move_resource_state(
+        &self,
+        request: MoveResourceState,
+    ) -> Result<Option<MoveResourceStateResponse>, PluginError> {
         let (source_identity, source_identity_schema_version) = request.source_identity.unzip();
         let request = raw::MoveResourceStateRequest {
             source_provider_address: request.source_provider,
@@ -297,49 +302,51 @@ impl Client {
             source_identity: source_identity.map(Into::into),
             source_identity_schema_version: source_identity_schema_version.unwrap_or_default(),
         };
-        let answer = self.call(method::MOVE_RESOURCE_STATE, request).await;
-        Ok(optional(answer)?.map(|answer: raw::MoveResourceStateResponse| answer.into()))
+        let response = self.call(method::MOVE_RESOURCE_STATE, request).await;
+        Ok(none_if_unimplemented(response)?.map(|response: raw::MoveResourceStateResponse| response.into()))
     }
 
-    /// Reads a data source.
-    pub async fn read_data_source(&self, type_name: &str, config: Msgpack) -> Result<ReadDataAnswer, PluginError> {
+    pub async fn read_data_source(
+        &self,
+        type_name: &str,
+        config: Msgpack,
+    ) -> Result<ReadDataSourceResponse, PluginError> {
         let request = raw::ReadDataSourceRequest {
             type_name: type_name.to_owned(),
             config: Some(config.into()),
             provider_meta: Some(Msgpack::null().into()),
             client_capabilities: Some(self.capabilities()),
         };
-        let answer: raw::ReadDataSourceResponse = self.call(method::READ_DATA_SOURCE, request).await?;
-        Ok(answer.into())
+        let response: raw::ReadDataSourceResponse = self.call(method::READ_DATA_SOURCE, request).await?;
+        Ok(response.into())
     }
 
-    /// The bounds that it was started with.
     pub fn limits(&self) -> Limits {
         self.connection.limits
     }
 
-    /// Makes a configuration of a state; `None` for a provider that cannot.
+    /// Generates a configuration from a state; `None` if the provider does not support this.
     pub async fn generate_resource_config(
         &self,
         type_name: &str,
         state: Msgpack,
-    ) -> Result<Option<Generated>, PluginError> {
+    ) -> Result<Option<GenerateResourceConfigResponse>, PluginError> {
         let request = raw::GenerateResourceConfigRequest { type_name: type_name.to_owned(), state: Some(state.into()) };
-        let answer = self.call(method::GENERATE_RESOURCE_CONFIG, request).await;
-        Ok(optional(answer)?.map(|answer: raw::GenerateResourceConfigResponse| answer.into()))
+        let response = self.call(method::GENERATE_RESOURCE_CONFIG, request).await;
+        Ok(none_if_unimplemented(response)?.map(|response: raw::GenerateResourceConfigResponse| response.into()))
     }
 
-    /// Asks the provider to give up all calls that run in it, of all objects. They still answer. `Some` tells why it
-    /// cannot.
+    /// Requests the provider to stop all running calls. The calls still respond. Returns the reason if the provider
+    /// cannot stop.
     pub async fn stop(&self) -> Result<Option<String>, PluginError> {
         let limit = self.limit.unwrap_or(self.connection.limits.call);
-        let answer: raw::StopResponse =
-            self.connection.call_past_others(method::STOP_PROVIDER, raw::Empty {}, limit).await?;
-        Ok(Some(answer.error).filter(|error| !error.is_empty()))
+        let response: raw::StopResponse =
+            self.connection.call_without_permit(method::STOP_PROVIDER, raw::Empty {}, limit).await?;
+        Ok(Some(response.error).filter(|error| !error.is_empty()))
     }
 
-    /// Ends the provider: asks it, and after two seconds kills its process group. A provider that somebody else started
-    /// is left alone.
+    /// Shuts the provider down and kills its process group after two seconds. Does nothing if Purlin did not start the
+    /// process.
     pub async fn close(&self) {
         self.connection.close().await;
     }
@@ -352,8 +359,7 @@ impl Client {
         self.connection.call(method, request, self.limit.unwrap_or(self.connection.limits.call)).await
     }
 
-    /// The same in every call of a process: a provider must not be told one thing when it is configured and another
-    /// later.
+    /// The same for every call of a process: the capabilities must not change after the provider has been configured.
     fn capabilities(&self) -> raw::ClientCapabilities {
         raw::ClientCapabilities {
             deferral_allowed: self.connection.deferral_allowed,
@@ -362,9 +368,9 @@ impl Client {
     }
 }
 
-fn optional<A>(answer: Result<A, PluginError>) -> Result<Option<A>, PluginError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
+fn none_if_unimplemented<A>(response: Result<A, PluginError>) -> Result<Option<A>, PluginError> {
+    match response {
+        Ok(response) => Ok(Some(response)),
         Err(PluginError::Unimplemented { .. }) => Ok(None),
         Err(error) => Err(error),
     }

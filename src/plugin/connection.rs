@@ -1,4 +1,4 @@
-//! One plugin that is connected: how a call is made, bounded, and told apart when it fails.
+//! The connection to a plugin: sends calls, enforces time limits and classifies failures.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,92 +14,91 @@ use tonic::{Code, Status};
 
 use crate::process::lock;
 
-use super::messages::{Empty, HealthAnswer, HealthRequest, StdioData, StopResponse};
+use super::messages::{Empty, HealthRequest, HealthResponse, StdioData, StopResponse};
 use super::method::{HEALTH, Method, SHUTDOWN, STOP_PROVIDER, STREAM_STDIO};
 use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
-use super::start::{Launched, launch};
+use super::start::{StartedPlugin, launch};
 use super::transport::{connect, is_broken, reason, stream, unary};
 use super::{Launch, Limits, Mask, PluginError, Protocol, StartError};
 
-/// How long a broken connection may be ahead of the end of its process, and an answer behind it.
-const AFTERMATH: Duration = Duration::from_secs(1);
+/// How long to wait for a process to exit after its connection broke, and for a response after the process exited.
+const EXIT_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long a plugin has to end by itself. It takes milliseconds; Terraform waits as long.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long a plugin has to shut down. It takes milliseconds; Terraform waits as long.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a plugin has to say that it lives. It does so without doing anything.
-const LIFE_SIGN: Duration = Duration::from_secs(5);
+/// How long a plugin has to respond to a health check, which does no work.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it is looked at calls that last too long.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often overdue calls are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The calls that change something.
+/// The running apply calls.
 #[derive(Debug, Default)]
-struct Applies {
+struct ApplyCounts {
     running: usize,
-    /// Those of them that are past their limit.
-    late: usize,
-    /// When the provider was asked to give them up.
-    asked: Option<Instant>,
+    /// The calls that exceeded their time limit.
+    overdue: usize,
+    /// When the provider was requested to stop.
+    stop_requested_at: Option<Instant>,
 }
 
-/// One of them, as long as it runs.
-struct Apply<'a> {
+/// Counts a running apply call until it is dropped.
+struct ApplyGuard<'a> {
     connection: &'a Connection,
-    late: bool,
+    overdue: bool,
 }
 
-impl<'a> Apply<'a> {
+impl<'a> ApplyGuard<'a> {
     fn begin(connection: &'a Connection) -> Self {
         lock(&connection.applies).running += 1;
-        Self { connection, late: false }
+        Self { connection, overdue: false }
     }
 
-    fn is_late(&mut self) {
-        lock(&self.connection.applies).late += 1;
-        self.late = true;
+    fn mark_overdue(&mut self) {
+        lock(&self.connection.applies).overdue += 1;
+        self.overdue = true;
     }
 }
 
-impl Drop for Apply<'_> {
+impl Drop for ApplyGuard<'_> {
     fn drop(&mut self) {
         let mut applies = lock(&self.connection.applies);
         applies.running -= 1;
-        applies.late -= usize::from(self.late);
+        applies.overdue -= usize::from(self.overdue);
     }
 }
 
-/// A plugin that is connected. Its process goes with the last owner.
+/// A connected plugin. Its process is killed on drop.
 pub(super) struct Connection {
     pub(super) name: String,
     pub(super) protocol: Protocol,
     pub(super) limits: Limits,
     pub(super) deferral_allowed: bool,
     channel: Channel,
-    /// `None` for one that somebody else started.
+    /// `None` if Purlin did not start the process.
     process: Option<Process>,
     mask: Mask,
     permits: Semaphore,
     broken: AtomicBool,
     retired: AtomicBool,
     stopped: AtomicBool,
-    applies: Mutex<Applies>,
-    /// Calls that go on when nobody waits for them, and the plugin's standard output.
+    applies: Mutex<ApplyCounts>,
+    /// Detached calls, and the reader of the plugin's standard output.
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl Connection {
-    /// Starts a plugin.
     pub(super) async fn start(options: &Launch) -> Result<Self, PluginError> {
-        let Launched { process, output, protocol, channel } = launch(options).await?;
+        let StartedPlugin { process, output, protocol, channel } = launch(options).await?;
         let connection = Self::new(options, protocol, channel.clone(), Some(process));
-        connection.detach(read_stdio(channel, output));
+        connection.spawn(read_stdio(channel, output));
         Ok(connection)
     }
 
-    /// Connects to a plugin that somebody else started. Of `options` only what is about calls has a meaning.
+    /// Connects to a plugin that runs already. Only the options for calls are used.
     pub(super) async fn reattach(options: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
         let channel = connect(&target.address, None).await.map_err(|error| PluginError::Start {
             provider: options.name.clone(),
@@ -130,24 +129,23 @@ impl Connection {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Whether calls have a chance.
+    /// Whether the process runs and the connection works.
     pub(super) fn is_alive(&self) -> bool {
         let ended = self.process.as_ref().is_some_and(|process| process.crash().is_some());
         !ended && !self.broken.load(Ordering::Relaxed)
     }
 
-    /// Whether no call runs in it.
     pub(super) fn is_idle(&self) -> bool {
         self.permits.available_permits() == self.limits.in_flight.max(1)
     }
 
-    /// What to tell somebody who finds that it is gone.
+    /// The error for callers that find the process dead.
     pub(super) fn last_error(&self) -> PluginError {
         let crash = self.process.as_ref().and_then(Process::crash).unwrap_or_default();
         PluginError::Crashed { provider: self.name.clone(), call: "an earlier call", crash }
     }
 
-    /// Makes a call that ends when nobody waits for it any more.
+    /// Sends a call that is canceled when the future is dropped.
     pub(super) async fn call<Q, A>(
         self: &Arc<Self>,
         method: Method,
@@ -160,16 +158,16 @@ impl Connection {
     {
         let call = self.exchange(method, request);
         match tokio::time::timeout(limit, call).await {
-            Ok(answer) => answer,
+            Ok(response) => response,
             Err(_) => {
-                self.doubt();
+                self.check_health();
                 Err(self.timed_out(method, limit))
             }
         }
     }
 
-    /// Makes a call that takes no place and so waits for no other call.
-    pub(super) async fn call_past_others<Q, A>(
+    /// Sends a call that does not count against the limit of concurrent calls.
+    pub(super) async fn call_without_permit<Q, A>(
         &self,
         method: Method,
         request: Q,
@@ -179,14 +177,14 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let call = self.exchange_at_once(method, request);
+        let call = self.exchange_without_permit(method, request);
         tokio::time::timeout(limit, call).await.unwrap_or_else(|_| Err(self.timed_out(method, limit)))
     }
 
-    /// Makes a call whose answer is not given up: it ends when the provider has answered, or its process is dead. To
-    /// cancel it would cancel the provider's work halfway, so it also goes on when nobody waits for it any more. After
-    /// `limit` the process gets no new calls, and is asked to give up those that it has ([`Self::hasten`]).
-    pub(super) async fn call_to_its_end<Q, A>(
+    /// Sends a call that ends only when the provider has responded or its process has exited. Canceling it would
+    /// interrupt the provider's work, so it continues even if the future is dropped. After `limit` the process gets no
+    /// new calls, and its running calls are stopped ([`Self::stop_overdue_calls`]).
+    pub(super) async fn call_to_completion<Q, A>(
         self: &Arc<Self>,
         method: Method,
         request: Q,
@@ -196,119 +194,120 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let (sender, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         let connection = Arc::clone(self);
-        self.detach(async move {
-            let mut apply = Apply::begin(&connection);
-            let mut call = std::pin::pin!(connection.exchange_to_its_end(method, request));
-            let answer = match tokio::time::timeout(limit, &mut call).await {
-                Ok(answer) => answer,
+        self.spawn(async move {
+            let mut apply = ApplyGuard::begin(&connection);
+            let mut call = std::pin::pin!(connection.exchange_to_completion(method, request));
+            let response = match tokio::time::timeout(limit, &mut call).await {
+                Ok(response) => response,
                 Err(_) => {
-                    apply.is_late();
+                    apply.mark_overdue();
                     connection.retire();
                     tokio::select! {
                         biased;
-                        answer = &mut call => answer,
-                        never = connection.hasten() => match never {},
+                        response = &mut call => response,
+                        never = connection.stop_overdue_calls() => match never {},
                     }
                 }
             };
             drop(apply);
-            // The receiver is gone when nobody waits.
-            let _ = sender.send(answer);
+            // The receiver is dropped if the caller no longer waits.
+            let _ = sender.send(response);
         });
-        // Only the end of the runtime ends the task before it has answered.
-        answer.await.unwrap_or_else(|_| Err(self.disconnected(method, "Purlin is stopping".to_owned())))
+        // The task ends without a response only when the runtime shuts down.
+        response.await.unwrap_or_else(|_| Err(self.disconnected(method, "Purlin is shutting down".to_owned())))
     }
 
-    /// What is done about calls that last too long, as long as one does. To stop or kill the process concerns all calls in
-    /// it, so it is done only once all of them are late: each has its own limit, and new ones go to another process.
-    async fn hasten(&self) -> Infallible {
+    /// Stops overdue calls, as long as it is polled. Stopping or killing the process affects all its calls, so this
+    /// happens only when all of them are overdue: each has its own limit, and new calls go to another process.
+    async fn stop_overdue_calls(&self) -> Infallible {
         loop {
             let (all_are_late, asked) = {
                 let mut applies = lock(&self.applies);
-                let all_are_late = applies.running == applies.late;
-                let before = applies.asked;
+                let all_are_late = applies.running == applies.overdue;
+                let before = applies.stop_requested_at;
                 if all_are_late {
-                    applies.asked.get_or_insert_with(Instant::now);
+                    applies.stop_requested_at.get_or_insert_with(Instant::now);
                 }
                 (all_are_late, before)
             };
             match asked {
                 None if all_are_late => {
                     self.stopped.store(true, Ordering::Relaxed);
-                    let stop = self.call_past_others::<_, StopResponse>(STOP_PROVIDER, Empty {}, LIFE_SIGN).await;
+                    let stop =
+                        self.call_without_permit::<_, StopResponse>(STOP_PROVIDER, Empty {}, HEALTH_TIMEOUT).await;
                     tracing::warn!(
                         provider = &*self.name,
                         error = stop.err().map(|error| error.to_string()),
-                        "calls take longer than their limit; the provider was asked to give them up"
+                        "calls exceeded their time limit; the provider was requested to stop them"
                     );
                 }
-                Some(asked) if all_are_late && asked.elapsed() >= self.limits.after_stop => {
+                Some(asked) if all_are_late && asked.elapsed() >= self.limits.stop_grace_period => {
                     if let Some(process) = &self.process {
                         tracing::error!(
                             provider = &*self.name,
-                            "the provider has not given up its calls and is killed; what they did is looked up"
+                            "the provider did not stop its calls in time and is killed; their outcome will be resolved"
                         );
                         process.kill();
                     }
                 }
                 _ => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// Gives it no new calls: the next one gets a new process.
+    /// Sends no new calls to this process: the next call starts a new one.
     fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to give up its calls, since they took too long.
+    /// Whether the provider was requested to stop overdue calls.
     pub(super) fn was_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it shall get no new calls, though those that it has may well end.
+    /// Whether the provider must get no new calls. Its running calls may still finish.
     pub(super) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// After a question that took too long: a process that does not even answer whether it is well gets no new calls. It
-    /// is killed, unless it carries out changes: their answers are not given up for a question. One that does answer may
-    /// only be slow with that object.
-    fn doubt(self: &Arc<Self>) {
+    /// Checks the health of a provider after a call timed out. A process that does not respond gets no new calls and is
+    /// killed unless apply calls run in it, whose responses matter more. A process that responds may just be slow with
+    /// one object.
+    fn check_health(self: &Arc<Self>) {
         let connection = Arc::clone(self);
-        self.detach(async move {
+        self.spawn(async move {
             let Some(process) = &connection.process else { return };
             let asked =
-                unary::<HealthRequest, HealthAnswer>(connection.channel.clone(), HEALTH, HealthRequest::plugin());
-            // Whatever it answers, it answers.
-            if tokio::time::timeout(LIFE_SIGN, asked).await.is_ok() {
+                unary::<HealthRequest, HealthResponse>(connection.channel.clone(), HEALTH, HealthRequest::plugin());
+            // Any response, even an error, shows that the process works.
+            if tokio::time::timeout(HEALTH_TIMEOUT, asked).await.is_ok() {
                 return;
             }
             connection.retire();
             if lock(&connection.applies).running == 0 {
-                tracing::warn!(provider = &*connection.name, "the provider answers nothing any more, and is killed");
+                tracing::warn!(provider = &*connection.name, "the provider no longer responds and is killed");
                 process.kill();
             }
         });
     }
 
-    /// An exchange whose answer counts. Should the connection break while the process lives, the answer cannot come any
-    /// more, and the call may go on: the process is ended, so that it is known to be over.
-    async fn exchange_to_its_end<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
+    /// If the connection breaks while the process runs, the response is lost but the call may continue. The process is
+    /// then killed, so the call is known to have ended.
+    async fn exchange_to_completion<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let answer = self.exchange(method, request).await;
-        match (&answer, &self.process) {
+        let response = self.exchange(method, request).await;
+        match (&response, &self.process) {
             (Err(PluginError::Disconnected { .. }), Some(process)) => {
                 process.kill();
                 Err(self.crashed(method, process.ended().await))
             }
-            _ => answer,
+            _ => response,
         }
     }
 
@@ -317,34 +316,34 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         match self.process.as_ref().and_then(Process::crash) {
             Some(crash) => Err(PluginError::NotCalled { provider: self.name.clone(), call: method.name, crash }),
-            None => self.exchange_at_once(method, request).await,
+            None => self.exchange_without_permit(method, request).await,
         }
     }
 
-    async fn exchange_at_once<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
+    async fn exchange_without_permit<Q, A>(&self, method: Method, request: Q) -> Result<A, PluginError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let mut answer = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request));
-        let answer = match &self.process {
-            None => answer.await,
+        let mut response = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request));
+        let response = match &self.process {
+            None => response.await,
             Some(process) => tokio::select! {
                 biased;
-                answer = &mut answer => answer,
+                response = &mut response => response,
                 crash = process.ended() => {
-                    // The answer may have come right before the end, and not have been read.
-                    let late = tokio::time::timeout(AFTERMATH, answer).await;
+                    // The response may have arrived just before the exit and not have been read yet.
+                    let late = tokio::time::timeout(EXIT_GRACE_PERIOD, response).await;
                     late.map_err(|_| self.crashed(method, crash))?
                 }
             },
         };
-        match answer {
-            Ok(answer) => Ok(answer),
+        match response {
+            Ok(response) => Ok(response),
             Err(status) => Err(self.failure(method, &status).await),
         }
     }
@@ -353,7 +352,7 @@ impl Connection {
         if is_broken(status) {
             self.broken.store(true, Ordering::Relaxed);
             if let Some(process) = &self.process
-                && let Ok(crash) = tokio::time::timeout(AFTERMATH, process.ended()).await
+                && let Ok(crash) = tokio::time::timeout(EXIT_GRACE_PERIOD, process.ended()).await
             {
                 return self.crashed(method, crash);
             }
@@ -378,29 +377,29 @@ impl Connection {
         PluginError::TimedOut { provider: self.name.clone(), call: method.name, limit }
     }
 
-    /// Asks the plugin to end, and ends it when it does not. Calls under way end with it.
+    /// Shuts the plugin down and kills it if it does not exit. Running calls fail.
     pub(super) async fn close(&self) {
         let Some(process) = &self.process else { return };
         let goodbye = async {
-            // It mostly ends before it could answer.
+            // It usually exits before it responds.
             let _ = unary::<Empty, Empty>(self.channel.clone(), SHUTDOWN, Empty {}).await;
             process.ended().await
         };
-        if tokio::time::timeout(GOODBYE, goodbye).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, goodbye).await.is_err() {
             process.kill();
-            let _ = tokio::time::timeout(AFTERMATH, process.ended()).await;
+            let _ = tokio::time::timeout(EXIT_GRACE_PERIOD, process.ended()).await;
         }
     }
 
-    fn detach(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }
 }
 
-/// Reads what the provider writes to what it takes for its standard output: a pipe that blocks it when it is full.
-/// The call is answered with the first message, so nobody may wait for it.
+/// Reads the provider's redirected standard output, a pipe that blocks the provider when it is full. The call returns
+/// only with the first message, so it must run in the background.
 async fn read_stdio(channel: Channel, output: Arc<Output>) {
     let Ok(mut messages) = stream::<Empty, StdioData>(channel, STREAM_STDIO, Empty {}).await else { return };
     while let Ok(Some(message)) = messages.message().await {

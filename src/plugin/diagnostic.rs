@@ -1,27 +1,25 @@
-//! What a provider says of an object.
+//! The diagnostics of a provider.
 
 use crate::model::{Path, Segment, Severity};
 
 use super::messages as raw;
 
-/// A problem as a provider tells it. Its texts may hold sensitive values, since providers quote what they were given:
-/// whoever shows them masks them.
+/// A problem that a provider reports. Its strings may contain sensitive values, because providers quote their input;
+/// mask them before showing them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
     pub summary: String,
-    /// Why, or what to do; may be empty.
+    /// May be empty.
     pub detail: String,
-    /// Where in the configuration. It ends at a set, whose elements have no names.
+    /// The path in the configuration. It ends at a set, whose elements have no path.
     pub path: Option<Path>,
 }
 
 impl From<raw::Diagnostic> for Diagnostic {
     fn from(diagnostic: raw::Diagnostic) -> Self {
         Self {
-            // Whatever is not said to be a mere warning holds the object back.
+            // Every severity other than a warning is an error.
             severity: if diagnostic.severity == 2 { Severity::Warning } else { Severity::Error },
             summary: diagnostic.summary,
             detail: diagnostic.detail,
@@ -34,7 +32,7 @@ pub(super) fn diagnostics(diagnostics: Vec<raw::Diagnostic>) -> Vec<Diagnostic> 
     diagnostics.into_iter().map(Diagnostic::from).collect()
 }
 
-/// A path, up to the first step that we do not know.
+/// Converts a path, up to the first unsupported step.
 pub(super) fn path(path: raw::AttributePath) -> Path {
     let segments = path.steps.into_iter().map_while(|step| match step.selector? {
         raw::Selector::AttributeName(name) | raw::Selector::ElementKeyString(name) => Some(Segment::Name(name.into())),
@@ -43,10 +41,10 @@ pub(super) fn path(path: raw::AttributePath) -> Path {
     Path(segments.collect())
 }
 
-/// The first error in one line.
+/// Formats the first error on one line.
 pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
     let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) else {
-        return "it does not say why".to_owned();
+        return "no reason given".to_owned();
     };
     let place = first.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
     let detail = if first.detail.is_empty() { String::new() } else { format!(": {}", first.detail) };
@@ -58,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diagnostic_keeps_its_place() {
+    fn a_diagnostic_keeps_its_path() {
         let step = |selector| raw::PathStep { selector: Some(selector) };
         let steps = vec![
             step(raw::Selector::AttributeName("rule".into())),
@@ -68,8 +66,8 @@ mod tests {
             step(raw::Selector::AttributeName("lost".into())),
         ];
         let attribute = Some(raw::AttributePath { steps });
-        let told = raw::Diagnostic { severity: 2, summary: "s".into(), detail: "d".into(), attribute };
-        let diagnostic = Diagnostic::from(told);
+        let message = raw::Diagnostic { severity: 2, summary: "s".into(), detail: "d".into(), attribute };
+        let diagnostic = Diagnostic::from(message);
         assert_eq!(diagnostic.severity, Severity::Warning);
         assert_eq!(diagnostic.path.unwrap().to_string(), r#"rule[2]["a b"]"#);
         assert_eq!(Diagnostic::from(raw::Diagnostic { severity: 7, ..Default::default() }).severity, Severity::Error);

@@ -1,12 +1,12 @@
-//! The environment of a plugin. It starts empty: providers read credentials from dozens of variables, and what stands
-//! in ours is not meant for them.
+//! The environment variables of a plugin. Purlin's own variables are not inherited, because providers read credentials
+//! from dozens of variables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What a plugin needs of ours to run at all: programs, certificates and proxies of the machine, its language.
-const PASSED: &[&str] = &[
+/// The variables that every plugin inherits: search path, certificates, proxies and locale.
+const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
     "LANG",
@@ -21,43 +21,43 @@ const PASSED: &[&str] = &[
     "no_proxy",
 ];
 
-/// Shows plugins that it is a client of theirs that starts them, and no user.
+/// Marks the process as started by a plugin client and not by a user.
 const MAGIC_COOKIE: (&str, &str) =
     ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
 
-/// Makes the environment of a plugin.
+/// Returns the environment of a plugin.
 ///
-/// `ours` tells a variable of our own environment, `declared` is what the provider is to get beyond that, `folder` its
-/// private folder, `certificate` our certificate for TLS, `memory` the bytes at which it shall try to use less.
+/// `lookup` reads a variable of this process, `declared` holds additional variables, `dir` is the private directory,
+/// `certificate` the client certificate for TLS, and `memory` the soft memory limit in bytes.
 pub(super) fn environment(
-    ours: impl Fn(&str) -> Option<OsString>,
+    lookup: impl Fn(&str) -> Option<OsString>,
     declared: &BTreeMap<String, String>,
-    folder: &Path,
+    dir: &Path,
     certificate: Option<&str>,
     memory: Option<u64>,
 ) -> BTreeMap<OsString, OsString> {
     let mut variables: BTreeMap<OsString, OsString> =
-        PASSED.iter().filter_map(|name| Some((OsString::from(name), ours(name)?))).collect();
+        INHERITED.iter().filter_map(|name| Some((OsString::from(name), lookup(name)?))).collect();
     if let Some(bytes) = memory {
         variables.insert("GOMEMLIMIT".into(), format!("{bytes}B").into());
     }
     variables.extend(declared.iter().map(|(name, value)| (name.into(), value.into())));
-    // What follows is the protocol, so nothing can replace it.
-    variables.insert("TMPDIR".into(), folder.into());
-    // Plugins from before this variable put their socket into TMPDIR.
-    variables.insert("PLUGIN_UNIX_SOCKET_DIR".into(), folder.into());
+    // The remaining variables belong to the plugin protocol, so `declared` cannot override them.
+    variables.insert("TMPDIR".into(), dir.into());
+    // Plugins that do not know this variable create their socket in TMPDIR.
+    variables.insert("PLUGIN_UNIX_SOCKET_DIR".into(), dir.into());
     variables.insert(MAGIC_COOKIE.0.into(), MAGIC_COOKIE.1.into());
     variables.insert("PLUGIN_PROTOCOL_VERSIONS".into(), "5,6".into());
-    // Used where there are no Unix sockets.
+    // Used on systems without Unix sockets.
     variables.insert("PLUGIN_MIN_PORT".into(), "10000".into());
     variables.insert("PLUGIN_MAX_PORT".into(), "25000".into());
-    // Otherwise the plugin framework logs each step of each call, and no other variable stops it.
+    // Otherwise the plugin framework logs every step of every call; no other variable disables this.
     variables.entry("TF_LOG_SDK".into()).or_insert_with(|| "OFF".into());
     match certificate {
         Some(pem) => variables.insert("PLUGIN_CLIENT_CERT".into(), pem.into()),
         None => variables.remove(&OsString::from("PLUGIN_CLIENT_CERT")),
     };
-    // With it the plugin would expect another kind of connection.
+    // This variable would make the plugin expect another kind of connection.
     variables.remove(&OsString::from("PLUGIN_MULTIPLEX_GRPC"));
     variables
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_ours_gets_in_but_what_is_declared() {
+    fn only_listed_and_declared_variables_are_passed() {
         let ours = |name: &str| Some(OsString::from(format!("our {name}")));
         let declared = BTreeMap::from([
             ("AWS_PROFILE".to_owned(), "dev".to_owned()),

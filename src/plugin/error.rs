@@ -1,5 +1,5 @@
-//! What can go wrong between us and a plugin. What a provider has to say about an object is no error here: that comes
-//! as [`super::Diagnostic`]s of an answer.
+//! Errors of the communication with a plugin. Errors about an object are not included: they are returned as
+//! [`super::Diagnostic`]s of a response.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,163 +7,95 @@ use std::time::Duration;
 use super::Crash;
 use super::handshake::InvalidHandshake;
 
-/// A call that gave no answer, or a plugin that did not start. One line, which names the provider.
+/// A call without a response, or a plugin that did not start. The message is one line that names the provider.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PluginError {
-    /// It did not come up.
     #[error("the provider {provider} did not start: {why}")]
     Start {
-        /// The provider, as [`super::Launch::name`] has it.
+        /// [`super::Launch::name`].
         provider: String,
-        /// Why.
         why: StartError,
     },
-    /// Its process ended while the call ran, or before. Whether the call did its work is unknown.
-    #[error("the provider {provider} ended during {call}: {crash}")]
-    Crashed {
-        /// The provider.
+    /// The process exited before or during the call. Whether the call took effect is unknown.
+    #[error("the provider {provider} exited during {call}: {crash}")]
+    Crashed { provider: String, call: &'static str, crash: Crash },
+    /// The process exited while the call was queued, so the call was not sent.
+    #[error("the provider {provider} exited before {call}: {crash}")]
+    NotCalled { provider: String, call: &'static str, crash: Crash },
+    /// The connection broke although the process still runs. Whether the call took effect is unknown.
+    #[error("the connection to the provider {provider} broke during {call}: {why}")]
+    Disconnected { provider: String, call: &'static str, why: String },
+    #[error("the provider {provider} did not respond to {call} within {}", super::format_duration(*.limit))]
+    TimedOut { provider: String, call: &'static str, limit: Duration },
+    /// The provider lacks the method. Client methods return `None` instead for methods that are optional.
+    #[error("the provider {provider} does not implement {call}")]
+    Unimplemented { provider: String, call: &'static str },
+    /// The provider returned a gRPC error. Providers should return diagnostics instead.
+    #[error("the provider {provider} returned an error for {call}: {why}")]
+    Failed { provider: String, call: &'static str, why: String },
+    /// The provider returned errors for its configuration.
+    #[error("the provider {provider} rejected its configuration: {}", super::diagnostic::first_error(.diagnostics))]
+    ConfigurationRejected {
         provider: String,
-        /// The method.
         call: &'static str,
-        /// How it ended, and its last words.
-        crash: Crash,
-    },
-    /// Its process had ended before it was the call's turn, so the call was not made.
-    #[error("the provider {provider} ended before {call}: {crash}")]
-    NotCalled {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-        /// How it ended, and its last words.
-        crash: Crash,
-    },
-    /// Its process lives and the connection does not. Whether the call did its work is unknown.
-    #[error("the provider {provider} broke the connection during {call}: {why}")]
-    Disconnected {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-        /// What the transport says.
-        why: String,
-    },
-    /// It took too long.
-    #[error("the provider {provider} did not answer {call} within {}", super::duration_text(*.limit))]
-    TimedOut {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-        /// How long it was waited for.
-        limit: Duration,
-    },
-    /// It has no such method. The client's methods tell this as `None` where a provider may do without.
-    #[error("the provider {provider} does not know {call}")]
-    Unimplemented {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-    },
-    /// It refused the call as such. Providers should give diagnostics instead.
-    #[error("the provider {provider} failed in {call}: {why}")]
-    Failed {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-        /// Its words.
-        why: String,
-    },
-    /// It has something against its configuration.
-    #[error("the provider {provider} refuses its configuration: {}", super::diagnostic::first_error(.diagnostics))]
-    Refused {
-        /// The provider.
-        provider: String,
-        /// The method.
-        call: &'static str,
-        /// All that it says. May hold sensitive values.
+        /// All diagnostics of the provider. They may contain sensitive values.
         diagnostics: Vec<super::Diagnostic>,
     },
-    /// Whoever was to configure it could not. It is told as it is to all who wait for the same process.
+    /// The caller could not configure the process. All callers that wait for the same process receive this error.
     #[error("{why}")]
-    Unconfigured {
-        /// Why, without sensitive values.
+    NotConfigured {
+        /// Without sensitive values.
         why: String,
-        /// The next step.
         hint: Option<String>,
     },
-    /// It failed too often lately, so it is not started again yet.
-    #[error("{last} (it failed {failures} times in a row; the next start is at {until})")]
+    /// The process failed repeatedly, so it is not restarted yet.
+    #[error("{last} (failed {failures} times in a row; next start at {until})")]
     BackingOff {
-        /// How often it failed.
         failures: u32,
-        /// When it may start again.
+        /// When the next start is allowed.
         until: jiff::Timestamp,
-        /// How it failed the last time.
+        /// The most recent failure.
         last: Box<PluginError>,
     },
-    /// The pool is closing.
-    #[error("the provider {provider} is not started any more: Purlin is stopping")]
-    Closing {
-        /// The provider.
-        provider: String,
-    },
+    #[error("the provider {provider} is not started because Purlin is shutting down")]
+    ShuttingDown { provider: String },
 }
 
-/// Why a plugin did not come up.
+/// The reason why a plugin did not start.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartError {
-    /// Not there, not executable, or not for this machine.
+    /// The program does not exist, is not executable, or is built for another platform.
     #[error("{} cannot be executed: {why}", program.display())]
-    Execute {
-        /// What was to be executed.
-        program: PathBuf,
-        /// What the system says.
-        why: String,
-    },
-    /// Its private folder cannot be made.
-    #[error("no private folder can be made in {}: {why}", folder.display())]
-    Folder {
-        /// Where it was to be made.
-        folder: PathBuf,
-        /// What the system says.
-        why: String,
-    },
-    /// A socket in that folder would have a name that is too long for the system.
+    Execute { program: PathBuf, why: String },
+    /// The private directory of the plugin cannot be created.
+    #[error("cannot create a private directory in {}: {why}", dir.display())]
+    PrivateDir { dir: PathBuf, why: String },
+    /// The path of a socket in the private directory would exceed the limit of the operating system.
     #[error(
-        "the path {} is too long for a Unix socket, which may have {limit} bytes \
-         (hint: set TMPDIR to a shorter one)", folder.display()
+        "the path {} is too long for a Unix socket, whose path can have at most {limit} bytes \
+        (hint: set TMPDIR to a shorter path)", dir.display()
     )]
     LongPath {
-        /// The private folder.
-        folder: PathBuf,
-        /// How long a path of a socket may be.
+        dir: PathBuf,
+        /// In bytes.
         limit: usize,
     },
-    /// It wrote something else than a handshake.
     #[error(transparent)]
     Handshake(#[from] InvalidHandshake),
-    /// It ended without a handshake.
-    #[error("it ended without a handshake: {0}")]
-    Ended(Crash),
-    /// It lives, and does not tell its address.
-    #[error("it did not tell its address within {}", super::duration_text(*.0))]
-    Silent(Duration),
-    /// It told an address and cannot be reached there.
-    #[error("it cannot be reached: {0}")]
+    #[error("it exited before the handshake: {0}")]
+    ExitedEarly(Crash),
+    #[error("it did not complete the handshake within {}", super::format_duration(*.0))]
+    HandshakeTimeout(Duration),
+    #[error("cannot connect to it: {0}")]
     Connect(String),
-    /// We could not make keys.
-    #[error("no certificate could be made: {0}")]
+    #[error("cannot create a client certificate: {0}")]
     Certificate(String),
-    /// A text that should tell where plugins of a debugger listen does not.
-    #[error("TF_REATTACH_PROVIDERS cannot be read: {0}")]
+    #[error("TF_REATTACH_PROVIDERS is not valid: {0}")]
     Reattach(String),
 }
 
 impl PluginError {
-    /// How it failed, without how often.
+    /// The error without the back-off.
     pub fn cause(&self) -> &Self {
         match self {
             Self::BackingOff { last, .. } => last.cause(),
@@ -171,7 +103,7 @@ impl PluginError {
         }
     }
 
-    /// Whether the process is gone, or as good as gone.
+    /// Whether the process has exited or can no longer be reached.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Crashed { .. } | Self::NotCalled { .. } | Self::Disconnected { .. })
     }

@@ -1,4 +1,4 @@
-//! What plugin to start, and how.
+//! The options to launch a plugin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,51 +7,49 @@ use std::time::Duration;
 
 use super::Mask;
 
-/// The running program, even when its file was replaced by a newer version meanwhile.
-pub const RUNNING: &str = "/proc/self/exe";
+/// The running program, even if its file has been replaced.
+pub const CURRENT_EXE: &str = "/proc/self/exe";
 
-/// What to start, and how.
 #[derive(Clone)]
 pub struct Launch {
-    /// What errors and logs call it: `random 3.9.0`.
+    /// The name in errors and logs, such as `random 3.9.0`.
     pub name: String,
-    /// The provider's program.
     pub program: PathBuf,
-    /// The program that becomes it, with the command [`super::launcher::COMMAND`]: this one.
+    /// The program that runs [`super::launcher::COMMAND`], usually this one.
     pub launcher: PathBuf,
-    /// Where its private folder is made. Short: a socket is in it.
-    pub runtime_folder: PathBuf,
-    /// Where it runs, for providers that take relative paths; `None` is its private folder.
-    pub working_folder: Option<PathBuf>,
-    /// Variables that it gets beyond those that every plugin gets.
+    /// The parent of the private directory. Must be short because the directory holds a Unix socket.
+    pub runtime_dir: PathBuf,
+    /// The working directory, for providers that accept relative paths; `None` means the private directory.
+    pub working_dir: Option<PathBuf>,
+    /// Environment variables in addition to those that every plugin receives.
     pub environment: BTreeMap<String, String>,
-    /// Mutual TLS. A few plugins cannot do it; the folder of their socket is private all the same.
+    /// Whether to use mutual TLS. A few plugins do not support it; the directory of their socket is private in any
+    /// case.
     pub tls: bool,
-    /// Tell the provider that it may put objects off.
+    /// Whether the provider may defer objects.
     pub deferral_allowed: bool,
-    /// What of the file system it can reach; `None` is whatever we can.
-    pub confine: Option<Confine>,
-    /// Bounds.
+    /// The accessible paths of the file system; `None` means no restriction.
+    pub sandbox: Option<Sandbox>,
     pub limits: Limits,
-    /// Takes sensitive values out of what it writes.
+    /// Removes sensitive values from the output.
     pub mask: Mask,
 }
 
-/// What of the file system a plugin can reach beside its program and its private folder, each with everything below.
-/// It needs a kernel with Landlock, Linux 5.13 or newer.
+/// The file hierarchies that a plugin can access in addition to its program and its private directory. Requires a
+/// kernel with Landlock, Linux 5.13 or newer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Confine {
-    /// To read and execute.
+pub struct Sandbox {
+    /// Can be read and executed.
     pub read: Vec<PathBuf>,
-    /// To read and write.
+    /// Can be read and written.
     pub write: Vec<PathBuf>,
 }
 
-impl Confine {
-    /// What programs need to run, resolve names and verify certificates. Home folders, mounted Secrets and the token of
-    /// the service account are not in it.
+impl Sandbox {
+    /// The paths that programs need to run, resolve names and verify certificates. Home directories, mounted Secrets
+    /// and the service account token are not included.
     pub fn system() -> Self {
-        // The last is where many systems keep what `/etc/resolv.conf` only points to.
+        // On many systems `/etc/resolv.conf` is a link into the last one.
         let read = [
             "/usr",
             "/bin",
@@ -70,26 +68,25 @@ impl Confine {
     }
 }
 
-/// Bounds of one plugin.
+/// The time and resource limits of one plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may take to tell its address. The first start on a cold disk takes up to a second; Terraform waits
-    /// as long as this, too.
+    /// The time until the handshake. The first start on a cold disk takes up to a second; the default is Terraform's.
     pub start: Duration,
-    /// How long it has for a call, unless the caller says otherwise ([`super::Client::within`]).
+    /// The time for a call, unless set by [`super::Client::with_limit`].
     pub call: Duration,
-    /// How long it has for an apply, unless the caller says otherwise. Providers have limits of their own for it, some
-    /// of many hours.
+    /// The time for an apply, unless set by [`super::Client::with_limit`]. Providers have their own limits, some of
+    /// many hours.
     pub apply: Duration,
-    /// How long a provider that was asked to give up its calls is waited for before it is killed. Some undo what they have
-    /// made so far, and a kill leaves it to a person to find out what there is.
-    pub after_stop: Duration,
-    /// How many calls may run at once; others wait.
+    /// The time between the request to stop running calls and the kill. Some providers clean up incomplete objects in
+    /// this time; after a kill, a user may have to find them.
+    pub stop_grace_period: Duration,
+    /// The maximum number of concurrent calls; others wait.
     pub in_flight: usize,
-    /// How many files it may have open.
+    /// The maximum number of open files.
     pub open_files: Option<u64>,
-    /// The bytes of memory at which it shall begin to use less, and above which a pool replaces it. With twice as many
-    /// it crashes.
+    /// The soft memory limit in bytes: the plugin tries to stay below it, and a pool replaces a larger process. The
+    /// hard limit is twice as large.
     pub memory: Option<u64>,
 }
 
@@ -99,8 +96,9 @@ impl Default for Limits {
             start: Duration::from_mins(1),
             call: Duration::from_mins(5),
             apply: Duration::from_hours(24),
-            after_stop: Duration::from_mins(10),
-            // Terraform has ten at once over all providers; many services throttle clients that do much more.
+            stop_grace_period: Duration::from_mins(10),
+            // Terraform runs ten operations at a time over all providers; many services throttle clients that run many
+            // more.
             in_flight: 64,
             open_files: None,
             memory: None,
@@ -109,18 +107,18 @@ impl Default for Limits {
 }
 
 impl Launch {
-    /// The usual way to start a provider.
+    /// The default options for a provider.
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
             program: program.into(),
-            launcher: RUNNING.into(),
-            runtime_folder: std::env::temp_dir(),
-            working_folder: None,
+            launcher: CURRENT_EXE.into(),
+            runtime_dir: std::env::temp_dir(),
+            working_dir: None,
             environment: BTreeMap::new(),
             tls: true,
             deferral_allowed: false,
-            confine: None,
+            sandbox: None,
             limits: Limits::default(),
             mask: Arc::new(str::to_owned),
         }

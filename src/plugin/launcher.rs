@@ -1,5 +1,5 @@
-//! The last steps before a plugin runs, in its own process: `purlin launch-plugin` does them and then becomes the
-//! plugin. Between fork and exec they could only be done with `unsafe` code.
+//! The command `purlin launch-plugin`, which sets limits and the sandbox for its own process and then executes the
+//! plugin. Without this process, these steps would need `unsafe` code between fork and exec.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -14,34 +14,31 @@ use landlock::{
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
 
-/// The name of the sub-command.
 pub const COMMAND: &str = "launch-plugin";
 
-/// What to launch.
 #[derive(Clone, Debug)]
-pub struct Launching {
-    /// The process that started us. If it is gone already, nobody would ever end the plugin.
+pub struct LaunchOptions {
+    /// The id of the expected parent process. If it has exited already, nothing would terminate the plugin.
     pub parent: i32,
-    /// How many files the plugin may have open.
+    /// The maximum number of open files.
     pub open_files: Option<u64>,
-    /// How many bytes of memory it may have for itself.
+    /// The maximum private memory in bytes.
     pub memory: Option<u64>,
-    /// When not empty, or `write` is not: what the plugin may read and execute, with everything below.
+    /// The file hierarchies that the plugin can read and execute. There is no sandbox if `read` and `write` are empty.
     pub read: Vec<PathBuf>,
-    /// What the plugin may read and write, with everything below.
+    /// The file hierarchies that the plugin can read and write.
     pub write: Vec<PathBuf>,
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// A program that was just written by another thread cannot be executed while some process has it open for writing,
-/// and a process that is being started has open whatever its parent has. This is over in no time.
+/// The delays between attempts to execute a busy program. A program file that another thread has just written cannot be
+/// executed while a process has it open for writing, and a forked process briefly inherits the open files of its
+/// parent.
 const BUSY: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(200)];
 
-/// Becomes the plugin. It returns only when that fails.
-pub fn launch(launching: &Launching) -> io::Error {
+/// Executes the plugin. Returns only on failure.
+pub fn launch(launching: &LaunchOptions) -> io::Error {
     if let Err(error) = prepare(launching) {
         return error;
     }
@@ -58,12 +55,12 @@ pub fn launch(launching: &Launching) -> io::Error {
     error
 }
 
-fn prepare(launching: &Launching) -> io::Result<()> {
+fn prepare(launching: &LaunchOptions) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().map(Pid::as_raw_pid) != Some(launching.parent) {
-        return Err(io::Error::other("the process that started this one is gone"));
+        return Err(io::Error::other("the parent process has exited"));
     }
-    // A core dump would hold whatever secrets the provider was configured with.
+    // A core dump would contain the secrets of the provider configuration.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     if let Some(files) = launching.open_files {
         let maximum = getrlimit(Resource::Nofile).maximum;
@@ -71,23 +68,23 @@ fn prepare(launching: &Launching) -> io::Result<()> {
         setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) })?;
     }
     if let Some(bytes) = launching.memory {
-        // What is reserved without being used does not count, as Go does with most of its address space.
+        // This limit does not count reserved address space, of which Go uses a lot.
         setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
     }
-    if launching.read.is_empty() && launching.write.is_empty() { Ok(()) } else { confine(launching) }
+    if launching.read.is_empty() && launching.write.is_empty() { Ok(()) } else { apply_sandbox(launching) }
 }
 
-/// Whether plugins can be confined here: the kernel has Landlock, and it is switched on.
-pub fn can_confine() -> bool {
+/// Whether the kernel supports Landlock and has it enabled.
+pub fn sandbox_available() -> bool {
     let all = AccessFs::from_all(ABI::V1);
     let required = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).handle_access(all);
     required.and_then(Ruleset::create).is_ok()
 }
 
-/// Takes away the file system but for what is named. A kernel without Landlock leaves everything as it is: there the
-/// rights of the process are the only limit.
-fn confine(launching: &Launching) -> io::Result<()> {
-    // Of Linux 6.2, the first to guard truncation; older ones take what they know of it.
+/// Restricts access to the file system to the given paths. Has no effect on a kernel without Landlock: there the
+/// permissions of the process are the only limit.
+fn apply_sandbox(launching: &LaunchOptions) -> io::Result<()> {
+    // The ABI of Linux 6.2, the first to restrict truncation. Older kernels apply the subset that they support.
     let abi = ABI::V3;
     let confined = || {
         Ruleset::default()

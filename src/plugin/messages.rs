@@ -1,22 +1,17 @@
-//! The messages of the provider protocol, versions 5 and 6, and of the services that every plugin has.
+//! The protobuf messages of versions 5 and 6 of the provider protocol, and of the services that every plugin has. Names
+//! are those of the protocol.
 //!
-//! The structs are written by hand from the tables of fields: there are few of them, they need no compiler for
-//! `.proto` files at build time, and one set serves both versions, which differ in the names of methods
-//! ([`super::method`]) and in `Schema.Attribute` only (see [`super::schema`]). Fields that we never read are left out;
-//! the decoder skips them.
-//!
-//! Names are the protocol's, so that they can be looked up. Everything here is raw: values are bytes, diagnostics
-//! carry numbers. `client` gives and takes better types.
+//! The structs are written by hand, so the build needs no protobuf compiler. One set serves both versions, which differ
+//! only in the names of methods ([`super::method`]) and in `Schema.Attribute` (see [`super::schema`]). Fields that
+//! Purlin never reads are omitted; the decoder skips them.
 
 use std::collections::BTreeMap;
 
 use prost::Message;
 
-/// A message without fields.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Empty {}
 
-/// Asks whether a service is well.
 #[derive(Clone, PartialEq, Message)]
 pub struct HealthRequest {
     #[prost(string, tag = "1")]
@@ -24,20 +19,19 @@ pub struct HealthRequest {
 }
 
 impl HealthRequest {
-    /// Asks for the one service that every plugin has.
+    /// Checks the service that every plugin has.
     pub fn plugin() -> Self {
         Self { service: "plugin".to_owned() }
     }
 }
 
-/// Whether it is.
 #[derive(Clone, Copy, PartialEq, Message)]
-pub struct HealthAnswer {
+pub struct HealthResponse {
     #[prost(int32, tag = "1")]
     pub status: i32,
 }
 
-/// A value, in one of two encodings. An absent value is no null: null is the `msgpack` byte 0xc0.
+/// A value in one of two encodings. An absent value is not null: null is the `msgpack` byte 0xc0.
 #[derive(Clone, PartialEq, Message)]
 pub struct DynamicValue {
     #[prost(bytes = "vec", tag = "1")]
@@ -46,12 +40,12 @@ pub struct DynamicValue {
     pub json: Vec<u8>,
 }
 
-/// A recorded state as it was written, maybe by an older version of the provider.
+/// A recorded state as it was written, possibly by an older version of the provider.
 #[derive(Clone, PartialEq, Message)]
 pub struct RawState {
     #[prost(bytes = "vec", tag = "1")]
     pub json: Vec<u8>,
-    /// The form of Terraform before 0.12.
+    /// The format of Terraform before 0.12.
     #[prost(btree_map = "string, string", tag = "2")]
     pub flatmap: BTreeMap<String, String>,
 }
@@ -91,7 +85,6 @@ pub enum Selector {
     ElementKeyInt(i64),
 }
 
-/// What we, the client, can deal with.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct ClientCapabilities {
     #[prost(bool, tag = "1")]
@@ -124,8 +117,8 @@ pub struct ResourceIdentityData {
     pub identity_data: Option<DynamicValue>,
 }
 
-/// The answer to `GetProviderSchema`. Each schema stays encoded until somebody asks for it: a message and its bytes
-/// look the same on the wire, and a provider may have a thousand types of which a user has three.
+/// The schemas stay encoded until they are needed: a provider can have a thousand types, of which a user needs three. A
+/// message and its bytes have the same form on the wire.
 #[derive(Clone, PartialEq, Message)]
 pub struct GetProviderSchemaResponse {
     #[prost(bytes = "vec", optional, tag = "1")]
@@ -196,21 +189,21 @@ pub struct ValidateProviderConfigRequest {
     pub config: Option<DynamicValue>,
 }
 
-/// The answer to all requests that only check, and to `ConfigureProvider`.
+/// The response to validation requests and to `ConfigureProvider`.
 #[derive(Clone, PartialEq, Message)]
 pub struct CheckResponse {
     #[prost(message, repeated, tag = "1")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The answer to `ValidateProviderConfig`. Version 5 has a value before the diagnostics, which is for nobody.
+/// In version 5, field 1 is a prepared configuration, which is not used.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValidateProviderConfigResponse {
     #[prost(message, repeated, tag = "2")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// To check the configuration of a resource, or, without capabilities, of a data source.
+/// Validates the configuration of a resource or, without capabilities, of a data source.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValidateConfigRequest {
     #[prost(string, tag = "1")]
@@ -455,12 +448,12 @@ pub struct GenerateResourceConfigResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct StopResponse {
-    /// Why it cannot be stopped; empty when it is stopping.
+    /// Why the provider cannot stop; empty on success.
     #[prost(string, tag = "1")]
     pub error: String,
 }
 
-/// A piece of what the provider wrote to its standard output or standard error.
+/// A chunk of the provider's standard output or standard error.
 #[derive(Clone, PartialEq, Message)]
 pub struct StdioData {
     /// 1 is standard output, 2 standard error.

@@ -1,8 +1,8 @@
-//! The methods of the provider protocol: the two versions have the same ones, some under other names.
+//! The methods of the provider protocol. Both versions have the same methods, some with different names.
 
 use super::Protocol;
 
-/// A method: the name in version 6, by which it is called everywhere in Purlin, and its paths.
+/// A method with its name in version 6, which Purlin uses in messages, and its path in each version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Method {
     pub(super) name: &'static str,
@@ -50,13 +50,12 @@ methods! {
     STOP_PROVIDER = "StopProvider" / "Stop";
 }
 
-/// Ends the process. It often has no time to answer.
+/// Shuts the process down. It often exits before it responds.
 pub(super) const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
 
-/// Whether the process is well.
 pub(super) const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
-/// What the provider writes to its standard output and standard error.
+/// Streams the provider's standard output and standard error.
 pub(super) const STREAM_STDIO: &str = "/plugin.GRPCStdio/StreamStdio";
 
 #[cfg(test)]
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_has_the_name_of_its_protocol() {
+    fn a_method_path_depends_on_the_protocol() {
         assert_eq!(CONFIGURE_PROVIDER.path(Protocol::V5), "/tfplugin5.Provider/Configure");
         assert_eq!(CONFIGURE_PROVIDER.path(Protocol::V6), "/tfplugin6.Provider/ConfigureProvider");
         assert_eq!(READ_RESOURCE.path(Protocol::V5), "/tfplugin5.Provider/ReadResource");

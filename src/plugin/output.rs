@@ -1,5 +1,6 @@
-//! What a plugin writes. Its pipes are drained for as long as it lives, since a full one would block it. Its log goes
-//! to ours at `debug` and `trace`, never higher: it is written for the provider's authors, and may be about anything.
+//! Reads the output of a plugin. The pipes are drained as long as the plugin runs, because a full pipe would block it.
+//! Its log entries are logged at `debug` and `trace`, never higher: they are written for the developers of the
+//! provider.
 
 use std::sync::Mutex;
 
@@ -9,16 +10,15 @@ use tokio::sync::oneshot;
 use crate::process::lock;
 
 use super::Mask;
-use super::crash::{Crash, LastWords};
+use super::crash::{Crash, OutputTail};
 
-/// Longer lines are cut: a dump of a request can have megabytes.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Longer lines are truncated: a dump of a request can be megabytes long.
+const MAX_LINE_LENGTH: usize = 64 * 1024;
 
-/// Takes the output of one plugin.
 pub(super) struct Output {
     provider: String,
     mask: Mask,
-    last: Mutex<LastWords>,
+    last: Mutex<OutputTail>,
 }
 
 impl Output {
@@ -26,12 +26,11 @@ impl Output {
         Self { provider, mask, last: Mutex::default() }
     }
 
-    /// What is to be told of the plugin's end.
     pub(super) fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
         lock(&self.last).crash(status)
     }
 
-    /// Takes one line, without its end.
+    /// Handles one line, without its line break.
     pub(super) fn line(&self, line: &str) {
         let line = (self.mask)(line);
         let provider = self.provider.as_str();
@@ -46,7 +45,7 @@ impl Output {
         }
     }
 
-    /// Reads lines to the end of a pipe.
+    /// Reads the pipe to its end.
     pub(super) async fn drain(&self, pipe: Option<impl AsyncRead + Unpin>) {
         let Some(pipe) = pipe else { return };
         let mut lines = Lines::new(pipe);
@@ -55,12 +54,12 @@ impl Output {
         }
     }
 
-    /// As [`Self::drain`], but the first line goes to whoever waits for the handshake.
+    /// Like [`Self::drain`], but sends the first line, the handshake, to `first`.
     pub(super) async fn drain_after_first(&self, pipe: Option<impl AsyncRead + Unpin>, first: oneshot::Sender<String>) {
         let Some(pipe) = pipe else { return };
         let mut lines = Lines::new(pipe);
         let Some(line) = lines.next().await else { return };
-        // Nobody waits any more when the start was given up.
+        // The receiver is dropped if the start was canceled.
         let _ = first.send(line);
         while let Some(line) = lines.next().await {
             self.line(&line);
@@ -68,7 +67,7 @@ impl Output {
     }
 }
 
-/// An entry of the log that the plugin framework writes, one JSON object a line.
+/// A log entry of the plugin framework: one JSON object per line.
 struct Entry<'a> {
     level: &'a str,
     text: String,
@@ -98,11 +97,11 @@ impl Entry<'_> {
     }
 }
 
-/// The lines of a pipe, each bounded.
+/// The lines of a pipe, truncated to a maximum length.
 struct Lines<R> {
     pipe: R,
     buffer: Vec<u8>,
-    /// Where the next chunk begins that was not looked at.
+    /// The start of the unread part of the buffer.
     read: usize,
 }
 
@@ -111,7 +110,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { pipe, buffer: Vec::new(), read: 0 }
     }
 
-    /// The next line without its end; `None` after the last one. A pipe that breaks has ended.
+    /// Returns the next line without its line break; `None` at the end of the pipe or after an error.
     async fn next(&mut self) -> Option<String> {
         let mut line = Vec::new();
         loop {
@@ -120,7 +119,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Some(end) => (end + 1, true),
                 None => (chunk.len(), false),
             };
-            let room = LONGEST_LINE.saturating_sub(line.len());
+            let room = MAX_LINE_LENGTH.saturating_sub(line.len());
             line.extend_from_slice(&chunk[..taken.min(room)]);
             self.read += taken;
             if complete {
@@ -146,18 +145,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_bounded_and_the_last_needs_no_end() {
-        let text = format!("a\r\n\n{}\nend", "x".repeat(3 * LONGEST_LINE));
+    async fn long_lines_are_truncated_and_the_last_needs_no_line_break() {
+        let text = format!("a\r\n\n{}\nend", "x".repeat(3 * MAX_LINE_LENGTH));
         let mut lines = Lines::new(text.as_bytes());
         assert_eq!(lines.next().await.as_deref(), Some("a"));
         assert_eq!(lines.next().await.as_deref(), Some(""));
-        assert_eq!(lines.next().await.map(|line| line.len()), Some(LONGEST_LINE));
+        assert_eq!(lines.next().await.map(|line| line.len()), Some(MAX_LINE_LENGTH));
         assert_eq!(lines.next().await.as_deref(), Some("end"));
         assert_eq!(lines.next().await, None);
     }
 
     #[test]
-    fn an_entry_of_the_log_is_read_and_other_lines_are_kept_and_masked() {
+    fn log_entries_are_parsed_and_other_lines_are_kept_and_masked() {
         let entry =
             Entry::parse(r#"{"@level":"warn","@message":"slow","@module":"sdk","tf_rpc":"Read","n":3}"#).unwrap();
         assert_eq!((entry.level, entry.text.as_str()), ("warn", "slow n=3 tf_rpc=Read"));

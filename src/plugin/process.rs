@@ -1,4 +1,4 @@
-//! The process of a plugin: started, watched, drained and ended here.
+//! Starts the process of a plugin, reads its output and terminates it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,48 +15,49 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::crash::Crash;
-use super::folder::PrivateFolder;
 use super::launcher;
 use super::output::Output;
+use super::private_dir::PrivateDir;
 use super::{Launch, StartError};
 
-/// How long the pipes of a process that has ended are still read. They end with it, unless it left another process
-/// behind that holds them.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the pipes of an exited process are still read. They close when it exits, unless another process that it
+/// left behind holds them open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A running plugin. Dropping it kills its process group.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Pid,
     ended: watch::Receiver<Option<Crash>>,
-    _folder: PrivateFolder,
+    _folder: PrivateDir,
     _watching: JoinSet<()>,
 }
 
 impl Process {
-    /// Starts a program. The first line of its standard output comes through the receiver.
+    /// Starts a program. The receiver returns the first line of its standard output.
     pub(super) async fn start(
         launch: &Launch,
         environment: BTreeMap<OsString, OsString>,
-        folder: PrivateFolder,
+        dir: PrivateDir,
         output: Arc<Output>,
     ) -> Result<(Self, oneshot::Receiver<String>), StartError> {
-        let working = launch.working_folder.clone().unwrap_or_else(|| folder.path().to_owned());
+        let working = launch.working_dir.clone().unwrap_or_else(|| dir.path().to_owned());
         let mut command = Command::new(&launch.launcher);
         command.arg(launcher::COMMAND).arg("--parent").arg(std::process::id().to_string());
         if let Some(files) = launch.limits.open_files {
             command.arg("--open-files").arg(files.to_string());
         }
         if let Some(bytes) = launch.limits.memory {
-            // Twice what it is to use: who comes close is replaced, and only who runs away is stopped.
+            // Twice the soft limit: a process near the soft limit is replaced; the hard limit only stops a runaway
+            // process.
             command.arg("--memory").arg(bytes.saturating_mul(2).to_string());
         }
-        if let Some(confine) = &launch.confine {
+        if let Some(confine) = &launch.sandbox {
             confine.read.iter().for_each(|path| _ = command.arg("--read").arg(path));
             confine.write.iter().for_each(|path| _ = command.arg("--write").arg(path));
-            command.arg("--write").arg(folder.path());
+            command.arg("--write").arg(dir.path());
         }
-        // It runs in another folder than we do.
+        // The plugin runs in another working directory.
         let program = std::path::absolute(&launch.program).unwrap_or_else(|_| launch.program.clone());
         command.arg("--").arg(program);
         command.env_clear().envs(environment).current_dir(working);
@@ -68,35 +69,35 @@ impl Process {
         let group = group.ok_or_else(|| execute(&launch.launcher, "it has no process id".to_owned()))?;
         let (ended_sender, ended) = watch::channel(None);
         let (first_sender, first) = oneshot::channel();
-        let mut watching = JoinSet::new();
-        watching.spawn(watch(child, group, output, first_sender, ended_sender));
-        Ok((Self { group, ended, _folder: folder, _watching: watching }, first))
+        let mut watcher = JoinSet::new();
+        watcher.spawn(watch(child, group, output, first_sender, ended_sender));
+        Ok((Self { group, ended, _folder: dir, _watching: watcher }, first))
     }
 
-    /// The process id, which is also that of the group.
+    /// The process id, which is also the id of the process group.
     pub(super) fn id(&self) -> u32 {
         self.group.as_raw_pid().unsigned_abs()
     }
 
-    /// Returns when the process has ended.
+    /// Waits until the process has exited.
     pub(super) async fn ended(&self) -> Crash {
         let mut ended = self.ended.clone();
-        // The sender is dropped without a value when the runtime goes: nobody is left to be told.
+        // The sender is dropped without a value only when the runtime shuts down.
         ended
             .wait_for(Option::is_some)
             .await
             .map_or_else(|_| Crash::default(), |crash| crash.clone().unwrap_or_default())
     }
 
-    /// How it ended; `None` while it runs.
+    /// `None` while the process runs.
     pub(super) fn crash(&self) -> Option<Crash> {
         self.ended.borrow().clone()
     }
 
-    /// Kills it and everything it has started, at once.
+    /// Kills the process group immediately.
     pub(super) fn kill(&self) {
         if self.ended.borrow().is_none() {
-            // It may have ended since; then there is nothing to kill.
+            // It may have exited in the meantime.
             let _ = kill_process_group(self.group, Signal::KILL);
         }
     }
@@ -108,7 +109,7 @@ impl Drop for Process {
     }
 }
 
-/// Sees a process to its end.
+/// Drains the output until the process exits, then kills its group and publishes how it ended.
 async fn watch(
     mut child: Child,
     group: Pid,
@@ -126,38 +127,38 @@ async fn watch(
             _ = &mut drain, if !drained => drained = true,
         }
     };
-    // What it left running belongs to it. The group's number is not given to anybody else while it has members.
+    // Kill the remaining processes of the group. The group id is not reused while the group has members.
     let _ = kill_process_group(group, Signal::KILL);
     if !drained {
-        let _ = tokio::time::timeout(LAST_WORDS, drain).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
     }
     let _ = ended.send(Some(output.crash(status)));
 }
 
-/// A process to start, for a runtime.
-struct Job {
+/// A request to start a process on behalf of a runtime.
+struct SpawnRequest {
     command: Command,
     runtime: Handle,
-    answer: oneshot::Sender<std::io::Result<Child>>,
+    response: oneshot::Sender<std::io::Result<Child>>,
 }
 
-/// Starts a process from a thread that lives as long as we do: the signal that a plugin gets when its parent dies comes
-/// when the *thread* that started it ends, and threads of the runtime come and go.
+/// Starts a process from a thread that runs as long as this process: the parent death signal of a plugin is sent when
+/// the *thread* that started it ends, and runtime threads are short-lived.
 async fn spawn(command: Command) -> std::io::Result<Child> {
-    static SPAWNER: OnceLock<Sender<Job>> = OnceLock::new();
+    static SPAWNER: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
-        let (sender, jobs) = channel::<Job>();
+        let (sender, jobs) = channel::<SpawnRequest>();
         std::thread::spawn(move || {
             for mut job in jobs {
                 let _runtime = job.runtime.enter();
-                // Who does not wait any more has dropped the receiver; the child is killed with the answer.
-                let _ = job.answer.send(job.command.spawn());
+                // If the receiver has been dropped, dropping the child kills it.
+                let _ = job.response.send(job.command.spawn());
             }
         });
         sender
     });
-    let (answer, answered) = oneshot::channel();
-    let job = Job { command, runtime: Handle::current(), answer };
-    spawner.send(job).map_err(|_| std::io::Error::other("the thread that starts plugins is gone"))?;
-    answered.await.map_err(|_| std::io::Error::other("the thread that starts plugins is gone"))?
+    let (response, answered) = oneshot::channel();
+    let job = SpawnRequest { command, runtime: Handle::current(), response };
+    spawner.send(job).map_err(|_| std::io::Error::other("the thread that starts plugins has ended"))?;
+    answered.await.map_err(|_| std::io::Error::other("the thread that starts plugins has ended"))?
 }

@@ -1,15 +1,14 @@
-//! Providers that somebody else started, in a debugger mostly: Terraform's variable `TF_REATTACH_PROVIDERS` tells where
-//! they listen.
+//! Connects to providers that run already, usually in a debugger. Terraform's variable `TF_REATTACH_PROVIDERS` holds
+//! their addresses.
 
 use std::collections::BTreeMap;
 
 use super::handshake::Address;
 use super::{Protocol, StartError};
 
-/// The variable.
 pub const REATTACH_PROVIDERS: &str = "TF_REATTACH_PROVIDERS";
 
-/// Where such a provider listens. It speaks without TLS, and nobody but its owner ends it.
+/// The address of a running provider. The connection does not use TLS, and Purlin never terminates the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReattachTarget {
     pub(super) protocol: Protocol,
@@ -32,7 +31,7 @@ struct TargetAddress {
     string: String,
 }
 
-/// Reads the value of the variable: provider addresses and where they listen.
+/// Parses the value of the variable. Returns the targets by provider address.
 pub fn reattach_targets(text: &str) -> Result<BTreeMap<String, ReattachTarget>, StartError> {
     let targets: BTreeMap<String, Target> =
         serde_json::from_str(text).map_err(|error| StartError::Reattach(error.to_string()))?;
@@ -40,21 +39,22 @@ pub fn reattach_targets(text: &str) -> Result<BTreeMap<String, ReattachTarget>, 
 }
 
 fn resolve(name: &str, target: &Target) -> Result<ReattachTarget, StartError> {
-    let refuse = |what: &str, value: &str| StartError::Reattach(format!("{name}: {what} `{value}` is not supported"));
+    let unsupported =
+        |what: &str, value: &str| StartError::Reattach(format!("{name}: {what} `{value}` is not supported"));
     if target.protocol != "grpc" {
-        return Err(refuse("Protocol", &target.protocol));
+        return Err(unsupported("Protocol", &target.protocol));
     }
     let protocol = match target.protocol_version {
-        // Written by SDKs that knew only one version.
+        // SDKs that supported only one version wrote 0.
         0 | 5 => Protocol::V5,
         6 => Protocol::V6,
-        other => return Err(refuse("ProtocolVersion", &other.to_string())),
+        other => return Err(unsupported("ProtocolVersion", &other.to_string())),
     };
-    let place = &target.addr.string;
+    let address = &target.addr.string;
     let address = match target.addr.network.as_str() {
-        "unix" => Address::Unix(place.into()),
-        "tcp" => Address::Tcp(place.parse().map_err(|_| refuse("Addr", place))?),
-        other => return Err(refuse("Network", other)),
+        "unix" => Address::Unix(address.into()),
+        "tcp" => Address::Tcp(address.parse().map_err(|_| unsupported("Addr", address))?),
+        other => return Err(unsupported("Network", other)),
     };
     Ok(ReattachTarget { protocol, address })
 }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_read() {
+    fn a_target_is_parsed() {
         let targets = one("grpc", 0, "unix").unwrap();
         let expected = ReattachTarget { protocol: Protocol::V5, address: Address::Unix("/tmp/plugin1".into()) };
         assert_eq!(targets["registry.opentofu.org/a/b"], expected);
@@ -79,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_is_an_error_that_names_the_provider() {
+    fn unsupported_targets_are_errors_that_name_the_provider() {
         let error = |result: Result<_, StartError>| result.unwrap_err().to_string();
         let text = error(one("netrpc", 5, "unix"));
         assert!(text.contains("registry.opentofu.org/a/b: Protocol `netrpc` is not supported"), "{text}");
         assert!(error(one("grpc", 4, "unix")).contains("ProtocolVersion `4`"));
         assert!(error(one("grpc", 5, "pipe")).contains("Network `pipe`"));
         assert!(error(one("grpc", 5, "tcp")).contains("Addr `/tmp/plugin1`"));
-        assert!(error(reattach_targets("{")).starts_with("TF_REATTACH_PROVIDERS cannot be read: "));
+        assert!(error(reattach_targets("{")).starts_with("TF_REATTACH_PROVIDERS is not valid: "));
     }
 }

@@ -1,7 +1,5 @@
-//! Schemas as providers describe them: the schema of the provider's own configuration, of each resource type and of
-//! each data source. Both versions of the protocol decode to the types here.
-//!
-//! Types stay the JSON text that the protocol has for them: what they mean is for the codec of values.
+//! Schemas as providers return them: of the provider configuration, the resource types and the data sources. Both
+//! versions of the protocol decode to the same structs. Value types stay in their JSON form; `cty` parses them.
 
 mod wire;
 
@@ -12,7 +10,7 @@ pub use crate::cty::schema::Nesting;
 use super::Protocol;
 use super::messages as raw;
 
-/// Everything a provider tells about itself. Schemas stay encoded until they are asked for, because a large provider
+/// The schemas and capabilities of a provider. Schemas stay encoded until they are requested, because a large provider
 /// has more than a thousand of them.
 #[derive(Clone, Debug)]
 pub struct ProviderSchema {
@@ -21,69 +19,61 @@ pub struct ProviderSchema {
     resources: BTreeMap<String, Vec<u8>>,
     data_sources: BTreeMap<String, Vec<u8>>,
     provider_meta: Option<Vec<u8>>,
-    /// What the provider can do beyond the calls that all have.
     pub capabilities: Capabilities,
 }
 
-/// What a provider can do beyond the calls that all have. A provider that does not say can do nothing of it.
+/// The optional capabilities of a provider. All are false if the provider does not report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// A destruction is planned by the provider, too.
+    /// The provider plans destroys too.
     pub plan_destroy: bool,
-    /// Other calls work in a process that was never asked for its schema. Older providers initialise in that call.
+    /// Other calls work before the schema has been requested. Older providers initialize themselves in the schema call.
     pub schema_is_optional: bool,
-    /// It can take over the state of an object of another type.
+    /// The provider can move the state of an object of another type.
     pub move_state: bool,
-    /// It can make a configuration of a state.
+    /// The provider can generate a configuration from a state.
     pub generate_config: bool,
 }
 
 /// The schema of a provider configuration, a resource type or a data source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// The version of the state that belongs to it.
+    /// The schema version of recorded states.
     pub version: i64,
-    /// What it consists of.
     pub block: Block,
 }
 
-/// Attributes and nested blocks.
+/// Attributes and nested blocks, in the order of the provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// In the order of the provider.
     pub attributes: Vec<Attribute>,
-    /// In the order of the provider.
     pub blocks: Vec<NestedBlock>,
-    /// For people, in Markdown or plain text.
+    /// Markdown or plain text.
     pub description: String,
-    /// It should not be used any more.
     pub deprecated: bool,
 }
 
-/// One attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its name.
     pub name: String,
-    /// The JSON text of its type; empty when it has `nested`.
+    /// The type as JSON; empty if `nested` is set.
     pub r#type: Vec<u8>,
     /// The attributes of its objects (protocol 6).
     pub nested: Option<NestedObject>,
-    /// For people, in Markdown or plain text.
+    /// Markdown or plain text.
     pub description: String,
-    /// The configuration must have it.
+    /// The configuration must set it.
     pub required: bool,
-    /// The configuration may have it.
+    /// The configuration may set it.
     pub optional: bool,
-    /// The provider gives it a value when the configuration does not.
+    /// The provider sets it if the configuration does not.
     pub computed: bool,
-    /// It must not be shown.
+    /// The value must not be shown.
     pub sensitive: bool,
-    /// It is given to the provider and never recorded.
+    /// The value is sent to the provider and never recorded.
     pub write_only: bool,
-    /// It should not be used any more.
     pub deprecated: bool,
-    /// What to use instead; may be empty.
+    /// May be empty.
     pub deprecation_message: String,
 }
 
@@ -92,50 +82,43 @@ pub struct Attribute {
 pub struct NestedObject {
     /// In the order of the provider.
     pub attributes: Vec<Attribute>,
-    /// How many there are, and how they are told apart. Never `Group`.
+    /// Never `Group`.
     pub nesting: Nesting,
 }
 
 /// A block inside a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NestedBlock {
-    /// Its name.
     pub name: String,
-    /// What it consists of.
     pub block: Block,
-    /// How many there are, and how they are told apart.
     pub nesting: Nesting,
-    /// At least so many; 0 is no limit.
+    /// 0 means no limit.
     pub min_items: i64,
-    /// At most so many; 0 is no limit.
+    /// 0 means no limit.
     pub max_items: i64,
 }
 
-/// The schema of what a resource type is found by.
+/// The schema of the identity of a resource type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentitySchema {
-    /// The version of the recorded identity that belongs to it.
+    /// The schema version of recorded identities.
     pub version: i64,
-    /// Its attributes.
     pub attributes: Vec<IdentityAttribute>,
 }
 
-/// One attribute of an identity.
+/// An attribute of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityAttribute {
-    /// Its name.
     pub name: String,
-    /// The JSON text of its type.
+    /// The type as JSON.
     pub r#type: Vec<u8>,
-    /// An import must have it.
     pub required_for_import: bool,
-    /// An import may have it; the provider knows it otherwise.
+    /// The provider determines the value if the import omits it.
     pub optional_for_import: bool,
-    /// For people.
     pub description: String,
 }
 
-/// A schema that no client can understand. It is the provider's mistake, or a newer protocol.
+/// A schema that cannot be decoded, because of a bug in the provider or a newer protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the provider's schema of {what} cannot be decoded: {why}")]
 pub struct InvalidSchema {
@@ -161,33 +144,31 @@ impl ProviderSchema {
         }
     }
 
-    /// The names of all resource types.
     pub fn resource_types(&self) -> impl Iterator<Item = &str> {
         self.resources.keys().map(String::as_str)
     }
 
-    /// The names of all data sources.
     pub fn data_source_types(&self) -> impl Iterator<Item = &str> {
         self.data_sources.keys().map(String::as_str)
     }
 
-    /// The schema of the provider's configuration; an empty one when it has no settings.
+    /// The schema of the provider configuration; empty if the provider has none.
     pub fn provider(&self) -> Result<Schema, InvalidSchema> {
         let Some(encoded) = &self.provider else { return Ok(Schema::default()) };
         decode(self.protocol, encoded, "its configuration")
     }
 
-    /// The schema of `provider_meta`, which modules of Terraform may set; its value is always null here.
+    /// The schema of `provider_meta`, which Terraform modules can set. Purlin always sends null.
     pub fn provider_meta(&self) -> Result<Option<Schema>, InvalidSchema> {
         self.provider_meta.as_ref().map(|encoded| decode(self.protocol, encoded, "provider_meta")).transpose()
     }
 
-    /// The schema of a resource type; `None` when the provider has no such type.
+    /// `None` if the provider has no such resource type.
     pub fn resource(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
         self.resources.get(type_name).map(|encoded| decode(self.protocol, encoded, type_name)).transpose()
     }
 
-    /// The schema of a data source; `None` when the provider has no such type.
+    /// `None` if the provider has no such data source.
     pub fn data_source(&self, type_name: &str) -> Result<Option<Schema>, InvalidSchema> {
         self.data_sources.get(type_name).map(|encoded| decode(self.protocol, encoded, type_name)).transpose()
     }
@@ -225,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_is_read_by_the_numbers_of_its_protocol() {
+    fn attributes_are_decoded_by_protocol_version() {
         let five = AttributeMessage5 { name: "a".into(), write_only: true, ..AttributeMessage5::default() };
         let schema = decode(Protocol::V5, &encoded(vec![five.encode_to_vec()], vec![]), "t").unwrap();
         assert!(schema.version == 3 && schema.block.attributes[0].write_only);
@@ -239,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nesting_of_the_future_is_an_error_at_its_block() {
+    fn an_unknown_nesting_mode_names_the_block() {
         let strange = NestedBlockMessage { type_name: "rule".into(), nesting: 9, ..NestedBlockMessage::default() };
         let error = decode(Protocol::V5, &encoded(vec![], vec![strange]), "x_thing").unwrap_err();
         let text = "the provider's schema of x_thing cannot be decoded: `rule` has the unknown nesting mode 9";

@@ -1,4 +1,4 @@
-//! The connection to a plugin: gRPC over a Unix socket or a TCP port, with or without TLS.
+//! The gRPC transport to a plugin: over a Unix socket or TCP, with or without TLS.
 
 use std::error::Error as _;
 use std::io;
@@ -22,14 +22,14 @@ use crate::process::lock;
 use super::handshake::Address;
 use super::tls::SERVER_NAME;
 
-/// As large as servers take: schemas and states of large providers exceed the 4 MiB that are usual in gRPC by far.
-const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
+/// The limit of the servers: schemas and states of large providers far exceed gRPC's default of 4 MiB.
+const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Connects, once. The channel never connects again: behind the same address there would be nobody, or another
-/// process that was never configured.
+/// Connects once. The channel never reconnects: no process would listen at the same address, or another process that
+/// was never configured.
 pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<Channel> {
     let stream: Box<dyn Stream> = match address {
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
@@ -47,11 +47,10 @@ pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io:
         let stream = lock(&only).take();
         async move { stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)) }
     });
-    // The name is for the HTTP/2 headers; TLS is done by then.
+    // The name is only used in HTTP/2 headers; TLS has been set up already.
     Endpoint::from_static("http://localhost").connect_with_connector(connector).await.map_err(io::Error::other)
 }
 
-/// Makes one call.
 pub(super) async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
 where
     Q: Message + 'static,
@@ -62,7 +61,7 @@ where
     Ok(grpc.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
 }
 
-/// Makes a call that is answered by a stream. It returns with the first message, not before.
+/// Sends a call that returns a stream. Waits for the first message.
 pub(super) async fn stream<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<Streaming<A>, Status>
 where
     Q: Message + 'static,
@@ -75,17 +74,17 @@ where
 
 async fn ready(channel: Channel) -> Result<Grpc<Channel>, Status> {
     let mut grpc =
-        Grpc::new(channel).max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE);
+        Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE_SIZE).max_encoding_message_size(MAX_MESSAGE_SIZE);
     grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
     Ok(grpc)
 }
 
-/// Whether a status comes from the connection and not from the plugin.
+/// Whether a status was caused by the connection and not returned by the plugin.
 pub(super) fn is_broken(status: &Status) -> bool {
     status.code() == Code::Unavailable || status.source().is_some()
 }
 
-/// All that is known of why a connection broke, in one line.
+/// Formats a status and its sources on one line.
 pub(super) fn reason(status: &Status) -> String {
     let mut text = status.message().to_owned();
     let mut source = status.source();

@@ -1,19 +1,17 @@
-//! The clock, as an argument.
+//! An injectable clock.
 
 use jiff::Timestamp;
 
-/// Tells the time.
 pub trait Clock: Send + Sync {
-    /// The present time, UTC.
+    /// Returns the current time in UTC.
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is where the real time comes from")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the system clock")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -1,4 +1,4 @@
-//! Runs a program of the user: bounded in time and in output, and with nothing of it left behind.
+//! Runs a program of the user with a timeout and limited output, and kills all processes that it started.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -8,62 +8,54 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command as Builder;
 
-/// How much of the output is kept, from its end, which is where programs tell why they failed.
+/// The maximum number of bytes of output that are kept. The end is kept, because programs report errors there.
 pub const OUTPUT_LIMIT: usize = 64 * 1024;
 
-/// What to run.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// The program, found on the search path.
+    /// The program, which is searched in `PATH`.
     pub program: String,
-    /// Its arguments, passed as they are.
     pub arguments: Vec<String>,
-    /// Where it runs.
-    pub folder: PathBuf,
-    /// How long it may take.
+    /// The working directory.
+    pub directory: PathBuf,
     pub timeout: Duration,
 }
 
-/// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself.
+pub enum Exit {
     Exited(ExitStatus),
-    /// It took too long and was killed.
+    /// The program exceeded the timeout and was killed.
     TimedOut,
 }
 
-/// What became of it.
+/// The result of a program.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
-    pub ended: Ended,
-    /// What it wrote to standard output and standard error, in the order in which it came, or the end of that.
+    pub exit: Exit,
+    /// Standard output and standard error in the order of writes; at most the last [`OUTPUT_LIMIT`] bytes.
     pub output: String,
 }
 
-/// Kills every process of a group when it goes out of use: at the end of the program, at its timeout, and when
-/// whoever waits for it gives up.
+/// Kills all processes of a group on drop: when the program exits, at its timeout, and when the future is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // The group may be empty by now; there is nobody to tell anything else.
+            // This fails if the group has no processes.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }
 
-/// Runs a program to its end, in a process group of its own and without standard input. Dropping the future kills the
-/// group.
+/// Runs a program in its own process group and without standard input. Dropping the future kills the group.
 ///
 /// # Errors
-/// When it cannot be started.
+/// Returns an error if the program cannot be started.
 pub async fn run(command: &Command) -> std::io::Result<Outcome> {
     let mut child = Builder::new(&command.program)
         .args(&command.arguments)
-        .current_dir(&command.folder)
+        .current_dir(&command.directory)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -86,21 +78,21 @@ pub async fn run(command: &Command) -> std::io::Result<Outcome> {
             }
         };
         let ended = match tokio::time::timeout(command.timeout, end).await {
-            Ok(status) => Ended::Exited(status?),
-            Err(_) => Ended::TimedOut,
+            Ok(status) => Exit::Exited(status?),
+            Err(_) => Exit::TimedOut,
         };
-        // What it left running would keep the pipes open.
+        // Remaining processes of the group would keep the pipes open.
         drop(group);
         if !read {
             reading.await;
         }
         ended
     };
-    if ended == Ended::TimedOut {
-        // It is killed by now; this takes it off the list of processes.
+    if ended == Exit::TimedOut {
+        // The program is killed already. This reaps it.
         let _ = child.wait().await;
     }
-    Ok(Outcome { ended, output: tail.text() })
+    Ok(Outcome { exit: ended, output: tail.text() })
 }
 
 async fn read_both(stdout: Option<impl AsyncRead + Unpin>, stderr: Option<impl AsyncRead + Unpin>, tail: &mut Tail) {
@@ -120,7 +112,7 @@ async fn read_both(stdout: Option<impl AsyncRead + Unpin>, stderr: Option<impl A
     }
 }
 
-/// A pipe that breaks has ended.
+/// Reads from a pipe. Returns 0 at the end or after an error.
 async fn read(pipe: Option<&mut (impl AsyncRead + Unpin)>, buffer: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
@@ -128,7 +120,7 @@ async fn read(pipe: Option<&mut (impl AsyncRead + Unpin)>, buffer: &mut [u8]) ->
     }
 }
 
-/// The end of what was written.
+/// The last bytes of the output.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
@@ -150,7 +142,7 @@ impl Tail {
         }
     }
 
-    /// As text. A line that was cut is left out: half of a secret could not be recognised.
+    /// Returns the output as text. It omits a truncated line, because a part of a secret in it could not be redacted.
     fn text(mut self) -> String {
         self.shorten();
         if self.cut {
@@ -169,15 +161,15 @@ mod tests {
         Command {
             program: "sh".into(),
             arguments: vec!["-c".into(), script.into()],
-            folder: std::env::temp_dir(),
+            directory: std::env::temp_dir(),
             timeout: Duration::from_mins(1),
         }
     }
 
     #[tokio::test]
-    async fn the_output_of_both_kinds_is_kept_with_the_status() {
+    async fn the_outcome_has_both_outputs_and_the_status() {
         let outcome = run(&shell("echo one; echo two >&2; exit 3")).await.unwrap();
-        let Ended::Exited(status) = outcome.ended else { panic!("{outcome:?}") };
+        let Exit::Exited(status) = outcome.exit else { panic!("{outcome:?}") };
         assert_eq!(status.code(), Some(3));
         assert!(outcome.output.contains("one") && outcome.output.contains("two"), "{outcome:?}");
     }
@@ -189,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_end_of_a_long_output_is_kept_and_no_half_line() {
+    async fn a_long_output_is_truncated_to_its_last_complete_lines() {
         let outcome =
             run(&shell("i=0; while [ $i -lt 20000 ]; do echo line $i is it; i=$((i+1)); done")).await.unwrap();
         assert!(outcome.output.len() <= OUTPUT_LIMIT);
@@ -197,30 +189,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timeout_kills_what_the_program_started() {
-        // Both keep the pipe open, so the output ends only when both are dead.
+    async fn a_timeout_kills_the_processes_of_the_program() {
+        // Both processes keep the pipe open, so the output ends only when both are killed.
         let command = Command { timeout: Duration::from_millis(50), ..shell("sleep 1000 & echo here; sleep 1000") };
         let outcome = run(&command).await.unwrap();
-        assert_eq!(outcome.ended, Ended::TimedOut);
+        assert_eq!(outcome.exit, Exit::TimedOut);
     }
 
     #[tokio::test]
-    async fn what_the_program_leaves_running_is_killed() {
+    async fn remaining_processes_are_killed() {
         let outcome = run(&shell("sleep 1000 & echo done")).await.unwrap();
         assert_eq!(outcome.output, "done\n");
     }
 
     #[tokio::test]
-    async fn a_program_that_is_not_there_is_an_error() {
+    async fn a_missing_program_is_an_error() {
         let command = Command { program: "no-such-program-anywhere".into(), ..shell("") };
         assert_eq!(run(&command).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
-    async fn giving_up_kills_the_group() {
+    async fn dropping_the_future_kills_the_group() {
         let folder = tempfile::tempdir().unwrap();
         let command =
-            Command { folder: folder.path().to_owned(), ..shell("echo $$ > pid.tmp; mv pid.tmp pid; sleep 1000") };
+            Command { directory: folder.path().to_owned(), ..shell("echo $$ > pid.tmp; mv pid.tmp pid; sleep 1000") };
         let mut running = Box::pin(run(&command));
         let pid = loop {
             tokio::select! {
@@ -232,7 +224,7 @@ mod tests {
             }
         };
         drop(running);
-        // The runtime reaps it; until then it is a zombie, and the signal 0 finds it.
+        // Signal 0 finds the process as a zombie until the runtime reaps it.
         while rustix::process::test_kill_process_group(pid).is_ok() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

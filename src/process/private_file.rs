@@ -1,8 +1,8 @@
-//! Files that hold what nobody but their owner may read: records, saved plans, exported states, published Secrets.
+//! Files that only their owner can read: records, saved plans, exported states, published Secrets.
 
 use std::fs::OpenOptions;
 
-/// Options that open such a file for writing. A file that is there already keeps the rights it has.
+/// Returns options that create a private file for writing. An existing file keeps its permissions.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

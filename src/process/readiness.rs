@@ -1,19 +1,19 @@
-//! Readiness: the process is ready once every part that must speak first has spoken.
+//! Readiness: the process is ready when all its parts have reported that they are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// A set of named gates; ready when all of them are open.
+/// A set of named gates. The process is ready when all gates are open.
 #[derive(Clone, Debug)]
 pub struct Readiness {
     gates: Arc<Mutex<BTreeMap<String, bool>>>,
     ready: Arc<watch::Sender<bool>>,
 }
 
-/// One thing that readiness waits for. Once open it stays open: a watch that is interrupted later still has the
-/// last known state, and taking a Pod out of service for it would help nobody.
+/// A part of the process that must be ready. An open gate stays open: a watch that is interrupted later still has the
+/// last known state, and a Pod that is not ready would not help.
 #[derive(Clone, Debug)]
 pub struct Gate {
     name: String,
@@ -27,7 +27,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Adds a gate, closed.
+    /// Adds a closed gate.
     #[must_use = "readiness waits until the gate is opened"]
     pub fn gate(&self, name: impl Into<String>) -> Gate {
         let name = name.into();
@@ -35,17 +35,17 @@ impl Readiness {
         Gate { name, readiness: self.clone() }
     }
 
-    /// Whether every gate is open (and there is one).
+    /// Whether all gates are open. It is false without gates.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
-    /// The gates that are closed, in order.
-    pub fn missing(&self) -> Vec<String> {
+    /// Returns the names of the closed gates, sorted.
+    pub fn closed_gates(&self) -> Vec<String> {
         self.with(|gates| gates.iter().filter(|(_, open)| !**open).map(|(name, _)| name.clone()).collect())
     }
 
-    /// Returns once every gate is open.
+    /// Waits until all gates are open.
     pub async fn wait(&self) {
         // The sender lives as long as `self`, so the wait cannot end with an error.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
@@ -61,7 +61,6 @@ impl Readiness {
 }
 
 impl Gate {
-    /// Opens the gate; opening it again changes nothing.
     pub fn open(&self) {
         self.readiness.with(|gates| gates.insert(self.name.clone(), true));
     }
@@ -72,12 +71,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn ready_once_every_gate_is_open() {
+    async fn readiness_waits_for_all_gates() {
         let readiness = Readiness::default();
         assert!(!readiness.is_ready());
         let (a, b) = (readiness.gate("a"), readiness.gate("b"));
         a.open();
-        assert_eq!(readiness.missing(), ["b"]);
+        assert_eq!(readiness.closed_gates(), ["b"]);
         assert!(!readiness.is_ready());
         b.open();
         readiness.wait().await;

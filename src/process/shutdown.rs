@@ -1,10 +1,10 @@
-//! Shutdown: a token that every loop watches, and the signals that trigger it.
+//! Graceful shutdown of the process, triggered by signals.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How far the stop has gone. It only ever goes on.
+/// The stage of the shutdown, which only advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Running,
@@ -12,9 +12,10 @@ enum Stage {
     Aborted,
 }
 
-/// Tells every part of the process to stop. Cheap to clone; all clones are one token.
+/// A shutdown token. All clones share their state.
 ///
-/// The first trigger asks for a drain: nothing new starts, what runs is awaited. The second gives up on the drain.
+/// The first trigger starts to drain: no new work starts, and the process waits for running work. The second trigger
+/// aborts the running work.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     stage: Arc<watch::Sender<Stage>>,
@@ -27,38 +28,37 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// Asks for a drain; when one is under way already, gives up on it.
+    /// Starts to drain, or aborts if the process drains already.
     pub fn trigger(&self) {
         self.stage.send_modify(|stage| {
             *stage = if *stage == Stage::Running { Stage::Draining } else { Stage::Aborted };
         });
     }
 
-    /// Whether a drain was asked for.
     pub fn is_triggered(&self) -> bool {
         *self.stage.borrow() >= Stage::Draining
     }
 
-    /// Returns once a drain is asked for.
+    /// Waits for the first trigger.
     pub async fn triggered(&self) {
-        self.reached(Stage::Draining).await;
+        self.wait_for(Stage::Draining).await;
     }
 
-    /// Returns once the drain is given up.
+    /// Waits for the second trigger.
     pub async fn aborted(&self) {
-        self.reached(Stage::Aborted).await;
+        self.wait_for(Stage::Aborted).await;
     }
 
-    async fn reached(&self, wanted: Stage) {
+    async fn wait_for(&self, target: Stage) {
         // The sender lives as long as `self`, so the wait cannot end with an error.
-        let _ = self.stage.subscribe().wait_for(|stage| *stage >= wanted).await;
+        let _ = self.stage.subscribe().wait_for(|stage| *stage >= target).await;
     }
 
-    /// Triggers on SIGTERM and SIGINT, for as long as the process lives. The first signal drains, the second aborts.
+    /// Triggers on SIGTERM and SIGINT. The first signal drains, the second aborts.
     ///
     /// # Errors
     ///
-    /// When the handlers cannot be installed.
+    /// Returns an error if the signal handlers cannot be installed.
     pub async fn on_signals(self) -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate())?;
@@ -69,9 +69,9 @@ impl Shutdown {
                 _ = interrupt.recv() => "SIGINT",
             };
             if self.is_triggered() {
-                tracing::warn!(signal = name, "stopping at once: calls under way are left to recovery");
+                tracing::warn!(signal = name, "shutting down immediately: running calls are left to recovery");
             } else {
-                tracing::info!(signal = name, "stopping: no new step starts, running calls are awaited");
+                tracing::info!(signal = name, "shutting down: waiting for running calls, no new step starts");
             }
             self.trigger();
         }

@@ -1,42 +1,39 @@
-//! Telemetry: logs of the process on standard error, as JSON lines or as text.
+//! Logs on standard error, as JSON lines or as text.
 
 use tracing_subscriber::EnvFilter;
 
 use super::Clock as _;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object a line, for log collectors.
+    /// One JSON object per line, for log collectors.
     #[default]
     Json,
-    /// For people.
     Text,
 }
 
-/// Logs cannot be set up.
+/// The error of [`init`].
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The level is none.
-    #[error("`{0}` is no log level (hint: `info`, `debug`, or a filter such as `purlin=debug,kube=info`)")]
+    #[error("`{0}` is not a valid log level (hint: use `info`, `debug`, or a filter such as `purlin=debug,kube=info`)")]
     InvalidLevel(String),
-    /// Another subscriber is installed.
-    #[error("logs are set up already")]
-    AlreadySet,
+    #[error("logging is already initialized")]
+    AlreadyInitialized,
 }
 
-/// What is logged when neither the environment nor a flag says so.
+/// The level without an environment variable or a flag.
 const DEFAULT_LEVEL: &str = "info";
 
-/// What the client libraries may add to a plain level: they log each request at `debug`, and what they tell of failed
-/// ones is told by us as well.
+/// The levels of client libraries if the filter is a plain level. They log every request at `debug`, and Purlin logs
+/// failed requests itself.
 const LIBRARIES: &str = "kube=warn,kube_client::client::builder=off,hyper=warn,tower=warn";
 
-/// Installs the process-wide subscriber. `RUST_LOG` wins over `level`, as everywhere in Rust.
+/// Installs the global subscriber. `RUST_LOG` takes precedence over `level`.
 ///
 /// # Errors
 ///
-/// When the filter cannot be read, or logs are set up already.
+/// Returns an error if the filter is invalid or a subscriber is already installed.
 pub fn init(format: LogFormat, level: Option<&str>) -> Result<(), TelemetryError> {
     let filter = std::env::var(EnvFilter::DEFAULT_ENV)
         .ok()
@@ -51,10 +48,10 @@ pub fn init(format: LogFormat, level: Option<&str>) -> Result<(), TelemetryError
         LogFormat::Json => builder.json().flatten_event(true).with_timer(Utc).try_init(),
         LogFormat::Text => builder.with_timer(Utc).with_target(false).try_init(),
     };
-    result.map_err(|_| TelemetryError::AlreadySet)
+    result.map_err(|_| TelemetryError::AlreadyInitialized)
 }
 
-/// Times as everywhere in Purlin: RFC 3339, UTC, six fraction digits.
+/// Timestamps in RFC 3339 format, in UTC and with six fraction digits, as everywhere in Purlin.
 struct Utc;
 
 impl tracing_subscriber::fmt::time::FormatTime for Utc {

@@ -1,22 +1,22 @@
-//! On which thread long computations run.
+//! The thread on which long computations run.
 
 use futures::future::BoxFuture;
 
-/// Where something is computed that may take long.
+/// The thread of a long computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// On a thread of its own, so that the threads that serve requests do not wait for it. The runtime bounds how many
-    /// there are.
+    /// A blocking thread of the runtime, so that the threads that serve requests do not wait. The runtime limits the
+    /// number of blocking threads.
     Blocking,
-    /// On the thread of the caller: a simulation has one thread, so that a seed decides all that happens.
+    /// The thread of the caller. A simulation has only one thread, so that it is deterministic.
     Caller,
 }
 
 impl Threads {
-    /// Computes a future there; `None` when the runtime ends before that.
+    /// Runs a future on the thread. Returns `None` if the runtime shuts down first.
     ///
     /// # Panics
-    /// When the future does.
+    /// Panics if the future panics.
     pub async fn compute<T: Send + 'static>(self, future: BoxFuture<'static, T>) -> Option<T> {
         if self == Self::Caller {
             return Some(future.await);

@@ -1,10 +1,9 @@
-//! The debounce: how long changes are gathered before they are acted on. Pure: the time comes in.
+//! The debounce: how long changes are gathered before they are planned. Pure: the caller passes the time.
 //!
-//! Most changes start at once; events are gathered for a moment only, so that one `kubectl apply` of many objects is
-//! planned in few plans. What destroys something waits until its component is quiet, since the object that still
-//! needs it, or the second half of a rename, may be on its way. And a component that has just been planned rests for a
-//! multiple of the time that this took: while a large one arrives and is made, something new is known of it all the
-//! time, and planning must not eat what making needs.
+//! Most changes start immediately; they are gathered only for a moment, so that one `kubectl apply` of many objects
+//! results in few plans. A plan that destroys something waits until its component is quiet: a Resource that still needs
+//! the object, or the second half of a rename, may be about to arrive. A component that was just planned is throttled
+//! for a multiple of the planning time, so that planning a large component does not slow down its execution.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,54 +11,54 @@ use std::time::Duration;
 
 use super::time::Time;
 
-/// How long events are gathered before planning: the time in which the watch delivers what one request changed.
+/// How long changes are gathered: the time in which the watch delivers the changes of one request.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long a component must have been quiet before something of it is destroyed.
+/// How long a component must be quiet before a plan destroys something of it.
 const QUIET: Duration = Duration::from_millis(100);
-/// No change waits longer than this, however busy its component is.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest wait of a change, however busy its component is.
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// How much longer than it took to be planned a component rests before it is planned again.
-const REST: u32 = 3;
-/// No component rests longer than this, however slow whoever was asked is.
-const LONGEST_REST: Duration = Duration::from_millis(500);
+/// A component is throttled for this multiple of its planning time.
+const THROTTLE_FACTOR: u32 = 3;
+/// The longest throttle, however slow the drivers are.
+const MAX_THROTTLE: Duration = Duration::from_millis(500);
 
-/// When a name was touched since it was last planned.
+/// When a name has changed since it was last planned.
 #[derive(Clone, Copy, Debug)]
-struct Touched {
+struct PendingChange {
     first: Time,
     last: Time,
-    /// The first change that a plan which is being made does not know of.
+    /// The first change that the running plan does not include.
     newer: Option<Time>,
 }
 
-/// A time in which nothing becomes due.
+/// A period in which nothing becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// `None`: as long as nothing happens.
+    /// `None`: until the next change.
     pub until: Option<Time>,
 }
 
-/// The names that changed and were not acted on yet.
+/// The names that changed and are not planned yet.
 #[derive(Debug, Default)]
 pub struct Debounce {
-    touched: BTreeMap<Arc<str>, Touched>,
-    /// Until when names are not planned again.
-    resting: BTreeMap<Arc<str>, Time>,
-    /// Whoever looked last found nothing more to plan.
+    touched: BTreeMap<Arc<str>, PendingChange>,
+    /// Until when names are throttled.
+    throttled: BTreeMap<Arc<str>, Time>,
+    /// The last check found nothing more to plan.
     asleep: Option<Sleep>,
 }
 
 impl Debounce {
-    /// Something about the name has changed.
+    /// Records a change of the name.
     pub fn touch(&mut self, name: &Arc<str>, now: Time) {
-        let touched = self.touched.entry(name.clone()).or_insert(Touched { first: now, last: now, newer: None });
+        let touched = self.touched.entry(name.clone()).or_insert(PendingChange { first: now, last: now, newer: None });
         touched.last = now;
         touched.newer.get_or_insert(now);
         self.asleep = None;
     }
 
-    /// The names are being planned, as of now: what comes from here on is newer than that plan.
+    /// Records that planning of the names has started: later changes are newer than that plan.
     pub fn begin(&mut self, names: &BTreeSet<Arc<str>>) {
         for name in names {
             if let Some(touched) = self.touched.get_mut(name) {
@@ -68,58 +67,54 @@ impl Debounce {
         }
     }
 
-    /// Takes a name off the list, unless it was touched since its last plan began: what happened before is acted on.
+    /// Removes a name, unless it changed after its last plan began.
     pub fn clear(&mut self, name: &str) {
-        if !self.is_newer(name) {
+        if !self.changed_since_planned(name) {
             self.touched.remove(name);
         }
     }
 
-    /// Whether the name was touched since its last plan began. Not by comparing times: both may happen at one time.
-    pub fn is_newer(&self, name: &str) -> bool {
+    /// Whether the name changed after its last plan began. Times are not compared, because both can have the same time.
+    pub fn changed_since_planned(&self, name: &str) -> bool {
         self.touched.get(name).is_some_and(|touched| touched.newer.is_some())
     }
 
-    /// Whether a plan for these names has waited as long as it may for others to come to rest: since the first change
-    /// that it does not know of.
-    pub fn out_of_patience<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Time) -> bool {
-        names.filter_map(|name| self.touched.get(name)?.newer).any(|newer| newer + PATIENCE <= now)
+    /// Whether a plan for these names has waited for the maximum time since the first change that it does not include.
+    pub fn has_waited_too_long<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Time) -> bool {
+        names.filter_map(|name| self.touched.get(name)?.newer).any(|newer| newer + MAX_WAIT <= now)
     }
 
-    /// Whether the name waits to be acted on.
     pub fn contains(&self, name: &str) -> bool {
         self.touched.contains_key(name)
     }
 
-    /// How many names wait.
     pub fn len(&self) -> usize {
         self.touched.len()
     }
 
-    /// A component whose planning took that long begins to rest.
-    pub fn rest(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Time) {
-        let rest = took.saturating_mul(REST).min(LONGEST_REST);
-        if rest > GATHER {
-            self.rest_until(component, now + rest);
+    /// Throttles a component after planning that took `took`.
+    pub fn throttle(&mut self, component: &BTreeSet<Arc<str>>, took: Duration, now: Time) {
+        let throttle = took.saturating_mul(THROTTLE_FACTOR).min(MAX_THROTTLE);
+        if throttle > GATHER {
+            self.throttle_until(component, now + throttle);
         }
     }
 
-    /// Names rest until then: those that have joined a component that rests.
-    pub fn rest_until(&mut self, names: &BTreeSet<Arc<str>>, until: Time) {
-        self.resting.extend(names.iter().map(|name| (name.clone(), until)));
+    /// Throttles names that have joined a throttled component.
+    pub fn throttle_until(&mut self, names: &BTreeSet<Arc<str>>, until: Time) {
+        self.throttled.extend(names.iter().map(|name| (name.clone(), until)));
     }
 
-    /// Until when any of the names rests, if any does.
-    pub fn rests(&self, names: &BTreeSet<Arc<str>>, now: Time) -> Option<Time> {
-        if self.resting.is_empty() {
+    /// Until when any of the names is throttled.
+    pub fn throttled_until(&self, names: &BTreeSet<Arc<str>>, now: Time) -> Option<Time> {
+        if self.throttled.is_empty() {
             return None;
         }
-        names.iter().find_map(|name| self.resting.get(name).copied().filter(|until| *until > now))
+        names.iter().find_map(|name| self.throttled.get(name).copied().filter(|until| *until > now))
     }
 
-    /// All that may be planned now is being planned, or waits for something other than time. Nobody needs to look again
-    /// before another name is due, which it gives, or is touched, or [`Self::wake`] is called: thousands of names may
-    /// wait, and each step that ends has somebody look.
+    /// Records that nothing more can be planned until the returned time, a change, or [`Self::wake`]. It saves a check
+    /// of thousands of waiting names after each step.
     pub fn sleep(&mut self, now: Time) -> Option<Time> {
         let own = self.touched.keys().filter_map(|name| self.due_at(name));
         let until = own.filter(|at| *at > now).min();
@@ -127,36 +122,35 @@ impl Debounce {
         until
     }
 
-    /// What names waited for may have happened.
+    /// Ends the sleep: names may have become plannable.
     pub fn wake(&mut self) {
         self.asleep = None;
     }
 
-    /// The time in which nobody needs to look, if it is not over.
-    pub fn sleeps(&self, now: Time) -> Option<Sleep> {
+    /// The current sleep, if it is not over.
+    pub fn current_sleep(&self, now: Time) -> Option<Sleep> {
         self.asleep.filter(|sleep| sleep.until.is_none_or(|until| until > now))
     }
 
-    /// The names that may be planned now.
     pub fn due(&mut self, now: Time) -> BTreeSet<Arc<str>> {
-        self.resting.retain(|_, until| *until > now);
+        self.throttled.retain(|_, until| *until > now);
         self.touched.keys().filter(|name| self.due_at(name) <= Some(now)).cloned().collect()
     }
 
     fn due_at(&self, name: &str) -> Option<Time> {
         let gathered = self.touched.get(name)?.first + GATHER;
-        Some(self.resting.get(name).map_or(gathered, |rested| gathered.max(*rested)))
+        Some(self.throttled.get(name).map_or(gathered, |rested| gathered.max(*rested)))
     }
 
-    /// When a plan over these names may destroy something.
+    /// When a plan of these names may destroy something.
     pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Time> {
         let touched = names.filter_map(|name| self.touched.get(name)).copied();
-        let span = touched.reduce(|a, b| Touched {
+        let span = touched.reduce(|a, b| PendingChange {
             first: a.first.min(b.first),
             last: a.last.max(b.last),
             newer: a.newer.or(b.newer),
         })?;
-        Some((span.last + QUIET).min(span.first + PATIENCE))
+        Some((span.last + QUIET).min(span.first + MAX_WAIT))
     }
 }
 
@@ -169,44 +163,40 @@ mod tests {
     }
 
     #[test]
-    fn creates_start_after_ten_milliseconds_however_busy_it_is() {
+    fn creates_start_after_ten_milliseconds_even_in_a_busy_component() {
         let (mut debounce, start, name) = (Debounce::default(), Time::default(), Arc::from("a"));
         for at in 0..10 {
             debounce.touch(&name, start + ms(at));
         }
         assert_eq!((debounce.due(start + ms(9)).len(), debounce.sleep(start + ms(9))), (0, Some(start + ms(10))));
         assert_eq!((debounce.due(start + ms(10)).contains(&name), debounce.sleep(start + ms(10))), (true, None));
-        assert_eq!(debounce.sleeps(start + ms(500)), Some(Sleep { until: None }), "it is being planned");
+        assert_eq!(debounce.current_sleep(start + ms(500)), Some(Sleep { until: None }), "the name is being planned");
         debounce.wake();
-        assert_eq!(debounce.sleeps(start + ms(500)), None, "that is over, and it was touched meanwhile");
+        assert_eq!(debounce.current_sleep(start + ms(500)), None, "planning is over, and the name has changed since");
     }
 
     #[test]
-    fn a_component_rests_longer_than_it_was_planned_and_so_does_what_joins_it() {
+    fn a_component_is_throttled_longer_than_its_planning_and_so_are_names_that_join_it() {
         let (mut debounce, start) = (Debounce::default(), Time::default());
         let (a, b, c): (Arc<str>, Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"), Arc::from("c"));
-        debounce.rest(&[a.clone(), b.clone()].into(), ms(40), start);
-        debounce.rest(&[c.clone()].into(), ms(2), start);
+        debounce.throttle(&[a.clone(), b.clone()].into(), ms(40), start);
+        debounce.throttle(&[c.clone()].into(), ms(2), start);
         for name in [&a, &c] {
             debounce.touch(name, start);
         }
-        assert_eq!(
-            debounce.due(start + ms(10)),
-            [c.clone()].into(),
-            "what was planned in no time is planned again at once"
-        );
+        assert_eq!(debounce.due(start + ms(10)), [c.clone()].into(), "a fast planning causes no throttle");
         let rested = Some(start + ms(120));
         assert_eq!(debounce.sleep(start + ms(10)), rested);
-        assert_eq!(debounce.sleeps(start + ms(119)), Some(Sleep { until: rested }));
-        assert_eq!(debounce.sleeps(start + ms(120)), None);
-        let until = debounce.rests(&[c.clone(), b].into(), start + ms(10));
-        assert_eq!(until, Some(start + ms(120)), "a new name is found to belong to the component");
-        debounce.rest_until(&[c.clone()].into(), start + ms(120));
+        assert_eq!(debounce.current_sleep(start + ms(119)), Some(Sleep { until: rested }));
+        assert_eq!(debounce.current_sleep(start + ms(120)), None);
+        let until = debounce.throttled_until(&[c.clone(), b].into(), start + ms(10));
+        assert_eq!(until, Some(start + ms(120)), "a new name joins the component");
+        debounce.throttle_until(&[c.clone()].into(), start + ms(120));
         assert!(debounce.due(start + ms(119)).is_empty());
         assert_eq!(debounce.due(start + ms(120)), [a.clone(), c].into());
-        assert_eq!(debounce.rests(&[a.clone()].into(), start + ms(120)), None);
-        // Whoever was asked took a minute; a change is acted on within a second all the same.
-        debounce.rest(&[a].into(), Duration::from_mins(1), start);
+        assert_eq!(debounce.throttled_until(&[a.clone()].into(), start + ms(120)), None);
+        // Planning took a minute; the throttle is bounded all the same.
+        debounce.throttle(&[a].into(), Duration::from_mins(1), start);
         assert_eq!(debounce.due(start + ms(500)).len(), 2);
     }
 
@@ -222,19 +212,19 @@ mod tests {
             debounce.touch(&b, start + ms(at));
         }
         assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), Some(start + ms(1000)));
-        assert!(debounce.out_of_patience([&b].into_iter(), start + ms(1060)));
+        assert!(debounce.has_waited_too_long([&b].into_iter(), start + ms(1060)));
         debounce.begin(&[a.clone(), b.clone()].into());
         assert!(
-            !debounce.out_of_patience([&b].into_iter(), start + ms(9999)),
-            "the plan that is made knows of all that"
+            !debounce.has_waited_too_long([&b].into_iter(), start + ms(9999)),
+            "the running plan includes all changes"
         );
-        // At the very time at which the plan begins, and after that.
+        // A change at the same time as the start of the plan, and a later one.
         debounce.begin(&[b.clone()].into());
         debounce.touch(&b, start + ms(1950));
         debounce.clear("a");
         debounce.clear("b");
         assert_eq!(debounce.len(), 1);
-        assert!(debounce.is_newer("b"), "it was touched again since");
+        assert!(debounce.changed_since_planned("b"), "it changed again");
         debounce.begin(&[b.clone()].into());
         debounce.clear("b");
         assert_eq!(debounce.may_destroy_at([&a, &b].into_iter()), None);

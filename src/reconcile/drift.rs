@@ -1,39 +1,40 @@
-//! Noticing what others do to objects: by a watch where that is possible, by reading at the interval where it is not.
+//! Detects changes by other clients: with a watch where the driver supports it, otherwise by reading at the drift
+//! interval.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::summarize::Note;
-use super::{Command, Outside, Reconciler};
+use super::{Command, Environment, Reconciler};
 use crate::load::DriftAction;
 use crate::model::{Address, Drift};
 use crate::plan::PlanOptions;
 
-/// What part of its interval an object is read early, to be read together with others of its component.
+/// The fraction of its interval by which an object is read early, together with others of its component.
 const READ_TOGETHER: u32 = 20;
 
-/// Before an object that was destroyed is created again, others that go with it have this long to be noticed.
-const GONE_TOGETHER: Duration = Duration::from_secs(1);
+/// The delay before a missing object is created again, so that others that disappear with it are detected too.
+const RECREATE_DELAY: Duration = Duration::from_secs(1);
 
 impl Reconciler {
-    /// Begins, changes and ends the watches over those objects about which something has changed in this turn.
-    pub(super) fn update_watches(&mut self, outside: &dyn Outside) {
+    /// Starts, updates and ends the watches of the objects that changed in this turn.
+    pub(super) fn update_watches(&mut self, environment: &dyn Environment) {
         for address in self.objects.take_to_watch() {
-            self.update_watch(&address, outside);
+            self.update_watch(&address, environment);
         }
     }
 
-    /// An object is watched as long as it matters what becomes of it.
-    fn update_watch(&mut self, address: &Address, outside: &dyn Outside) {
+    /// An object is watched while its Resource exists, is not suspended, and does not ignore drift.
+    fn update_watch(&mut self, address: &Address, environment: &dyn Environment) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
         let instance = tracked.instance.clone().filter(|instance| {
-            instance.is_wanted() && !instance.suspended && instance.drift.action != DriftAction::Ignore
+            instance.is_desired() && !instance.suspended && instance.drift.action != DriftAction::Ignore
         });
         let record = self.schedule.records().get(address).map(|stored| &stored.record);
         let object = record.and_then(|record| Some((&record.type_name, record.current.as_ref()?)));
         match (instance, object) {
             (Some(instance), Some((type_name, object))) => {
-                if outside.can_watch(type_name) {
+                if environment.can_watch(type_name) {
                     tracked.watched = Some(type_name.clone());
                     self.commands.push(Command::Watch {
                         address: address.clone(),
@@ -51,7 +52,6 @@ impl Reconciler {
         }
     }
 
-    /// Ends all watches over objects.
     pub(super) fn end_watches(&mut self) {
         for (address, tracked) in self.objects.all_mut() {
             if let Some(type_name) = tracked.watched.take() {
@@ -60,24 +60,24 @@ impl Reconciler {
         }
     }
 
-    /// An object was changed or destroyed by others. It is read soon.
-    pub(super) fn notice(&mut self, address: &Address, gone: bool) {
-        let (now, random) = (self.now.time, self.draws.number());
+    /// Another client changed or destroyed an object. It is read soon.
+    pub(super) fn object_changed(&mut self, address: &Address, is_destroyed: bool) {
+        let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address).filter(|tracked| tracked.watched.is_some()) else { return };
-        if tracked.noticed_at.is_none() || gone {
-            let wait = tracked.pace.noticed(now, random);
-            let at = now + if gone { wait.max(GONE_TOGETHER) } else { wait };
-            tracked.noticed_at = Some(at);
+        if tracked.check_at.is_none() || is_destroyed {
+            let wait = tracked.drift_backoff.changed(now, random);
+            let at = now + if is_destroyed { wait.max(RECREATE_DELAY) } else { wait };
+            tracked.check_at = Some(at);
             self.objects.wake_at(address, at);
-            tracing::debug!(namespace = &**self.namespace(), %address, gone, ?wait, "changed by others");
+            let namespace = &**self.namespace();
+            tracing::debug!(namespace, %address, is_destroyed, ?wait, "changed by another client");
         }
-        if gone {
-            self.objects.missing.gone(address, now);
+        if is_destroyed {
+            self.objects.missing.mark_missing(address, now);
         }
     }
 
-    /// Objects whose time to be read comes soon are read together with those whose time has come, since whatever is read
-    /// has its whole component planned.
+    /// Also reads objects that are due soon: a reading causes a plan of the whole component anyway.
     pub(super) fn read_together(&self, options: &mut PlanOptions, due: &mut BTreeSet<Address>) {
         let is_unread = |address: &Address| self.objects.get(address).is_some_and(|tracked| tracked.unread);
         if !due.iter().any(is_unread) {
@@ -87,19 +87,19 @@ impl Reconciler {
             let tracked = self.objects.get(address).filter(|tracked| tracked.watched.is_none())?;
             Some(tracked.read_at? <= self.now.time + tracked.read_interval / READ_TOGETHER)
         };
-        due.extend(options.settled.extract_if(.., |address| comes_soon(address) == Some(true)));
+        due.extend(options.up_to_date.extract_if(.., |address| comes_soon(address) == Some(true)));
     }
 
-    /// An object whose changes are seen need not be read at its interval.
-    pub(super) fn pass_over_reading(&mut self, address: &Address, outside: &dyn Outside) {
-        let (now, random) = (self.now.time, self.draws.number());
+    /// Postpones the reading of an object whose watch is running.
+    pub(super) fn postpone_reading(&mut self, address: &Address, environment: &dyn Environment) {
+        let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address) else { return };
         if tracked.read_at.is_none_or(|at| at > now) {
             return;
         }
-        // Of changes to what it publishes no watch says anything.
+        // No watch reports changes of the published objects.
         let publishes = tracked.instance.as_ref().is_some_and(|instance| !instance.publish.is_empty());
-        let is_watched = |type_name| outside.is_watching(type_name, address);
+        let is_watched = |type_name| environment.is_watching(type_name, address);
         let is_seen = !publishes && tracked.watched.as_deref().is_some_and(is_watched);
         if is_seen
             && tracked.read_again(true, now, random)
@@ -109,25 +109,25 @@ impl Reconciler {
         }
     }
 
-    /// Reports what others have done and is being set right. What stays is reported by the plan itself.
+    /// Reports drift that is being corrected. The plan itself reports drift that is not.
     pub(super) fn report_drift(&mut self, address: &Address, drift: &Drift) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
-        let contested = tracked.pace.corrected(self.now.time);
+        let contested = tracked.drift_backoff.corrected(self.now.time);
         let reason = drift.reason().as_str();
-        let note = format!("{drift}; it is set right");
-        self.report_of(address, Note { warning: false, reason, action: "Reconcile", note });
+        let note = format!("{drift}; Purlin corrects it");
+        self.report_object(address, Note { warning: false, reason, action: "Reconcile", note });
         if contested {
             let note = format!(
-                "{drift}, again and again; it is set right ever more slowly (hint: see who changes it, leave that \
-                 field to them, or set `spec.drift.action: Report`)"
+                "{drift}; this keeps happening, so Purlin corrects it with increasing delays (hint: find the client \
+                 that changes the object, leave the field to that client, or set `spec.drift.action: Report`)"
             );
-            self.report_of(address, Note { warning: true, reason: "DriftContested", action: "Reconcile", note });
+            self.report_object(address, Note { warning: true, reason: "DriftContested", action: "Reconcile", note });
         }
     }
 
-    /// When to read an object next, after a plan.
+    /// Schedules the next reading of an object after a plan.
     pub(super) fn plan_reading(&mut self, address: &Address, was_read: bool) {
-        let (now, random) = (self.now.time, self.draws.number());
+        let (now, random) = (self.now.time, self.random.number());
         let tracked = self.objects.entry(address);
         if tracked.read_again(was_read, now, random)
             && let Some(at) = tracked.read_at

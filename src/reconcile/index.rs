@@ -1,127 +1,118 @@
-//! What one namespace wants and remembers, as of now. Synchronous: events go in, the names to look at come out.
+//! The desired and the recorded state of one namespace. Synchronous: it receives events and returns the names to plan.
 //!
 //! ```text
-//! [ Resource watch ] --\                        /--> names whose component must be planned
+//! [ Resource watch ] --\                        /--> names to plan
 //! [ record watch   ] ----> Index::apply ---->  <
-//! [ own writes     ] --/   (links, overlay)     \--> records that somebody else has changed
+//! [ own writes     ] --/   (links, overlay)     \--> records that another process has changed
 //! ```
 //!
-//! **Read your writes.** What this process has written is newer than what a watch may still deliver. Records are known
-//! at the version last written; older events are ignored, and while a step of an object runs (it is *busy*) its
-//! events are parked until the step's own result is known. Our finalizer and annotation on a Resource are assumed as
+//! **Read your writes.** The watch may deliver events that are older than the last write of this process. The index has
+//! each record at the version last written and ignores older events. While a step of an object runs (it is *busy*), its
+//! events are deferred until the result of the step is known. The finalizer and the annotation on a Resource count as
 //! written until the watch confirms them.
 
 mod families;
 mod fingerprint;
-mod former;
+mod renames;
 mod inputs;
-mod known_status;
+mod status_cache;
 mod links;
 mod listing;
 mod overlay;
-mod parked;
+mod deferred_events;
 mod providers;
-mod published;
-mod waking;
+mod published_status;
+mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::load::{Config, Data, Instance};
-use crate::model::{Address, Diagnostics, Stored, Value, Version, of_name};
-use crate::plan::Held;
+use crate::load::{Config, DataLookup, Instance};
+use crate::model::{Address, Diagnostics, Stored, Value, Version, in_family};
+use crate::plan::ObjectBlock;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
 pub use self::inputs::InputKey;
-pub use self::providers::{ObservedSettings, Providers, SettingsMeta, SettingsView};
-pub use self::published::Published;
+pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
+pub use self::published_status::PublishedStatus;
 
-use self::families::KnownFamilies;
-use self::former::Former;
-use self::inputs::KnownInputs;
-use self::known_status::KnownStatus;
-use self::links::{Links, used_names};
-use self::overlay::{Overlay, is_news};
-use self::parked::Parked;
-use self::providers::KnownProviders;
+use self::deferred_events::DeferredEvents;
+use self::families::FamilyCache;
+use self::inputs::InputCache;
+use self::links::{Links, dependency_names};
+use self::overlay::{Overlay, is_relevant_change};
+use self::providers::ProviderCache;
+use self::renames::RenameCandidates;
+use self::status_cache::StatusCache;
 
-/// A Resource as watched, in compact form.
+/// A watched Resource in compact form.
 #[derive(Clone, Debug)]
-pub struct Observed {
-    /// What it wants.
+pub struct ObservedResource {
+    /// The desired state.
     pub instance: Arc<Instance>,
-    /// What its status says.
-    pub published: Published,
-    /// The version of all this.
+    /// Its status.
+    pub published: PublishedStatus,
+    /// The resource version of all fields.
     pub version: Version,
-    /// What patches of our marks build on.
+    /// The metadata that patches of the finalizer and the annotation need.
     pub meta: Arc<ResourceMeta>,
 }
 
-/// Something that happened outside.
+/// An event of a watch, or the result of a request to the API server.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A Resource or a `DataSource` exists in this form.
-    ResourceApplied(Observed),
-    /// The status with the digest was written, for the Resource with the UID, which has the version since; `None`: it
+    /// A Resource or a `DataSource` was created or changed.
+    ResourceApplied(ObservedResource),
+    /// The status with this digest was written for the Resource with this UID, which has this version since. `None`: it
     /// will not be written.
-    StatusWritten {
-        /// The name in its address.
-        name: Arc<str>,
-        /// The UID.
-        uid: Arc<str>,
-        /// The digest of the status.
-        digest: u64,
-        /// The version.
-        version: Option<Version>,
-    },
-    /// One of them is gone, by the name in its address.
+    StatusWritten { name: Arc<str>, uid: Arc<str>, digest: u64, version: Option<Version> },
+    /// A Resource or a `DataSource` was deleted, by the name in its address.
     ResourceDeleted(Arc<str>),
-    /// A record exists in this form.
+    /// A record was created or changed.
     RecordApplied(Stored),
-    /// A record was read by itself, beside the watch, in this form. The watch may be ahead of it: it says nothing of a record
-    /// that is not known.
+    /// A record was read outside of the watch. The watch may be ahead, so the event is ignored if the record is
+    /// unknown.
     RecordRead(Stored),
-    /// A record is gone since the version.
+    /// A record was deleted at this version.
     RecordDeleted(Address, Version),
-    /// A record exists and cannot be read, for the reason given.
-    RecordUnreadable(Address, Held),
-    /// The index of a family exists in this form.
+    /// A record exists but cannot be read, for this reason.
+    RecordUnreadable(Address, ObjectBlock),
+    /// The index of a family was created or changed.
     FamilyApplied(Family),
-    /// The index of a family is gone since the version.
+    /// The index of a family was deleted at this version.
     FamilyDeleted(Arc<str>, Version),
-    /// The index of a family exists and cannot be read, for the reason given.
+    /// The index of a family exists but cannot be read, for this reason.
     FamilyUnreadable(Arc<str>, String),
-    /// All Resources are about to be listed anew.
+    /// A new list of all Resources starts.
     ResourcesRelisting,
-    /// What was not listed since `ResourcesRelisting` is gone.
+    /// The list is complete: Resources that it does not contain no longer exist.
     ResourcesListed,
-    /// All `DataSources` are about to be listed anew.
+    /// A new list of all `DataSources` starts.
     DataSourcesRelisting,
-    /// What was not listed since `DataSourcesRelisting` is gone.
+    /// The list is complete: `DataSources` that it does not contain no longer exist.
     DataSourcesListed,
-    /// All records are about to be listed anew.
+    /// A new list of all records starts.
     RecordsRelisting,
-    /// What was not listed since `RecordsRelisting` is gone.
+    /// The list is complete: records that it does not contain no longer exist.
     RecordsListed,
-    /// What a `ConfigMap` or Secret holds, as a service account sees it.
-    Input(InputKey, Data),
-    /// The Providers of the cluster are these.
+    /// The data of a `ConfigMap` or Secret, as a service account reads it.
+    Input(InputKey, DataLookup),
+    /// The Providers of the cluster have changed.
     Providers(Providers),
-    /// A `ProviderConfig` exists in this form.
-    ProviderConfigApplied(ObservedSettings),
-    /// A `ProviderConfig` is gone.
+    /// A `ProviderConfig` was created or changed.
+    ProviderConfigApplied(ObservedProviderConfig),
+    /// A `ProviderConfig` was deleted.
     ProviderConfigDeleted(Arc<str>),
-    /// Somebody else has changed the object of an instance, or destroyed it.
-    ObjectNoticed(Address, bool),
-    /// What is wanted is known in part only, for these reasons: what is missing may be there. Empty: it is known as a whole.
+    /// Another client has changed the object of an instance, or destroyed it (`true`).
+    ObjectChanged(Address, bool),
+    /// The desired state is incomplete, for these reasons: missing Resources may exist. Empty: it is complete.
     Incomplete(Diagnostics),
-    /// Name, labels and annotations of the namespace, and whether it is terminating.
+    /// The namespace has changed.
     Namespace {
-        /// `ns` of expressions.
         value: Value,
-        /// When it is being deleted: the version of it, which tells more and more of what is left in it.
+        /// While it is being deleted, its version. It changes when the API server updates the list of remaining
+        /// content.
         terminating: Option<Version>,
     },
 }
@@ -129,87 +120,83 @@ pub enum Event {
 #[derive(Debug)]
 struct Entry {
     instance: Arc<Instance>,
-    status: KnownStatus,
+    status: StatusCache,
     meta: Arc<ResourceMeta>,
     overlay: Overlay,
 }
 
-/// What is known about one namespace.
 #[derive(Debug, Default)]
 pub struct Index {
     namespace: Arc<str>,
     value: Value,
     terminating: Option<Version>,
-    /// It is being deleted, and something of it is gone since the last look.
-    is_emptied: bool,
-    /// Why what is wanted is known in part only.
+    /// It is being deleted, and has changed since the last call of [`Self::take_shrunk`].
+    has_shrunk: bool,
+    /// Why the desired state is incomplete.
     incomplete: Diagnostics,
     /// Counts the changes of the namespace, which any expression may read.
     namespace_version: u64,
     entries: BTreeMap<Arc<str>, Entry>,
     records: BTreeMap<Address, Stored>,
-    /// Records that exist and cannot be read, with the reason.
-    unreadable: BTreeMap<Address, Held>,
-    families: KnownFamilies,
+    /// Records that exist but cannot be read, with the reason.
+    unreadable: BTreeMap<Address, ObjectBlock>,
+    families: FamilyCache,
     links: Links,
-    former: Former,
-    inputs: KnownInputs,
-    providers: KnownProviders,
-    /// Records that we removed and whose removal the watch has not delivered yet, with a version that they had: the watch may
-    /// still deliver the end of an earlier record of the same object.
+    renames: RenameCandidates,
+    inputs: InputCache,
+    providers: ProviderCache,
+    /// Records that this process removed and whose deletion the watch has not delivered yet, each with a version that
+    /// it had: the watch may still deliver the deletion of an earlier record of the same object.
     erased: BTreeMap<Address, Version>,
-    /// Objects with a running step, with what the watch said meanwhile.
-    busy: BTreeMap<Address, Parked>,
-    /// Objects that somebody else has changed, with whether they were destroyed.
-    noticed: BTreeMap<Address, bool>,
-    /// Names to be looked at.
-    woken: BTreeSet<Arc<str>>,
-    /// Names whose last trace has gone as it was meant to.
-    gone: BTreeSet<Arc<str>>,
-    /// Records that somebody else has changed.
-    foreign: BTreeSet<Address>,
-    /// Names whose status says what another process has written.
-    restated: BTreeSet<Arc<str>>,
-    /// The names of Resources that are not listed again yet.
+    /// Objects with a running step, with the deferred events of the watch.
+    busy: BTreeMap<Address, DeferredEvents>,
+    /// Objects that another client has changed, with whether they were destroyed.
+    changed_objects: BTreeMap<Address, bool>,
+    /// Names to plan.
+    to_plan: BTreeSet<Arc<str>>,
+    /// Names that were removed as planned.
+    removed: BTreeSet<Arc<str>>,
+    /// Records that another process has changed.
+    changed_records: BTreeSet<Address>,
+    /// Names whose status another process has overwritten.
+    overwritten: BTreeSet<Arc<str>>,
+    /// During a list: the names of Resources that it does not contain yet.
     resources_before: Option<BTreeSet<Arc<str>>>,
-    /// The same of `DataSources`.
+    /// The same for `DataSources`.
     data_before: Option<BTreeSet<Arc<str>>>,
-    /// The records that are not listed again yet, at the version they had before.
+    /// During a list: the records that it does not contain yet, with their version before the list.
     records_before: Option<BTreeMap<Address, Version>>,
 }
 
 impl Index {
-    /// An index of nothing. `versions`: greater than any version of provider configurations that an earlier index of the
-    /// namespace has given out, since drivers remember them.
+    /// An empty index. `versions` must be greater than any version of provider configurations of an earlier index of
+    /// the namespace: drivers cache by version.
     pub fn new(namespace: Arc<str>, versions: u64) -> Self {
         let value = Value::map([("name", Value::String(namespace.clone()))]);
-        Self { namespace, value, providers: KnownProviders::counting_from(versions), ..Self::default() }
+        Self { namespace, value, providers: ProviderCache::counting_from(versions), ..Self::default() }
     }
 
-    /// The namespace.
     pub fn namespace(&self) -> &Arc<str> {
         &self.namespace
     }
 
-    /// `ns` of expressions.
     pub fn namespace_value(&self) -> &Value {
         &self.value
     }
 
-    /// Whether the namespace is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.terminating.is_some()
     }
 
-    /// Whether the namespace is being deleted, and something of it has gone since the last call.
-    pub fn take_emptied(&mut self) -> bool {
-        std::mem::take(&mut self.is_emptied)
+    /// Whether the namespace is being deleted and has changed since the last call.
+    pub fn take_shrunk(&mut self) -> bool {
+        std::mem::take(&mut self.has_shrunk)
     }
 
-    /// Whether there is neither a Resource nor a record, nor a `ProviderConfig`.
+    /// Whether the namespace has no Resource, no record and no `ProviderConfig`.
     pub fn is_empty(&self) -> bool {
         let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
-        // What the watch still delivers of records that we have removed must not be taken for records that there are.
+        // A new index would take late events about removed records for existing records.
         records
             && self.erased.is_empty()
             && self.entries.is_empty()
@@ -217,59 +204,54 @@ impl Index {
             && self.providers.is_empty()
     }
 
-    /// All records, as known.
     pub fn records(&self) -> &BTreeMap<Address, Stored> {
         &self.records
     }
 
-    /// What the Resource of that name wants, our own marks on it as we wrote them last, its inputs as they are known.
+    /// The Resource of that name with the finalizer and the annotation as last written, and with its inputs.
     pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
         self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
     }
 
-    /// The Resources that say what to import.
+    /// The Resources with an import.
     pub fn importing(&self) -> impl Iterator<Item = &Instance> {
         self.entries.values().map(|entry| &*entry.instance).filter(|instance| instance.import.is_some())
     }
 
-    /// The ConfigMaps and Secrets to follow, when these have changed since the last call.
-    pub fn take_wanted_inputs(&mut self) -> Option<BTreeSet<InputKey>> {
-        self.inputs.take_wanted()
+    /// The ConfigMaps and Secrets to watch, if they have changed since the last call.
+    pub fn take_desired_inputs(&mut self) -> Option<BTreeSet<InputKey>> {
+        self.inputs.take_desired()
     }
 
-    /// Metadata of the Resource, as the watch had it last.
+    /// The metadata of the Resource from its last watch event.
     pub fn metadata(&self, name: &str) -> Option<&ResourceMeta> {
         self.entries.get(name).map(|entry| &*entry.meta)
     }
 
-    /// Records that exist and cannot be read, with the reason.
-    pub fn unreadable(&self) -> &BTreeMap<Address, Held> {
+    /// Records that exist but cannot be read, with the reason.
+    pub fn unreadable(&self) -> &BTreeMap<Address, ObjectBlock> {
         &self.unreadable
     }
 
-    /// What the status of the Resource says.
-    pub fn published(&self, name: &str) -> Option<&Published> {
+    pub fn published(&self, name: &str) -> Option<&PublishedStatus> {
         self.entries.get(name).map(|entry| entry.status.published())
     }
 
-    /// Remembers a status that is being written.
-    pub fn publish(&mut self, name: &str, published: Published) {
+    /// Records a status that is being written.
+    pub fn publish(&mut self, name: &str, published: PublishedStatus) {
         if let Some(entry) = self.entries.get_mut(name) {
             entry.status.publish(published);
         }
     }
 
-    /// Whether there is an instance or a record of the name.
     pub fn knows(&self, name: &str) -> bool {
         self.entries.contains_key(name) || self.addresses(name).next().is_some()
     }
 
-    /// The records of a name.
     pub fn addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
         self.records.range(Address::single(name)..).map(|(address, _)| address).take_while(move |a| *a.name == *name)
     }
 
-    /// Takes an event.
     pub fn apply(&mut self, event: Event) {
         self.providers.touch();
         match event {
@@ -277,7 +259,7 @@ impl Index {
             Event::StatusWritten { name, uid, digest, version } => {
                 let entry = self.entries.get_mut(&name).filter(|entry| entry.instance.uid == uid);
                 if entry.is_some_and(|entry| entry.status.written(digest, version)) {
-                    self.restated.insert(name);
+                    self.overwritten.insert(name);
                 }
             }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
@@ -297,7 +279,7 @@ impl Index {
             Event::Input(key, data) => self.input_changed(&key, data),
             Event::Providers(all) => {
                 if self.providers.providers(all) {
-                    self.wake_served(|_| true);
+                    self.wake_dependents(|_| true);
                 }
             }
             Event::ProviderConfigApplied(observed) => {
@@ -305,23 +287,26 @@ impl Index {
                 self.providers.touch();
             }
             Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
-            Event::ObjectNoticed(address, gone) => *self.noticed.entry(address).or_default() |= gone,
+            Event::ObjectChanged(address, is_destroyed) => {
+                *self.changed_objects.entry(address).or_default() |= is_destroyed;
+            }
             Event::Incomplete(why) => self.incomplete(why),
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }
     }
 
-    /// The names that are connected with any of these, by configuration or by records. Costs as much as it finds.
+    /// The names that are connected with any of these, by configuration or by records. The cost is proportional to the
+    /// result.
     pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
-        self.with_doubts(self.links.component(names))
+        self.with_rename_candidates(self.links.component(names))
     }
 
-    /// Whether Resources are being listed anew: what was not listed yet may be different by now.
+    /// Whether a list of Resources is in progress: Resources that it does not contain yet may have changed.
     pub fn is_relisting(&self) -> bool {
         self.resources_before.is_some() || self.data_before.is_some()
     }
 
-    /// What these names want.
+    /// The configuration of these names.
     pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
         let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
         let resources = names.iter().filter_map(|name| self.instance(name));
@@ -332,25 +317,25 @@ impl Index {
         config
     }
 
-    /// Instances of these names that had a record, as the index of their family says: also those whose record is gone.
+    /// Instances in the family indexes of these names, including those whose record is lost.
     pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
         let all = names.iter().flat_map(|name| self.families.instances(name));
-        // Of those that we have removed ourselves the watch has not told everything yet.
+        // The watch has not delivered all changes of instances that this process removed.
         all.filter(|address| !self.erased.contains_key(*address))
     }
 
-    /// A step of the object, or its recovery, begins: what the watch says about its record is parked from now on. `base`:
-    /// the version of the record that it builds on, which may be older than what the watch has told.
+    /// A step or a recovery of the object starts: events about its record are deferred from now on. `base`: the version
+    /// of the record that it starts from, which may be older than the last event.
     pub fn begin(&mut self, address: &Address, base: Option<Version>) {
-        self.busy.entry(address.clone()).or_insert_with(|| Parked::on(base));
+        self.busy.entry(address.clone()).or_insert_with(|| DeferredEvents::on(base));
     }
 
-    /// Whoever works on the namespace begins once more: nothing is running but what `is_busy` names. What was parked of
-    /// all others counts, and every name is looked at.
-    pub fn begin_again(&mut self, is_busy: impl Fn(&Address) -> bool) {
+    /// Restarts the work on the namespace: nothing is running except the objects for which `is_busy` returns `true`.
+    /// The deferred events of all others are applied, and every name is planned.
+    pub fn restart(&mut self, is_busy: impl Fn(&Address) -> bool) {
         let (busy, free) = std::mem::take(&mut self.busy).into_iter().partition(|(address, _)| is_busy(address));
         self.busy = busy;
-        let free: BTreeMap<Address, Parked> = free;
+        let free: BTreeMap<Address, DeferredEvents> = free;
         for (address, parked) in free {
             for event in parked.into_events(&address) {
                 self.apply(event);
@@ -358,18 +343,19 @@ impl Index {
         }
         self.entries.values_mut().for_each(|entry| entry.status.begin_again());
         self.providers.touch();
-        // Whoever followed the inputs is gone as well.
-        self.inputs.forget();
+        // The watches of inputs have ended too.
+        self.inputs.mark_unread();
         self.wake_all();
     }
 
-    /// What was begun has ended, and this is what we know the record to be (`None`: we know that there is none). Our marks
-    /// were put on the Resource before the record was written.
+    /// A step has ended with this record (`None`: without a record). The step set the finalizer and the annotation
+    /// before it wrote the record.
     pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
         self.ended(address, own, true);
     }
 
-    /// The same of a recovery, which puts no marks on: an earlier process may have taken them off before it was cut.
+    /// As [`Self::end`], for a recovery, which does not set the finalizer and the annotation: an earlier process may
+    /// have removed them before it was interrupted.
     pub fn end_recovery(&mut self, address: &Address, own: Option<&Stored>) {
         self.ended(address, own, false);
     }
@@ -382,15 +368,15 @@ impl Index {
             self.erased.remove(address);
             if self.version(address).is_none_or(|known| known < stored.version) {
                 if is_marked {
-                    self.own_marks(address, Overlay::Marked(stored.record.uid.clone()));
+                    self.set_overlay(address, Overlay::Marked(stored.record.uid.clone()));
                 }
-                self.keep(stored.clone());
+                self.insert_record(stored.clone());
             }
         } else if let Some(known) = removed {
-            self.drop_record(address);
-            // The marks stay on a family until the last of its instances has none any more.
+            self.remove_record(address);
+            // A family keeps its finalizer and annotation until its last record is removed.
             if self.addresses(&address.name).next().is_none() {
-                self.own_marks(address, Overlay::Unmarked);
+                self.set_overlay(address, Overlay::Unmarked);
             }
             if !parked.saw_deletion_after(known) {
                 self.erased.insert(address.clone(), known);
@@ -401,7 +387,7 @@ impl Index {
         }
     }
 
-    fn own_marks(&mut self, address: &Address, overlay: Overlay) {
+    fn set_overlay(&mut self, address: &Address, overlay: Overlay) {
         if let Some(entry) = self.entries.get_mut(&address.name) {
             entry.overlay = overlay.confirmed_by(&entry.instance);
         }
@@ -411,8 +397,8 @@ impl Index {
         self.records.get(address).map(|stored| stored.version)
     }
 
-    fn resource_applied(&mut self, observed: Observed) {
-        let Observed { instance, published, version, meta } = observed;
+    fn resource_applied(&mut self, observed: ObservedResource) {
+        let ObservedResource { instance, published, version, meta } = observed;
         let name = instance.address.name.clone();
         if let Some(before) = self.unlisted(instance.address.is_data()) {
             before.remove(&name);
@@ -420,54 +406,54 @@ impl Index {
         let has_record = self.addresses(&name).next().is_some();
         let known = self.entries.get(&name).map(|entry| &entry.instance);
         let instance = match known {
-            Some(known) => instance.read_again(known),
+            Some(known) => instance.share_with(known),
             None => instance,
         };
         self.inputs.set(&name, known.map(AsRef::as_ref), Some(&instance));
         let entry = match self.entries.remove(&name) {
             Some(old) if old.instance.uid == instance.uid => {
-                // `state rm` without a record says so by this. Of our own doing we know.
+                // `state rm` without a record removes the annotation. Removals by this process are known.
                 let forgotten = old.overlay == Overlay::None
                     && !has_record
                     && old.instance.record_annotation == instance.uid
                     && instance.record_annotation != instance.uid;
-                if forgotten || is_news(&old.instance, &instance, has_record) {
-                    self.wake_with_former(&instance);
-                    self.wake_with_former(&old.instance);
+                if forgotten || is_relevant_change(&old.instance, &instance, has_record) {
+                    self.wake_with_renames(&instance);
+                    self.wake_with_renames(&old.instance);
                 }
                 let mut status = old.status;
                 if status.observed(version, published) {
-                    self.restated.insert(name.clone());
+                    self.overwritten.insert(name.clone());
                 }
                 Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
             }
             _ => {
-                self.wake_with_former(&instance);
-                Entry { instance, status: KnownStatus::new(published), meta, overlay: Overlay::None }
+                self.wake_with_renames(&instance);
+                Entry { instance, status: StatusCache::new(published), meta, overlay: Overlay::None }
             }
         };
         self.entries.insert(name.clone(), entry);
         self.relink(&name);
-        self.sort_out(&name);
+        self.update_renames(&name);
     }
 
     fn resource_deleted(&mut self, name: &Arc<str>) {
         let Some(entry) = self.entries.remove(name) else { return };
-        self.woken.extend(self.meant(&entry.instance));
+        self.to_plan.extend(self.rename_candidates(&entry.instance));
         self.inputs.set(name, Some(&entry.instance), None);
-        // The Resource goes a moment before the step that destroyed the object has ended.
+        // The Resource is deleted just before the step that destroyed its object ends.
         let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
         if expected {
-            // We have destroyed it ourselves. Of its neighbours only those that stay have a reason to be looked at;
-            // otherwise a component of a thousand would be planned a thousand times while it goes.
-            self.gone.insert(name.clone());
-            let stays = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
-            self.woken.extend(self.links.neighbours(name).filter(stays).cloned());
+            // The deletion was planned. Only neighbors that remain must be planned; otherwise a component of a thousand
+            // objects would be planned a thousand times during its deletion.
+            self.removed.insert(name.clone());
+            let remains = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
+            self.to_plan.extend(self.links.neighbours(name).filter(remains).cloned());
         } else {
             self.wake_with_neighbours(name);
         }
         self.relink(name);
-        self.sort_out(name);
+        self.update_renames(name);
     }
 
     fn record_applied(&mut self, stored: Stored) {
@@ -475,7 +461,7 @@ impl Index {
         if let Some(before) = &mut self.records_before {
             before.remove(&address);
         }
-        // It may be the very version that our own write left.
+        // It may be the version of the last own write.
         if self.unreadable.remove(&address).is_some() {
             self.wake_with_neighbours(&address.name);
         }
@@ -486,8 +472,8 @@ impl Index {
         if old || self.erased.contains_key(&address) {
             return;
         }
-        self.foreign.insert(address.clone());
-        self.keep(stored);
+        self.changed_records.insert(address.clone());
+        self.insert_record(stored);
         self.wake_with_neighbours(&address.name);
     }
 
@@ -498,7 +484,7 @@ impl Index {
         }
     }
 
-    fn record_unreadable(&mut self, address: Address, held: Held) {
+    fn record_unreadable(&mut self, address: Address, held: ObjectBlock) {
         if let Some(before) = &mut self.records_before {
             before.remove(&address);
         }
@@ -508,7 +494,7 @@ impl Index {
 
     fn record_deleted(&mut self, address: &Address, version: Version) {
         if self.unreadable.remove(address).is_some() {
-            self.woken.insert(address.name.clone());
+            self.to_plan.insert(address.name.clone());
         }
         if let Some(parked) = self.busy.get_mut(address) {
             return parked.deleted(version);
@@ -517,33 +503,33 @@ impl Index {
             self.erased.remove(address);
         }
         if self.version(address).is_some_and(|known| known <= version) {
-            self.foreign.insert(address.clone());
+            self.changed_records.insert(address.clone());
             self.wake_with_neighbours(&address.name);
-            self.drop_record(address);
+            self.remove_record(address);
         }
     }
 
-    /// Wakes those that read something of it which is another value now.
-    fn input_changed(&mut self, key: &InputKey, data: Data) {
-        let Some((before, readers)) = self.inputs.take(key, data.clone()) else { return };
+    /// Plans the Resources that read a value that has changed.
+    fn input_changed(&mut self, key: &InputKey, data: DataLookup) {
+        let Some((before, readers)) = self.inputs.update(key, data.clone()) else { return };
         let mut settings = Vec::new();
         for name in readers {
-            settings.extend(name.strip_prefix(providers::SETTINGS).map(Arc::<str>::from));
+            settings.extend(name.strip_prefix(providers::READER_PREFIX).map(Arc::<str>::from));
             let reader = self.entries.get(name);
             if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
-                self.woken.insert(name.clone());
+                self.to_plan.insert(name.clone());
             }
         }
         for name in settings {
-            // Under other settings every object is another one's.
-            self.settings_changed(&name);
+            // A different provider configuration affects every object.
+            self.provider_config_changed(&name);
         }
     }
 
     fn namespace_changed(&mut self, value: Value, terminating: Option<Version>) {
         let before = std::mem::replace(&mut self.terminating, terminating);
         if (&self.value, before.is_some()) == (&value, terminating.is_some()) {
-            self.is_emptied |= before != terminating;
+            self.has_shrunk |= before != terminating;
             return;
         }
         self.value = value;
@@ -551,46 +537,46 @@ impl Index {
         self.wake_all();
     }
 
-    fn keep(&mut self, stored: Stored) {
+    fn insert_record(&mut self, stored: Stored) {
         let name = stored.record.address.name.clone();
-        let used = used_names(&stored);
+        let used = dependency_names(&stored);
         let before = self.records.insert(stored.record.address.clone(), stored);
-        // One record of a thousand of a family costs no look at all the others, as long as it adds nothing but links.
-        match before.as_ref().map(|before| (before, used_names(before))) {
+        // A record that only adds links does not cost a visit of the other records of its family.
+        match before.as_ref().map(|before| (before, dependency_names(before))) {
             Some((before, was_used)) if !was_used.is_subset(&used) => {
-                // What it used was create-before-destroy because of it.
+                // Its previous dependencies were create-before-destroy because of it.
                 if before.record.current.as_ref().is_some_and(|object| object.create_before_destroy) {
-                    self.woken.extend(was_used.difference(&used).cloned());
+                    self.to_plan.extend(was_used.difference(&used).cloned());
                 }
                 self.relink(&name);
             }
             _ => self.links.add(&name, used),
         }
-        self.sort_out(&name);
+        self.update_renames(&name);
     }
 
-    fn drop_record(&mut self, address: &Address) {
+    fn remove_record(&mut self, address: &Address) {
         let Some(before) = self.records.remove(address) else { return };
         let entry = self.entries.get(&address.name);
-        let wanted =
+        let is_referenced =
             |name: &Arc<str>| entry.is_some_and(|e| e.instance.references.iter().any(|r| r.target.name == *name));
-        if !used_names(&before).iter().all(wanted) {
+        if !dependency_names(&before).iter().all(is_referenced) {
             self.relink(&address.name);
         }
-        self.sort_out(&address.name);
+        self.update_renames(&address.name);
     }
 
     fn relink(&mut self, name: &Arc<str>) {
         let entry = self.entries.get(name);
-        let wanted = entry.into_iter().flat_map(|entry| {
+        let desired = entry.into_iter().flat_map(|entry| {
             let instance = &entry.instance;
             let before = instance.moved_from.iter().map(|address| &address.name);
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
             instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
         });
-        let records = of_name(&self.records, name);
-        let mut targets: BTreeSet<Arc<str>> = wanted.filter(|target| *target != name).cloned().collect();
-        targets.extend(records.flat_map(|(_, stored)| used_names(stored)));
+        let records = in_family(&self.records, name);
+        let mut targets: BTreeSet<Arc<str>> = desired.filter(|target| *target != name).cloned().collect();
+        targets.extend(records.flat_map(|(_, stored)| dependency_names(stored)));
         self.links.set(name, targets);
     }
 }

@@ -1,50 +1,49 @@
-//! Objects that went missing lately. "One refresh" is spread over time here: a mass disappearance shows object by object.
+//! Tracks objects that went missing recently. The controller detects a mass disappearance object by object, so plans
+//! count the objects that earlier plans found missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::time::Time;
 use crate::model::{Address, Recorded};
-use crate::plan::{Configuration, Others};
+use crate::plan::{MissingCount, ProviderConfigId};
 
-/// A plan that reads no more objects than these cannot find a mass disappearance by itself.
+/// A plan that reads at most this many objects cannot detect a mass disappearance alone.
 const FEW: usize = 5;
 
-/// For so long an object that was created again counts as one that went missing. Where nothing is watched, one refresh of
-/// all objects takes as long as their interval, which usually is this.
+/// How long a recreated object still counts as missing. Without watches, one refresh of all objects takes as long as
+/// their drift interval, which usually is this.
 const WINDOW: Duration = Duration::from_mins(30);
 
-/// The objects that went missing lately.
 #[derive(Debug, Default)]
-pub(super) struct Missing {
-    /// Since when; those created again with the time of that.
+pub(super) struct MissingObjects {
+    /// When each object went missing; for a recreated object (`true`), when it was recreated.
     objects: BTreeMap<Address, (Time, bool)>,
 }
 
-impl Missing {
-    /// It was noticed, or found by reading, that an object is gone.
-    pub(super) fn gone(&mut self, address: &Address, now: Time) {
+impl MissingObjects {
+    /// An object is missing.
+    pub(super) fn mark_missing(&mut self, address: &Address, now: Time) {
         let entry = self.objects.entry(address.clone()).or_insert((now, false));
         if entry.1 {
             *entry = (now, false);
         }
     }
 
-    /// It was read and is there.
-    pub(super) fn there(&mut self, address: &Address) {
+    /// A reading found the object.
+    pub(super) fn mark_found(&mut self, address: &Address) {
         if self.objects.get(address).is_some_and(|(_, recreated)| !recreated) {
             self.objects.remove(address);
         }
     }
 
-    /// It was created again.
-    pub(super) fn recreated(&mut self, address: &Address, now: Time) {
+    pub(super) fn mark_recreated(&mut self, address: &Address, now: Time) {
         if let Some(entry) = self.objects.get_mut(address) {
             *entry = (now, true);
         }
     }
 
-    /// Nothing is remembered of it any more.
+    /// Removes an object.
     pub(super) fn forget(&mut self, address: &Address) {
         self.objects.remove(address);
     }
@@ -53,29 +52,29 @@ impl Missing {
         self.objects.retain(|_, (since, recreated)| !*recreated || *since + WINDOW > now);
     }
 
-    /// What a plan over `scope` that reads `due` does not see by itself.
+    /// The counts of objects that a plan over `scope` that reads `due` does not see.
     pub(super) fn others(
         &mut self,
         records: &Recorded,
         scope: &BTreeSet<Address>,
         due: &BTreeSet<Address>,
         now: Time,
-    ) -> BTreeMap<Configuration, Others> {
+    ) -> BTreeMap<ProviderConfigId, MissingCount> {
         self.forget_old(now);
-        let mut others: BTreeMap<Configuration, Others> = BTreeMap::new();
-        // Few objects may be gone whatever their share is, so nobody needs to count all the others.
+        let mut others: BTreeMap<ProviderConfigId, MissingCount> = BTreeMap::new();
+        // A small number of missing objects is always allowed, so the others need not be counted.
         if self.objects.is_empty() && due.len() <= FEW {
             return others;
         }
         for (address, stored) in records {
             let Some(object) = &stored.record.current else { continue };
             let found_by_plan = due.contains(address);
-            let gone = self.objects.contains_key(address) && !found_by_plan;
+            let missing = self.objects.contains_key(address) && !found_by_plan;
             let outside = !scope.contains(address);
-            if gone || outside {
-                let count = others.entry(Configuration::of(&stored.record.type_name, object)).or_default();
+            if missing || outside {
+                let count = others.entry(ProviderConfigId::of(&stored.record.type_name, object)).or_default();
                 count.objects += usize::from(outside);
-                count.gone += usize::from(gone);
+                count.missing += usize::from(missing);
             }
         }
         others
@@ -103,36 +102,40 @@ mod tests {
         (0..count).map(record).collect()
     }
 
-    fn told(missing: &mut Missing, scope: &[usize], due: &[usize], now: Time) -> (usize, usize) {
+    fn counts(missing: &mut MissingObjects, scope: &[usize], due: &[usize], now: Time) -> (usize, usize) {
         let set = |numbers: &[usize]| numbers.iter().map(|number| address(*number)).collect();
         let others = missing.others(&records(10), &set(scope), &set(due), now);
-        let key = Configuration { provider: "thing".into(), hash: "one".into() };
-        others.get(&key).map_or((0, 0), |others| (others.objects, others.gone))
+        let key = ProviderConfigId { provider: "thing".into(), hash: "one".into() };
+        others.get(&key).map_or((0, 0), |others| (others.objects, others.missing))
     }
 
     #[test]
-    fn what_went_missing_one_by_one_is_counted_together() {
-        let (mut missing, now) = (Missing::default(), Time::default());
-        assert_eq!(told(&mut missing, &[0], &[0], now), (0, 0), "nobody counts while nothing is missing");
+    fn objects_that_go_missing_one_by_one_are_counted_together() {
+        let (mut missing, now) = (MissingObjects::default(), Time::default());
+        assert_eq!(counts(&mut missing, &[0], &[0], now), (0, 0), "nothing is counted while nothing is missing");
         for number in 0..4 {
-            missing.gone(&address(number), now);
+            missing.mark_missing(&address(number), now);
         }
-        assert_eq!(told(&mut missing, &[0], &[0], now), (9, 3), "the plan itself finds the first");
-        assert_eq!(told(&mut missing, &[0, 1], &[0], now), (8, 3), "the second is of the plan, but not read by it");
-        missing.there(&address(3));
-        assert_eq!(told(&mut missing, &[0], &[0], now), (9, 2), "a false alarm");
+        assert_eq!(counts(&mut missing, &[0], &[0], now), (9, 3), "the plan itself finds the first");
+        assert_eq!(
+            counts(&mut missing, &[0, 1], &[0], now),
+            (8, 3),
+            "the plan covers the second one but does not read it"
+        );
+        missing.mark_found(&address(3));
+        assert_eq!(counts(&mut missing, &[0], &[0], now), (9, 2), "a false alarm");
         missing.forget(&address(2));
-        assert_eq!(told(&mut missing, &[0], &[0], now), (9, 1));
+        assert_eq!(counts(&mut missing, &[0], &[0], now), (9, 1));
     }
 
     #[test]
-    fn what_was_recreated_counts_for_a_while_and_what_is_still_missing_for_ever() {
-        let (mut missing, now) = (Missing::default(), Time::default());
-        missing.gone(&address(1), now);
-        missing.gone(&address(2), now);
-        missing.recreated(&address(1), now);
-        missing.there(&address(1));
-        assert_eq!(told(&mut missing, &[0], &[], now), (9, 2));
-        assert_eq!(told(&mut missing, &[0], &[], now + WINDOW), (9, 1));
+    fn a_recreated_object_counts_for_a_while_and_a_missing_one_until_it_is_found() {
+        let (mut missing, now) = (MissingObjects::default(), Time::default());
+        missing.mark_missing(&address(1), now);
+        missing.mark_missing(&address(2), now);
+        missing.mark_recreated(&address(1), now);
+        missing.mark_found(&address(1));
+        assert_eq!(counts(&mut missing, &[0], &[], now), (9, 2));
+        assert_eq!(counts(&mut missing, &[0], &[], now + WINDOW), (9, 1));
     }
 }

@@ -1,60 +1,56 @@
-//! Single objects: what is remembered of them, their timers, and how they are let go of.
+//! Tracks single objects: their state, their timers, and their removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::missing::Missing;
+use super::missing::MissingObjects;
 use super::summarize::Note;
 use super::time::Time;
-use super::tracked::Tracked;
-use super::{About, Command, Outside, Reconciler, retry};
-use crate::model::{Address, Reason, of_name};
+use super::tracked::TrackedObject;
+use super::{Command, Environment, Reconciler, ReportSubject, retry};
+use crate::model::{Address, Reason, in_family};
 
-/// All objects.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    /// In boxes, since the nodes of the map are half empty.
-    tracked: BTreeMap<Address, Box<Tracked>>,
-    /// When to look at an object, or at the status of a Resource, though nothing happens.
+    /// Boxed, because the nodes of the map are half empty.
+    tracked: BTreeMap<Address, Box<TrackedObject>>,
+    /// When to check an object or the status of a Resource.
     timers: BTreeSet<(Time, Address)>,
-    /// Objects that went missing lately.
-    pub(super) missing: Missing,
-    /// Records without a Resource.
+    /// Objects that went missing recently.
+    pub(super) missing: MissingObjects,
     pub(super) abandoned: BTreeSet<Address>,
-    /// Objects whose watch may have to begin, to change or to end.
+    /// Objects whose watch may have to start, change or end.
     to_watch: BTreeSet<Address>,
 }
 
 impl Objects {
-    pub(super) fn get(&self, address: &Address) -> Option<&Tracked> {
+    pub(super) fn get(&self, address: &Address) -> Option<&TrackedObject> {
         self.tracked.get(address).map(AsRef::as_ref)
     }
 
-    pub(super) fn get_mut(&mut self, address: &Address) -> Option<&mut Tracked> {
+    pub(super) fn get_mut(&mut self, address: &Address) -> Option<&mut TrackedObject> {
         self.tracked.get_mut(address).map(AsMut::as_mut)
     }
 
-    /// What is remembered of an object, from now on at least.
-    pub(super) fn entry(&mut self, address: &Address) -> &mut Tracked {
+    pub(super) fn entry(&mut self, address: &Address) -> &mut TrackedObject {
         self.tracked.entry(address.clone()).or_default()
     }
 
-    /// The objects of a Resource.
-    pub(super) fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a Tracked)> {
-        of_name(&self.tracked, name).map(|(address, tracked)| (address, &**tracked))
+    pub(super) fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
+        in_family(&self.tracked, name).map(|(address, tracked)| (address, &**tracked))
     }
 
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut Tracked)> {
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {
         self.tracked.iter_mut().map(|(address, tracked)| (address, &mut **tracked))
     }
 
-    /// Asks for a look at an object at that time.
+    /// Schedules a check of an object.
     pub(super) fn wake_at(&mut self, address: &Address, at: Time) {
         self.timers.insert((at, address.clone()));
     }
 
-    /// Has an object planned at that time though nothing happens.
+    /// Schedules a plan of an object.
     pub(super) fn retry_at(&mut self, address: &Address, at: Time) {
         self.entry(address).retry_at = Some(at);
         self.wake_at(address, at);
@@ -73,7 +69,7 @@ impl Objects {
         self.timers.clear();
     }
 
-    /// Sees to the watch over an object at the end of the turn.
+    /// Updates the watch of an object at the end of the turn.
     pub(super) fn watch(&mut self, address: &Address) {
         self.to_watch.insert(address.clone());
     }
@@ -84,28 +80,28 @@ impl Objects {
 }
 
 impl Reconciler {
-    /// Looks at all objects whose timer is due.
-    pub(super) fn take_timers(&mut self, outside: &dyn Outside) {
+    /// Checks all objects whose timer is due.
+    pub(super) fn handle_timers(&mut self, environment: &dyn Environment) {
         while let Some(address) = self.objects.due_timer(self.now.time) {
-            self.look_at(&address, outside);
+            self.check_object(&address, environment);
         }
     }
 
-    fn look_at(&mut self, address: &Address, outside: &dyn Outside) {
+    fn check_object(&mut self, address: &Address, environment: &dyn Environment) {
         self.publish_if_due(&address.name);
-        self.pass_over_reading(address, outside);
+        self.postpone_reading(address, environment);
         let now = self.now.time;
         let Some(tracked) = self.objects.get_mut(address) else { return };
-        // Should it not come to a reading now, the next one is due with the next plan, and not with every timer.
+        // The timers are cleared even if no reading happens now: the next plan reads the object, not every timer.
         let is_due = |at: &mut Option<Time>| at.take_if(|at| *at <= now).is_some();
-        let is_to_be_read = is_due(&mut tracked.noticed_at) | is_due(&mut tracked.read_at);
+        let is_to_be_read = is_due(&mut tracked.check_at) | is_due(&mut tracked.read_at);
         tracked.unread |= is_to_be_read;
         if is_due(&mut tracked.retry_at) | is_to_be_read {
             self.touch(&address.name);
         }
     }
 
-    /// Has these objects read by their next plan, which is made now.
+    /// Plans these objects now, with a reading.
     pub(super) fn read_now(&mut self, objects: BTreeSet<Address>) {
         for address in objects {
             self.objects.entry(&address).unread = true;
@@ -113,8 +109,8 @@ impl Reconciler {
         }
     }
 
-    /// Tries what waits after a failure again, as far as `which` says so.
-    pub(super) fn retry(&mut self, which: impl Fn(&Tracked) -> bool) {
+    /// Retries the objects that wait after a failure and for which `which` returns `true`.
+    pub(super) fn retry(&mut self, which: impl Fn(&TrackedObject) -> bool) {
         let mut names = BTreeSet::new();
         for (address, tracked) in self.objects.all_mut().filter(|(_, tracked)| which(tracked)) {
             if tracked.hold.take().is_some() || tracked.failures > 0 {
@@ -125,14 +121,15 @@ impl Reconciler {
         names.iter().for_each(|name| self.touch(name));
     }
 
-    /// What an adopted plan means for what is left of an object.
-    pub(super) fn tidy(&mut self, address: &Address) {
+    /// Cleans up an object after a plan or a step: reports an abandoned record, drops an object that no longer exists,
+    /// or releases its Resource.
+    pub(super) fn clean_up(&mut self, address: &Address) {
         let recorded = self.schedule.records().contains_key(address);
-        let settling = self.recovering.contains(address) || self.moving.contains(&address.name);
-        let busy = settling || self.schedule.is_running(address);
+        let resolving = self.recovering.contains(address) || self.moving.contains(&address.name);
+        let busy = resolving || self.schedule.is_running(address);
         if self.index.instance(&address.name).is_none() {
             return match recorded {
-                true if self.policy.destroys_orphans => {}
+                true if self.policy.destroy_orphans => {}
                 true => self.report_abandoned(address, busy),
                 false => self.forget(address),
             };
@@ -141,29 +138,30 @@ impl Reconciler {
         if !self.release_if_empty(&address.name)
             && !recorded
             && !busy
-            && self.objects.get(address).is_some_and(Tracked::stands_for_nothing)
+            && self.objects.get(address).is_some_and(TrackedObject::is_unused)
         {
-            // An instance that is not wanted any more, and of which nothing is left.
+            // An instance that is no longer desired and has no record.
             self.forget(address);
         }
     }
 
-    /// Takes our marks off a Resource that is being deleted, once nothing is left of it; a family may have no instance at
-    /// all at that time. Returns whether that is so.
+    /// Releases a Resource that is being deleted once it has no objects; a family may never have had any. Returns
+    /// whether that is so.
     pub(super) fn release_if_empty(&mut self, name: &Arc<str>) -> bool {
         let resource = self.index.instance(name);
         let Some(resource) = resource.filter(|resource| resource.deleting && resource.has_finalizer) else {
             return false;
         };
-        // One that says that it is recorded has lost its record: an object may exist, and `state rm` gives it up.
-        let is_empty = !self.has_traces(name) && !resource.says_it_is_recorded();
+        // A Resource that claims a record but has none has lost it: its object may exist, so only `state rm` releases
+        // it.
+        let is_empty = !self.has_traces(name) && !resource.has_record_annotation();
         if is_empty && self.resources.released.insert(resource.uid.clone()) {
             self.commands.push(Command::Release { name: name.clone(), uid: resource.uid.clone() });
         }
         is_empty
     }
 
-    /// Whether any instance of a Resource is recorded, or something is being done about it.
+    /// Whether any instance of a Resource has a record or work in progress.
     fn has_traces(&self, name: &Arc<str>) -> bool {
         let busy = |address: &Address| self.schedule.is_running(address) || self.recovering.contains(address);
         self.moving.contains(name)
@@ -171,56 +169,56 @@ impl Reconciler {
             || self.objects.of(name).any(|(address, tracked)| tracked.is_open() || busy(address))
     }
 
-    /// A Resource that could not be let go of is looked at again, ever later.
-    pub(super) fn not_released(&mut self, name: Arc<str>, uid: &Arc<str>) {
+    /// Retries a failed release with back-off.
+    pub(super) fn release_failed(&mut self, name: Arc<str>, uid: &Arc<str>) {
         self.resources.released.remove(uid);
         let address = Address::single(name);
         let wait = self.wait_after_failure(&address, Reason::OperationFailed);
         self.objects.retry_at(&address, self.now.time + wait);
     }
 
-    /// The wait after one more failure of an object.
+    /// Counts a failure of an object. Returns the delay before the next attempt.
     pub(super) fn wait_after_failure(&mut self, address: &Address, reason: Reason) -> Duration {
-        let draw = self.draws.number();
+        let draw = self.random.number();
         let tracked = self.objects.entry(address);
         tracked.failures += 1;
         retry::delay_after(reason, tracked.failures, draw)
     }
 
-    /// A record without a Resource: the object is left alone until a Resource of its name and type comes.
+    /// Reports a record without a Resource. Its object stays unchanged until a Resource of its name and type exists.
     fn report_abandoned(&mut self, address: &Address, busy: bool) {
-        let open = self.objects.get(address).is_some_and(Tracked::is_open);
+        let open = self.objects.get(address).is_some_and(TrackedObject::is_open);
         let hold = self.objects.get(address).and_then(|tracked| tracked.hold.clone());
-        // An operation that is settled at a later time says then what there is.
-        let is_settled_later = hold.as_ref().is_some_and(|hold| hold.until.is_some());
-        if busy || open || is_settled_later || !self.objects.abandoned.insert(address.clone()) {
+        // An operation that is resolved later reports the result then.
+        let is_resolved_later = hold.as_ref().is_some_and(|hold| hold.until.is_some());
+        if busy || open || is_resolved_later || !self.objects.abandoned.insert(address.clone()) {
             return;
         }
         let namespace = self.namespace();
         let note = match hold {
-            Some(hold) => format!("{namespace}/{address} has a record and no Resource: {}", hold.held.message),
+            Some(hold) => format!("{namespace}/{address} has a record but no Resource: {}", hold.held.message),
             None => format!(
-                "{namespace}/{address} has a record and no Resource; its object is left alone (hint: apply the Resource \
-                 again to adopt it, or drop the record with `purlin state rm {address}`)"
+                "{namespace}/{address} has a record but no Resource; Purlin does not change its object (hint: apply \
+                 the Resource again to adopt it, or remove the record with `purlin state rm {address}`)"
             ),
         };
         let note = Note { warning: true, reason: "Abandoned", action: "Plan", note };
-        // It is reported where the record is, which does not terminate with the namespace.
-        self.commands.push(Command::Report { about: About::Record(address.clone()), note, terminating: false });
+        // The event belongs to the record, whose namespace is not the terminating one.
+        self.commands.push(Command::Report { about: ReportSubject::Record(address.clone()), note, terminating: false });
     }
 
-    /// Neither Resource nor record: nothing to remember.
+    /// Drops an object that has neither a Resource nor a record.
     fn forget(&mut self, address: &Address) {
         self.objects.abandoned.remove(address);
-        if self.objects.get(address).is_some_and(Tracked::is_open) {
+        if self.objects.get(address).is_some_and(TrackedObject::is_open) {
             return;
         }
         self.objects.missing.forget(address);
-        self.planning.memo.forget(address);
+        self.planning.memo.remove(address);
         self.schedule.forget_reading(address);
         if let Some(type_name) = self.objects.tracked.remove(address).and_then(|tracked| tracked.watched) {
             self.commands.push(Command::Unwatch { address: address.clone(), type_name });
         }
-        self.forget_resource(&address.name);
+        self.untrack_resource(&address.name);
     }
 }

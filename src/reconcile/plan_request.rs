@@ -1,4 +1,4 @@
-//! What a plan is made from, and what it becomes: parts of whole components, each of which is adopted by itself.
+//! The input of a plan, and its result: parts that cover whole components and are adopted separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,121 +9,116 @@ use crate::load::Config;
 use crate::model::{Action, Address, Recorded, Value, Version};
 use crate::pipeline;
 use crate::plan::moves::Move;
-use crate::plan::{Memo, Plan, PlanOptions, RunningStep};
+use crate::plan::{Plan, PlanOptions, ResponseCache, RunningStep};
 
-/// What a plan is to be made from.
 #[derive(Debug)]
 pub struct PlanRequest {
-    /// What is wanted.
+    /// The desired state.
     pub config: Arc<Config>,
-    /// What is recorded.
     pub recorded: Recorded,
-    /// How to plan.
     pub options: PlanOptions,
-    /// What providers have said before; what they say now is added.
-    pub memo: Memo,
-    pub(super) scope: Scope,
-    /// What is known of: instances of families may come to it with the plan.
+    /// Cached provider responses; planning adds new ones.
+    pub memo: ResponseCache,
+    pub(super) scope: PlanScope,
+    /// The known objects; planning may add instances of families.
     pub(super) addresses: BTreeSet<Address>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
-    pub(super) wishes: Arc<BTreeMap<Arc<str>, u64>>,
+    pub(super) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     pub(super) began: Time,
 }
 
-/// A plan, and what it was made from.
+/// A plan with its scope.
 #[derive(Debug)]
-pub struct Planned {
-    pub(super) parts: Vec<Part>,
-    pub(super) memo: Memo,
-    pub(super) scope: Scope,
+pub struct PlanResult {
+    pub(super) parts: Vec<PlanPart>,
+    pub(super) memo: ResponseCache,
+    pub(super) scope: PlanScope,
     pub(super) began: Time,
 }
 
-/// What one planning is about. Only components that use the same providers are planned together: one that hangs holds up
-/// its own.
+/// What one plan covers. Only components that use the same providers are planned together: a slow provider delays only
+/// its own components.
 #[derive(Debug)]
-pub(super) struct Scope {
+pub(super) struct PlanScope {
     pub(super) names: BTreeSet<Arc<str>>,
-    /// The components that `names` fall into.
+    /// The components of `names`.
     pub(super) components: Vec<BTreeSet<Arc<str>>>,
-    /// Providers are asked, which may take long.
+    /// Whether planning calls providers, which may be slow.
     pub(super) asks_providers: bool,
 }
 
-/// What of a plan concerns some components.
+/// The part of a plan that covers some components.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PlanPart {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) addresses: BTreeSet<Address>,
     pub(super) config: Arc<Config>,
     pub(super) versions: BTreeMap<Address, Version>,
     pub(super) running: Vec<RunningStep>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
-    pub(super) wishes: Arc<BTreeMap<Arc<str>, u64>>,
+    pub(super) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     pub(super) plan: Plan,
     pub(super) namespace: Value,
-    pub(super) kind: Kind,
+    pub(super) kind: PartKind,
 }
 
-/// What a part of a plan asks for.
+/// What a part of a plan contains.
 #[derive(Debug)]
-pub(super) enum Kind {
-    /// Records get another address first. The plan itself is not carried out: the next one is made on the records as they
-    /// are then.
+pub(super) enum PartKind {
+    /// Moves of records. The rest of the plan is dropped: the component is planned again afterwards.
     Moves(Vec<Move>),
-    /// Steps in an order, which give something up.
-    Destroys(ActionGraph),
-    /// Steps in an order, which give nothing up.
-    Calm(ActionGraph),
+    /// Steps that destroy, replace or forget an object.
+    Destructive(ActionGraph),
+    /// Steps that destroy, replace and forget nothing.
+    NonDestructive(ActionGraph),
 }
 
 impl PlanRequest {
-    /// The names that the plan covers.
     pub fn names(&self) -> &BTreeSet<Arc<str>> {
         &self.scope.names
     }
 
-    /// Whether providers are asked, which may take long.
-    pub fn asks_providers(&self) -> bool {
+    /// Whether planning calls providers, which may be slow.
+    pub fn calls_providers(&self) -> bool {
         self.scope.asks_providers
     }
 
-    /// Whether a plan gives something up.
-    pub fn gives_up(&self, plan: &Plan) -> bool {
+    /// Whether a plan destroys, replaces or forgets an object.
+    pub fn is_destructive(&self, plan: &Plan) -> bool {
         gives_up(plan, &self.scope.names)
     }
 
-    /// The plan that was made, in its parts.
-    pub fn planned(mut self, made: pipeline::Planned) -> Planned {
-        let pipeline::Planned { plan, graph, config, moves } = made;
+    /// Splits a plan into its parts.
+    pub fn into_result(mut self, ordered: pipeline::OrderedPlan) -> PlanResult {
+        let pipeline::OrderedPlan { plan, graph, config, moves } = ordered;
         self.addresses.extend(plan.changes.iter().map(|change| change.address.clone()));
-        let mut kinds: Vec<(BTreeSet<Arc<str>>, Kind)> = Vec::new();
+        let mut kinds: Vec<(BTreeSet<Arc<str>>, PartKind)> = Vec::new();
         let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
         for component in &self.scope.components {
             let own = moves.iter().filter(|one| component.contains(&one.from.name));
             let own: Vec<Move> = own.cloned().collect();
             if !own.is_empty() {
-                kinds.push((component.clone(), Kind::Moves(own)));
+                kinds.push((component.clone(), PartKind::Moves(own)));
             } else if gives_up(&plan, component) {
-                kinds.push((component.clone(), Kind::Destroys(graph.only(component))));
+                kinds.push((component.clone(), PartKind::Destructive(graph.subgraph(component))));
             } else {
                 calm.extend(component.iter().cloned());
             }
         }
         if !calm.is_empty() {
-            let graph = if kinds.is_empty() { graph } else { graph.only(&calm) };
-            kinds.push((calm, Kind::Calm(graph)));
+            let graph = if kinds.is_empty() { graph } else { graph.subgraph(&calm) };
+            kinds.push((calm, PartKind::NonDestructive(graph)));
         }
         let parts = kinds.into_iter().map(|(names, kind)| self.part(&plan, &config, names, kind)).collect();
-        Planned { parts, memo: self.memo, scope: self.scope, began: self.began }
+        PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
     }
 
-    /// What concerns the given names, which are whole components.
-    fn part(&self, plan: &Plan, config: &Arc<Config>, names: BTreeSet<Arc<str>>, kind: Kind) -> Part {
+    /// The part of the given names, which are whole components.
+    fn part(&self, plan: &Plan, config: &Arc<Config>, names: BTreeSet<Arc<str>>, kind: PartKind) -> PlanPart {
         let of = |address: &Address| names.contains(&address.name);
         let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
         let recorded = self.recorded.iter().filter(|(address, _)| of(address));
-        Part {
+        PlanPart {
             addresses: self.addresses.iter().filter(|address| of(address)).cloned().collect(),
             config: Arc::new(Config {
                 namespace: config.namespace.clone(),
@@ -132,20 +127,20 @@ impl PlanRequest {
                 incomplete: config.incomplete.clone(),
                 providers: config.providers.clone(),
                 provider_configs: config.provider_configs.clone(),
-                settings_version: config.settings_version,
+                provider_config_version: config.provider_config_version,
             }),
             versions: recorded.map(|(address, stored)| (address.clone(), stored.version)).collect(),
             running: self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
             fingerprints: only(&self.fingerprints, of),
-            wishes: self.wishes.clone(),
+            desired_digests: self.desired_digests.clone(),
             plan: Plan {
                 changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
                 prepared: only(&plan.prepared, of),
                 lifecycle: only(&plan.lifecycle, of),
-                wants: only(&plan.wants, of),
+                dependencies: only(&plan.dependencies, of),
                 readings: only(&plan.readings, of),
                 read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
-                gone: plan.gone.iter().filter(|address| of(address)).cloned().collect(),
+                missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
             },
             namespace: self.options.namespace_value.clone(),
@@ -155,10 +150,10 @@ impl PlanRequest {
     }
 }
 
-impl Part {
-    /// The wish of a Resource that this was planned for.
-    pub(super) fn wish(&self, name: &str) -> u64 {
-        self.wishes.get(name).copied().unwrap_or_default()
+impl PlanPart {
+    /// The desired digest of a Resource at planning.
+    pub(super) fn desired_digest(&self, name: &str) -> u64 {
+        self.desired_digests.get(name).copied().unwrap_or_default()
     }
 }
 
@@ -170,7 +165,7 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
     (key.clone(), value.clone())
 }
 
-/// Whether the plan gives something up in these components.
+/// Whether the plan destroys, replaces or forgets an object of these components.
 fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
     let harsh = |action| matches!(action, Action::Replace | Action::Destroy | Action::Forget);
     plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))

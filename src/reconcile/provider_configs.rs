@@ -1,5 +1,5 @@
-//! The `ProviderConfigs` of the namespace: whether their providers accept them, who uses them, and what their status says.
-//! One that is used is held by a finalizer.
+//! Manages the `ProviderConfigs` of the namespace: checks them with their providers, tracks their dependents, and
+//! writes their status. A finalizer protects a `ProviderConfig` that is in use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,162 +7,164 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::index::{SettingsMeta, SettingsView};
-use super::provider_status::{Trial, notes, status};
+use super::index::{ProviderConfigMeta, ProviderConfigView};
+use super::provider_status::{ConfigurationCheck, notes, status};
 use super::time::Time;
-use super::{About, Command, Reconciler, retry};
+use super::{Command, Reconciler, ReportSubject, retry};
 use crate::api::IN_USE;
 use crate::api::conditions::ConditionType;
 use crate::model::{ProviderUse, Reason};
 
-/// How long what happens is gathered before all provider configurations are looked at: that costs a look at every
-/// Resource.
-const GATHERED: Duration = Duration::from_millis(200);
+/// The debounce before all `ProviderConfigs` are checked: a check visits every Resource.
+const DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// What is remembered of the `ProviderConfigs`.
+/// The state of all `ProviderConfigs`.
 #[derive(Debug, Default)]
 pub(super) struct ProviderConfigs {
-    known: BTreeMap<Arc<str>, Known>,
-    /// When to look at them all.
-    look_at: Option<Time>,
+    known: BTreeMap<Arc<str>, TrackedProviderConfig>,
+    /// When to check all of them.
+    check_at: Option<Time>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct TrackedProviderConfig {
     uid: Arc<str>,
-    /// What its status says of the present generation when the provider has accepted it. So a controller that starts
-    /// again need not start every provider of every namespace only to see that.
+    /// The `Ready` message of the current generation if the provider has accepted it before. It saves a restarted
+    /// controller from starting every provider of every namespace.
     accepted: Option<String>,
-    /// The settings that were tried, or are being tried.
-    tried: Option<Arc<ProviderUse>>,
-    trial: Trial,
-    /// A call to the provider is under way.
-    is_tried: bool,
-    /// A request to the API server is under way.
-    is_written: bool,
-    /// How often the settings were refused in a row.
+    /// The configuration that was checked last, or is being checked.
+    checked: Option<Arc<ProviderUse>>,
+    check: ConfigurationCheck,
+    /// A call to the provider is in flight.
+    is_checking: bool,
+    /// A request to the API server is in flight.
+    is_writing: bool,
+    /// Consecutive rejections by the provider.
     failures: u32,
-    /// How often they could not be written in a row.
-    unwritten: u32,
-    /// When to try again.
-    again: Option<Time>,
+    /// Consecutive failed writes.
+    write_failures: u32,
+    /// When to check again.
+    retry_at: Option<Time>,
 }
 
 impl Reconciler {
-    /// Does what is due about `ProviderConfigs`; returns the time at which more will be.
-    pub(super) fn tend_provider_configs(&mut self) -> Option<Time> {
+    /// Processes the `ProviderConfigs` that are due. Returns when more will be due.
+    pub(super) fn reconcile_provider_configs(&mut self) -> Option<Time> {
         let now = self.now.time;
-        if self.index.take_settings_touched() {
-            self.provider_configs.look_at.get_or_insert(now + GATHERED);
+        if self.index.take_provider_configs_touched() {
+            self.provider_configs.check_at.get_or_insert(now + DEBOUNCE);
         }
         let next = self.provider_configs.next()?;
         if next > now {
             return Some(next);
         }
-        self.provider_configs.look_at = None;
-        let views = self.index.settings(self.schedule.readings());
+        self.provider_configs.check_at = None;
+        let views = self.index.provider_configs(self.schedule.readings());
         self.provider_configs.known.retain(|name, _| views.iter().any(|view| view.name == *name));
         for view in views {
-            self.tend(view);
+            self.reconcile_provider_config(view);
         }
         self.provider_configs.next()
     }
 
-    fn tend(&mut self, view: SettingsView) {
-        let known = self.provider_configs.known.entry(view.name.clone()).or_insert_with(|| Known::of(&view.meta));
+    fn reconcile_provider_config(&mut self, view: ProviderConfigView) {
+        let known = self
+            .provider_configs
+            .known
+            .entry(view.name.clone())
+            .or_insert_with(|| TrackedProviderConfig::of(&view.meta));
         if known.uid != view.meta.uid {
-            *known = Known::of(&view.meta);
+            *known = TrackedProviderConfig::of(&view.meta);
         }
         let is_current = view.meta.status.observed_generation == view.meta.generation;
-        if is_current && matches!(view.settled, Err((Reason::Waiting, _))) {
-            // The inputs are just being read. What was known of them a moment ago stands.
+        if is_current && matches!(view.configuration, Err((Reason::Waiting, _))) {
+            // The inputs are being read. The previous status remains until then.
             return;
         }
-        if let Some(used) = known.next_trial(&view, self.now.time) {
-            self.commands.push(Command::TryProvider(view.name.clone(), used));
+        if let Some(used) = known.next_check(&view, self.now.time) {
+            self.commands.push(Command::ConfigureProvider(view.name.clone(), used));
         }
-        if known.is_written {
+        if known.is_writing {
             return;
         }
         let has = view.meta.finalizers.iter().any(|finalizer| finalizer == IN_USE);
-        // The API server takes no new finalizer of what is being deleted.
-        let wants = !view.users.is_empty() && (has || !view.meta.deleting);
-        let status = status(&view, &known.trial, self.now.wall);
-        if has == wants && status == view.meta.status {
+        // The API server rejects new finalizers on objects that are being deleted.
+        let needed = !view.users.is_empty() && (has || !view.meta.deleting);
+        let status = status(&view, &known.check, self.now.wall);
+        if has == needed && status == view.meta.status {
             return;
         }
-        known.is_written = true;
+        known.is_writing = true;
         for note in notes(&view.meta.status, &status) {
             let (name, uid) = (view.name.clone(), view.meta.uid.clone());
-            self.report(About::ProviderConfig { name, uid }, note);
+            self.report(ReportSubject::ProviderConfig { name, uid }, note);
         }
-        let finalizers = (has != wants).then(|| {
+        let finalizers = (has != needed).then(|| {
             let others = view.meta.finalizers.iter().filter(|finalizer| *finalizer != IN_USE).cloned();
-            others.chain(wants.then(|| IN_USE.to_owned())).collect()
+            others.chain(needed.then(|| IN_USE.to_owned())).collect()
         });
         let (view, status) = (Box::new(view), Box::new(status));
         self.commands.push(Command::WriteProviderConfig { view, status, finalizers });
     }
 
-    /// Takes in what a provider says to a configuration.
-    pub(super) fn provider_tried(&mut self, name: &Arc<str>, used: &Arc<ProviderUse>, trial: Trial) {
-        let (now, draw) = (self.now.time, self.draws.number());
+    /// Handles the provider's response to a configuration.
+    pub(super) fn provider_configured(&mut self, name: &Arc<str>, used: &Arc<ProviderUse>, check: ConfigurationCheck) {
+        let (now, draw) = (self.now.time, self.random.number());
         let Some(known) = self.provider_configs.known.get_mut(name) else { return };
-        known.is_tried = false;
-        // Another one may be wanted by now.
-        if known.tried.as_ref() == Some(used) {
-            let refused = matches!(trial, Trial::Refused(_));
+        known.is_checking = false;
+        // The configuration may have changed since.
+        if known.checked.as_ref() == Some(used) {
+            let refused = matches!(check, ConfigurationCheck::Rejected(_));
             known.failures = if refused { known.failures + 1 } else { 0 };
-            known.again = refused.then(|| now + retry::delay(known.failures, draw));
-            known.trial = trial;
+            known.retry_at = refused.then(|| now + retry::delay(known.failures, draw));
+            known.check = check;
         }
-        self.provider_configs.look_at = Some(now);
+        self.provider_configs.check_at = Some(now);
     }
 
-    /// Takes in whether a `ProviderConfig` could be written.
+    /// Handles the result of writing a `ProviderConfig`.
     pub(super) fn provider_config_written(&mut self, name: &Arc<str>, done: bool) {
-        let (now, draw) = (self.now.time, self.draws.number());
+        let (now, draw) = (self.now.time, self.random.number());
         let Some(known) = self.provider_configs.known.get_mut(name) else { return };
-        known.is_written = false;
-        known.unwritten = if done { 0 } else { known.unwritten + 1 };
+        known.is_writing = false;
+        known.write_failures = if done { 0 } else { known.write_failures + 1 };
         if done {
-            self.provider_configs.look_at = Some(now);
+            self.provider_configs.check_at = Some(now);
         } else {
-            let at = now + retry::delay(known.unwritten, draw);
-            self.provider_configs.look_at.get_or_insert(at);
+            let at = now + retry::delay(known.write_failures, draw);
+            self.provider_configs.check_at.get_or_insert(at);
         }
     }
 }
 
 impl ProviderConfigs {
-    /// When something is to be done next.
     fn next(&self) -> Option<Time> {
-        self.known.values().filter_map(|known| known.again).chain(self.look_at).min()
+        self.known.values().filter_map(|known| known.retry_at).chain(self.check_at).min()
     }
 }
 
-impl Known {
-    /// The configuration that the provider is to be tried with now, if it is to be tried.
-    fn next_trial(&mut self, view: &SettingsView, now: Time) -> Option<Arc<ProviderUse>> {
-        let wanted = view.settled.as_ref().ok();
+impl TrackedProviderConfig {
+    /// The configuration to check with the provider now. `None` if no check is due.
+    fn next_check(&mut self, view: &ProviderConfigView, now: Time) -> Option<Arc<ProviderUse>> {
+        let desired = view.configuration.as_ref().ok();
         if let Some(message) = self.accepted.take() {
-            self.tried = wanted.cloned();
-            self.trial = Trial::Accepted { version: view.meta.status.version.clone(), message };
+            self.checked = desired.cloned();
+            self.check = ConfigurationCheck::Accepted { version: view.meta.status.version.clone(), message };
         }
-        if self.tried.as_ref() != wanted {
-            (self.tried, self.trial, self.failures, self.again) = (None, Trial::Open, 0, None);
+        if self.checked.as_ref() != desired {
+            (self.checked, self.check, self.failures, self.retry_at) = (None, ConfigurationCheck::Pending, 0, None);
         }
-        // What is not used any more and is to go is not worth a process.
+        // An unused `ProviderConfig` that is being deleted is not worth a provider process.
         let needed = !(view.meta.deleting && view.users.is_empty());
-        let due = self.tried.is_none() || self.again.is_some_and(|at| at <= now);
-        let used = wanted.filter(|_| needed && due && !self.is_tried)?;
-        self.tried = Some(used.clone());
-        self.is_tried = true;
-        self.again = None;
+        let due = self.checked.is_none() || self.retry_at.is_some_and(|at| at <= now);
+        let used = desired.filter(|_| needed && due && !self.is_checking)?;
+        self.checked = Some(used.clone());
+        self.is_checking = true;
+        self.retry_at = None;
         Some(used.clone())
     }
 
-    fn of(meta: &SettingsMeta) -> Self {
+    fn of(meta: &ProviderConfigMeta) -> Self {
         let is_current = meta.status.observed_generation == meta.generation;
         let accepted = |condition: &&Condition| {
             condition.type_ == ConditionType::Ready.as_str() && condition.reason == Reason::Available.as_str()
@@ -171,13 +173,13 @@ impl Known {
         Self {
             uid: meta.uid.clone(),
             accepted: accepted.map(|condition| condition.message.clone()),
-            tried: None,
-            trial: Trial::Open,
-            is_tried: false,
-            is_written: false,
+            checked: None,
+            check: ConfigurationCheck::Pending,
+            is_checking: false,
+            is_writing: false,
             failures: 0,
-            unwritten: 0,
-            again: None,
+            write_failures: 0,
+            retry_at: None,
         }
     }
 }

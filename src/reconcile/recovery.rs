@@ -1,5 +1,4 @@
-//! Recovery: settling the intents that a crash, or another process, has left open, one object at a time, while everything
-//! else goes on.
+//! Resolves intents that a crash or another process left open, one object at a time, while everything else continues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,19 +8,18 @@ use super::{Command, Reconciler};
 use crate::execute::Recovery;
 use crate::model::{Address, Diagnostics};
 
-/// What became of a recovery.
+/// The result of a recovery.
 #[derive(Debug)]
-pub struct Recovered {
-    /// Whose intent it was.
+pub struct RecoveryResult {
     pub address: Address,
-    /// What it came to.
     pub outcome: Recovery,
-    /// What the driver has warned of.
+    /// Warnings of the driver.
     pub warnings: Diagnostics,
 }
 
 impl Reconciler {
-    /// Starts the recovery of every object of these names that has an open intent which no step here is carrying out.
+    /// Starts the recovery of every object of these names whose record has an open intent that no step of this process
+    /// is executing.
     pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>) {
         let mut open = Vec::new();
         for name in names {
@@ -40,29 +38,29 @@ impl Reconciler {
         }
     }
 
-    /// Takes in what a recovery came to; the object is planned again.
-    pub(super) fn take_recovery(&mut self, recovered: Recovered) {
-        let Recovered { address, outcome, warnings } = recovered;
-        self.advise(&address, &warnings.iter().collect::<Vec<_>>());
-        // What waits for it is connected with it by the record as it was, and perhaps by nothing else.
+    /// Handles the result of a recovery; the object is planned again.
+    pub(super) fn handle_recovery(&mut self, recovered: RecoveryResult) {
+        let RecoveryResult { address, outcome, warnings } = recovered;
+        self.report_provider_warnings(&address, &warnings.iter().collect::<Vec<_>>());
+        // Computed before the record changes: dependents may be connected through the old record only.
         let connected = self.index.component([address.name.clone()]);
         self.recovering.remove(&address);
         match &outcome {
-            Recovery::Settled(stored) => {
+            Recovery::Resolved(stored) => {
                 self.schedule.records_mut().insert(address.clone(), stored.clone());
             }
             Recovery::Erased => drop(self.schedule.records_mut().remove(&address)),
-            Recovery::Held(..) => {}
+            Recovery::Blocked(..) => {}
         }
-        // Of the situation that was judged: what the watch has delivered meanwhile ends a hold.
+        // Computed from the state that was judged: anything that the watch has delivered since ends the hold.
         let fingerprint = self.index.fingerprint(&address);
         self.index.end_recovery(&address, self.schedule.records().get(&address));
-        self.bring_in(&address);
+        self.sync_record(&address);
         match outcome {
-            Recovery::Held(held, until) => {
+            Recovery::Blocked(held, until) => {
                 tracing::warn!(
                     namespace = &**self.namespace(), %address, reason = %held.reason,
-                    "an open operation could not be settled yet: {}", held.message
+                    "could not resolve an interrupted operation yet: {}", held.message
                 );
                 let until = until.map(|at| self.now.time_of(at));
                 let tracked = self.objects.entry(&address);
@@ -70,8 +68,8 @@ impl Reconciler {
                 tracked.retry_at = until;
                 until.into_iter().for_each(|at| self.objects.wake_at(&address, at));
             }
-            Recovery::Settled(_) | Recovery::Erased => {
-                tracing::info!(namespace = &**self.namespace(), %address, "settled an open operation");
+            Recovery::Resolved(_) | Recovery::Erased => {
+                tracing::info!(namespace = &**self.namespace(), %address, "resolved an interrupted operation");
             }
         }
         connected.iter().for_each(|name| self.touch(name));

@@ -1,32 +1,32 @@
-//! When to try again what failed. Pure: the time comes in, and the jitter as random bits.
+//! Retry delays. Pure: the caller passes random bits for the jitter.
 
 use std::time::Duration;
 
 use crate::model::Reason;
 
-/// The wait after the first failure.
+/// The delay after the first failure.
 const FIRST: Duration = Duration::from_secs(1);
-/// No wait is longer: an outage of an hour should be noticed within minutes of its end.
+/// The longest delay: the end of a long outage is detected within minutes.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// How long to wait after the `failures`-th failure in a row (from 1): doubled each time, and 10 % shorter or longer,
-/// so that what failed together does not come back together.
+/// The delay after the `failures`-th consecutive failure (from 1). It doubles each time, with 10 % jitter, so that
+/// objects that failed together are not retried together.
 pub fn delay(failures: u32, random: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let base = FIRST.saturating_mul(1 << doublings).min(LONGEST);
     spread(base, random)
 }
 
-/// As [`delay`], for what failed for this reason. A missing permission is usually given by somebody who then waits, so
-/// it is tried again within a minute: no watch tells of a new role binding.
+/// As [`delay`], but at most a minute for a missing permission: no watch reports a new role binding, and the user who
+/// grants it waits for the effect.
 pub fn delay_after(reason: Reason, failures: u32, random: u64) -> Duration {
     const SOON: Duration = Duration::from_mins(1);
     let delay = delay(failures, random);
     if reason == Reason::Forbidden { delay.min(SOON) } else { delay }
 }
 
-/// Whether what could not be planned for this reason may be possible later though nothing that is watched has changed:
-/// somebody else has a part in it.
+/// Whether an object that could not be planned for this reason is worth another attempt although nothing that Purlin
+/// watches has changed.
 pub fn may_pass(reason: Reason) -> bool {
     matches!(
         reason,
@@ -42,14 +42,14 @@ pub fn may_pass(reason: Reason) -> bool {
     )
 }
 
-/// A time span made up to 10 % shorter or longer.
+/// The duration with up to 10 % jitter.
 pub fn spread(base: Duration, random: u64) -> Duration {
     // 2,001 steps between 0.9 and 1.1.
     let steps = u32::try_from(random % 2001).unwrap_or_default();
     base * 9 / 10 + base * steps / 10_000
 }
 
-/// A moment within the span, evenly: where a recurring duty begins, so that ten thousand of them do not fall together.
+/// A random offset within the span. It spreads the start of recurring work.
 pub fn within(span: Duration, random: u64) -> Duration {
     span * u32::try_from(random % 10_000).unwrap_or_default() / 10_000
 }
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_five_minutes() {
+    fn delays_double_up_to_five_minutes() {
         let middle = 1000;
         let seconds: Vec<u64> = [1, 2, 3, 4, 9, 10, 40].map(|n| delay(n, middle).as_secs()).into();
         assert_eq!(seconds, [1, 2, 4, 8, 256, 300, 300]);
     }
 
     #[test]
-    fn a_missing_permission_is_tried_again_within_a_minute() {
+    fn a_missing_permission_is_retried_within_a_minute() {
         for random in [0, 1000, 2000] {
             assert_eq!(delay_after(Reason::Forbidden, 40, random), Duration::from_mins(1));
             assert_eq!(delay_after(Reason::OperationFailed, 40, random), delay(40, random));

@@ -1,23 +1,23 @@
-//! What is planned next: names that are due, with all that is connected to them.
+//! Selects the components to plan next: those of the names that are due.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Reconciler;
 use super::debounce::Sleep;
-use super::plan_request::{Part, Scope};
+use super::plan_request::{PlanPart, PlanScope};
 use super::time::Time;
 use crate::load;
 
 impl Reconciler {
-    /// Starts planning of what is due; returns the time at which more will be.
+    /// Starts planning of the names that are due. Returns when more will be due.
     pub(super) fn plan_due(&mut self) -> Option<Time> {
         let now = self.now.time;
-        if let Some(Sleep { until }) = self.planning.debounce.sleeps(now) {
+        if let Some(Sleep { until }) = self.planning.debounce.current_sleep(now) {
             return until;
         }
         let mut waiting = self.planning.debounce.due(now);
-        // What a plan covers that only waits for quiet is planned again when something is new, and not before.
+        // Names of a deferred plan are planned again only if something about them has changed.
         let deferred = &self.planning.deferred;
         waiting.retain(|name| !deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name)));
         while let Some(scope) = self.next_scope(&mut waiting) {
@@ -26,20 +26,23 @@ impl Reconciler {
         self.planning.debounce.sleep(now)
     }
 
-    fn waits_for_quiet(&self, part: &Part, name: &Arc<str>) -> bool {
-        part.names.contains(name) && !part.names.iter().any(|name| self.planning.debounce.is_newer(name))
+    fn waits_for_quiet(&self, part: &PlanPart, name: &Arc<str>) -> bool {
+        let debounce = &self.planning.debounce;
+        part.names.contains(name) && !part.names.iter().any(|name| debounce.changed_since_planned(name))
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or
-    /// rests, stays on the list of the debounce, and its turn comes after that.
-    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>) -> Option<Scope> {
-        let mut scope = Scope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
+    /// is throttled, stays in the debounce until later.
+    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>) -> Option<PlanScope> {
+        let mut scope = PlanScope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
         let mut providers = None;
         let mut others = BTreeSet::new();
-        while scope.names.len() < self.policy.planned_together
+        while scope.names.len() < self.policy.max_names_per_plan
             && let Some(name) = waiting.pop_first()
         {
-            if [&self.planning.under_way, &self.moving, &self.planning.joining].iter().any(|busy| busy.contains(&name))
+            if [&self.planning.in_progress, &self.moving, &self.planning.joining]
+                .iter()
+                .any(|busy| busy.contains(&name))
             {
                 continue;
             }
@@ -62,25 +65,25 @@ impl Reconciler {
         (!scope.components.is_empty()).then_some(scope)
     }
 
-    /// Whether a component is being planned, or rests. What has joined it since waits with it.
+    /// Whether a component is being planned or is throttled. Names that have joined it since wait too.
     fn is_put_off(&mut self, component: &BTreeSet<Arc<str>>) -> bool {
         let planning = &mut self.planning;
-        if !component.is_disjoint(&planning.under_way) || !component.is_disjoint(&self.moving) {
+        if !component.is_disjoint(&planning.in_progress) || !component.is_disjoint(&self.moving) {
             planning.joining.extend(component.iter().cloned());
             return true;
         }
-        let Some(until) = planning.debounce.rests(component, self.now.time) else { return false };
-        planning.debounce.rest_until(component, until);
+        let Some(until) = planning.debounce.throttled_until(component, self.now.time) else { return false };
+        planning.debounce.throttle_until(component, until);
         true
     }
 
-    /// The provider configurations that the objects of some names are, or were, managed under, by name.
+    /// The names of the provider configurations that manage, or managed, the objects of these names.
     fn providers_of(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
         let index = &self.index;
         let mut all = BTreeSet::new();
         for name in names {
-            let wanted = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
-            all.extend(wanted.map(|wanted| load::config_name(&wanted)));
+            let instance = index.instance(name).filter(|wanted| !load::BUILT_IN.contains(&&*wanted.type_name));
+            all.extend(instance.map(|wanted| load::provider_config_name(&wanted)));
             for (_, stored) in self.recorded(name) {
                 let objects = stored.record.current.iter().chain(stored.record.deposed.values());
                 all.extend(objects.filter_map(|object| Some(object.provider.as_ref()?.name.clone())));
@@ -89,7 +92,7 @@ impl Reconciler {
         all
     }
 
-    /// The component as of now, with all that a plan under way has joined to it.
+    /// The current component, including everything that a running plan has joined to it.
     fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
         let index = &self.index;
         let mut names = index.component([name]);

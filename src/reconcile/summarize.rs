@@ -1,10 +1,11 @@
-//! Plan change + progress + record + previous status -> status, events, state. Pure: the time comes in.
+//! Computes the status, the events and the state of an object from its planned change, the progress of its steps, its
+//! record and its previous status. Pure: the caller passes the time.
 //!
-//! What holds for every status written:
-//! - kstatus judges it rightly: `observedGeneration` is a generation that was really considered, `Reconciling` and
-//!   `Stalled` are there only while true, and `Ready` is never `True` while a change is refused or pending;
-//! - it is stable: the same situation gives the same bytes, so an unchanged one is never written again;
-//! - it holds no sensitive value and at most 16 KiB.
+//! Every status satisfies these rules:
+//! - kstatus interprets it correctly: `observedGeneration` is a generation that was planned, `Reconciling` and
+//!   `Stalled` exist only while they are true, and `Ready` is never `True` while a change is rejected or pending;
+//! - it is stable: the same input results in the same bytes, so an unchanged status is not written again;
+//! - it contains no sensitive value and is at most 16 KiB.
 
 mod attributes;
 mod family;
@@ -15,48 +16,44 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sha2::{Digest as _, Sha256};
 
-use super::index::Published;
+use super::index::PublishedStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, Reading, Reason, Record, Step};
+use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step};
 use crate::plan;
 
 use self::verdict::{Class, Verdict};
 
-pub use family::{Extent, FamilySituation, Member, summarize_family};
+pub use family::{FamilyInput, InstanceCount, Member, summarize_family};
 pub use steps::Steps;
-pub use verdict::waits_by_itself;
+pub use verdict::waits_for_others;
 
-/// No status is larger: etcd keeps every version, and every watcher gets it.
+/// The size limit of a status: etcd keeps every version, and every watcher receives it.
 pub const STATUS_LIMIT: usize = 16 * 1024;
-/// A message longer than this helps nobody; the whole text is in the log.
+/// The length limit of a message. The log has the full message.
 const MESSAGE_LIMIT: usize = 1024;
-/// How much of a digest tells one revision from the next.
+/// How many bytes of the digest a revision shows.
 const REVISION_BYTES: usize = 5;
-/// How many attributes and steps a list in `pending` names.
+/// How many attributes and steps a list in `pending` contains.
 const LIST_LIMIT: usize = 20;
 
-/// The state of an object, for the gauge that counts them.
+/// The state of a Resource, for the `objects` gauge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectState {
-    /// As its Resource describes it.
+    /// Up to date and ready.
     Ready,
-    /// A change is under way or will start by itself.
+    /// A change is running or will start without user action.
     Progressing,
-    /// It needs a change of its Resource or of something else.
+    /// Stalled until the Resource or something else changes.
     Stalled,
-    /// Suspended.
     Suspended,
-    /// Being destroyed.
     Deleting,
 }
 
 impl ObjectState {
-    /// All states.
     pub const ALL: [Self; 5] = [Self::Ready, Self::Progressing, Self::Stalled, Self::Suspended, Self::Deleting];
 
-    /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -68,123 +65,99 @@ impl ObjectState {
     }
 }
 
-/// How far a step is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepState {
-    /// It has not started.
     Waiting,
-    /// It runs.
     Running,
-    /// It runs, and this is why it lasts.
+    /// Running longer than usual, for this reason.
     Delayed {
-        /// The condition reason.
         reason: Reason,
-        /// One line.
         message: String,
     },
-    /// It did what it was to do.
     Finished,
-    /// It did not.
     Failed {
-        /// The condition reason.
         reason: Reason,
-        /// One line.
         message: String,
-        /// Whether it is tried again.
         retryable: bool,
     },
-    /// It never started, because of the failed step named.
+    /// Never started, because this step failed.
     Skipped(Option<Step>),
 }
 
 impl StepState {
-    /// Whether something more is to be heard of it.
+    /// Whether the step has not ended yet.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Waiting | Self::Running | Self::Delayed { .. })
     }
 }
 
-/// All that is known about one object.
+/// The state of one object.
 #[derive(Clone, Copy)]
-pub struct Situation<'a> {
-    /// The Resource, as it was planned.
+pub struct ObjectInput<'a> {
     pub instance: &'a Instance,
-    /// Its record.
     pub record: Option<&'a Record>,
-    /// What was read last, of a data source.
-    pub reading: Option<&'a Reading>,
-    /// The planned change of its current object; `None`: it was not planned yet.
+    /// The last result of a data source.
+    pub reading: Option<&'a ReadResult>,
+    /// The planned change of the current object. `None`: not planned yet.
     pub change: Option<&'a Change>,
-    /// The planned changes of its leftovers.
-    pub leftovers: &'a [Change],
-    /// Its effective lifecycle.
+    /// The planned changes of the deposed objects.
+    pub deposed: &'a [Change],
     pub lifecycle: Option<&'a plan::EffectiveLifecycle>,
-    /// What it depends on directly.
-    pub wants: &'a [Address],
-    /// Its steps in the plan that is being carried out.
+    /// The direct dependencies.
+    pub dependencies: &'a [Address],
+    /// The steps of the plan that is being executed.
     pub steps: &'a Steps<StepState>,
-    /// The plan was made around a step that was under way, and what that has come to is not planned yet.
+    /// A step was running when the plan was computed, and no plan covers its outcome yet.
     pub awaits_plan: bool,
-    /// What its next waiting step waits for.
     pub waiting_for: &'a [Step],
-    /// What its status says now.
-    pub previous: &'a Published,
-    /// The time.
+    pub previous: &'a PublishedStatus,
     pub now: Timestamp,
 }
 
-/// Something to tell as a Kubernetes event.
+/// A Kubernetes event to report. `reason` and `action` are CamelCase, `note` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Something is wrong.
     pub warning: bool,
-    /// What happened, CamelCase.
     pub reason: &'static str,
-    /// What was being done, CamelCase.
     pub action: &'static str,
-    /// One line.
     pub note: String,
 }
 
-/// The result.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The whole status.
     pub status: ResourceStatus,
-    /// What changed its state for the worse; what steps did is told by [`finished`].
+    /// Events about problems. [`finished`] returns the events about ended steps.
     pub notes: Vec<Note>,
-    /// For the gauge.
     pub state: ObjectState,
 }
 
-/// Sums up one object.
-pub fn summarize(situation: &Situation<'_>) -> Summary {
-    let (object, rest) = verdict::judge(situation);
-    // What is wrong with the object itself is told first; then what is left to do about its leftovers.
+/// Summarizes one object.
+pub fn summarize(input: &ObjectInput<'_>) -> Summary {
+    let (object, rest) = verdict::judge(input);
+    // Problems of the object itself take precedence over work on its deposed objects.
     let overall = if object.class == Class::Ready { &rest } else { &object };
     let suspended = object.class == Class::Suspended;
-    let revision = revision(situation.record);
-    let resource =
-        Resource { instance: situation.instance, previous: situation.previous, revision: revision.as_deref() };
-    let considered = resource.considered(&object);
-    let new = conditions(resource, &object, overall, drifted(situation, considered));
+    let revision = revision(input.record);
+    let resource = Resource { instance: input.instance, previous: input.previous, revision: revision.as_deref() };
+    let considered = resource.observed_generation(&object);
+    let new = conditions(resource, &object, overall, drifted(input, considered));
     let notes = notes(resource, overall, overall, &new);
-    let conditions = merge(&situation.previous.conditions(), new, situation.now);
-    let current = situation.record.and_then(|record| record.current.as_deref());
+    let conditions = merge(&input.previous.conditions(), new, input.now);
+    let current = input.record.and_then(|record| record.current.as_deref());
     let mut status = ResourceStatus {
         observed_generation: considered,
         conditions,
         id: current.and_then(|object| object.visible_id()).map(cut),
         revision: revision.clone(),
         attributes: serde_json::Map::new(),
-        lifecycle: lifecycle(situation),
-        dependencies: names(situation.wants.iter()),
+        lifecycle: lifecycle(input),
+        dependencies: names(input.dependencies.iter()),
         instances: None,
-        deposed: deposed(situation),
-        pending: pending(situation),
+        deposed: deposed(input),
+        pending: pending(input),
         last_handled_reconcile_at: handled(resource, suspended),
     };
-    let value = current.map(|object| &object.value).or(situation.reading.map(|reading| &reading.value));
+    let value = current.map(|object| &object.value).or(input.reading.map(|reading| &reading.value));
     if let Some(value) = value {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
         status.attributes = attributes::visible(value, STATUS_LIMIT.saturating_sub(used));
@@ -192,18 +165,18 @@ pub fn summarize(situation: &Situation<'_>) -> Summary {
     Summary { status, notes, state: state(resource, &object, overall) }
 }
 
-/// The Resource, and what its status says now.
+/// A Resource with its current status.
 #[derive(Clone, Copy)]
 struct Resource<'a> {
     instance: &'a Instance,
-    previous: &'a Published,
-    /// What its objects are now.
+    previous: &'a PublishedStatus,
+    /// The revision of its current objects.
     revision: Option<&'a str>,
 }
 
 impl Resource<'_> {
-    /// The generation that the new status is about. Nobody looks at what is suspended.
-    fn considered(self, object: &Verdict) -> i64 {
+    /// The generation that the new status describes. A suspended Resource keeps its previous one.
+    fn observed_generation(self, object: &Verdict) -> i64 {
         if object.class == Class::Suspended && !self.instance.deleting {
             self.previous.observed_generation
         } else {
@@ -215,15 +188,15 @@ impl Resource<'_> {
         self.previous.condition(kind)
     }
 
-    /// What stands of `Ready` while the Resource is suspended and its objects are not looked at: what was known of them,
-    /// unless a step that had begun before has changed them meanwhile.
-    fn kept_ready(self) -> Option<Condition> {
+    /// The `Ready` condition of a suspended Resource: the previous one, or `Unknown` if a step that was already running
+    /// has changed the object since.
+    fn suspended_ready(self) -> Option<Condition> {
         let ready = self.previous(ConditionType::Ready)?;
         let is_changed = self.previous.revision.as_deref().is_some_and(|before| self.revision != Some(before));
         if ready.status != "True" || !is_changed {
             return Some(ready);
         }
-        let message = "a step that began before the Resource was suspended has changed the object";
+        let message = "a step that started before the Resource was suspended changed the object";
         let generation = self.previous.observed_generation;
         Some(condition(ConditionType::Ready, "Unknown", Reason::Suspended, message, generation))
     }
@@ -235,14 +208,14 @@ fn conditions(
     overall: &Verdict,
     drifted: Option<Condition>,
 ) -> Vec<Condition> {
-    let generation = resource.considered(object);
+    let generation = resource.observed_generation(object);
     let with =
         |kind, status, verdict: &Verdict| condition(kind, status, verdict.reason, cut(&verdict.message), generation);
     let truth = |yes| if yes { "True" } else { "False" };
     let deleting = resource.instance.deleting;
     let mut all = Vec::new();
-    let kept = (object.class == Class::Suspended && !deleting).then(|| resource.kept_ready()).flatten();
-    all.push(kept.unwrap_or_else(|| with(ConditionType::Ready, truth(object.class == Class::Ready), object)));
+    let suspended = (object.class == Class::Suspended && !deleting).then(|| resource.suspended_ready()).flatten();
+    all.push(suspended.unwrap_or_else(|| with(ConditionType::Ready, truth(object.class == Class::Ready), object)));
     all.push(with(ConditionType::Synced, truth(overall.class == Class::Ready), overall));
     match overall.class {
         Class::Progressing => all.push(with(ConditionType::Reconciling, "True", overall)),
@@ -256,27 +229,27 @@ fn conditions(
     all
 }
 
-/// What somebody else has done to the object, until it is set right.
-fn drifted(situation: &Situation<'_>, generation: i64) -> Option<Condition> {
-    let change = situation.change?;
+/// The `Drifted` condition, until the drift is corrected.
+fn drifted(input: &ObjectInput<'_>, generation: i64) -> Option<Condition> {
+    let change = input.change?;
     let drift = change.drift.as_ref()?;
-    let stays = change.action == Action::NoOp;
-    let open = situation.steps.values().any(|state| *state != StepState::Finished);
-    let what = if stays { verdict::REPORTED } else { "it is set right" };
+    let is_reported = change.action == Action::NoOp;
+    let open = input.steps.values().any(|state| *state != StepState::Finished);
+    let what = if is_reported { verdict::REPORTED } else { "Purlin corrects it" };
     let message = cut(&format!("{drift}; {what}"));
-    (stays || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
+    (is_reported || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
 }
 
-/// Told once, when it begins: the same failure on the next attempt is no event. `cause` is what is told: of a family
-/// the verdict on the instance that leads, without the numbers of all the others.
+/// A problem is reported once, when it starts: the same failure of the next attempt is no new event. `cause` provides
+/// the text. For a family it is the verdict on the leading instance, without the counts of the others.
 fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Condition]) -> Vec<Note> {
     let action = if resource.instance.deleting { "Delete" } else { "Reconcile" };
     let blocked = new.iter().find(|condition| condition.type_ == ConditionType::DeletionBlocked.as_str());
     if let Some(blocked) = blocked {
         let before = resource.previous(ConditionType::DeletionBlocked);
-        let news = before.is_none_or(|before| before.reason != blocked.reason);
+        let is_new = before.is_none_or(|before| before.reason != blocked.reason);
         let note = format!("{}: {}", blocked.reason, cut(&cause.message));
-        return news.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
+        return is_new.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
     let before = resource.previous(ConditionType::Synced);
     let same = before.is_some_and(|b| b.reason == overall.reason.as_str() && b.message == cut(&overall.message));
@@ -286,24 +259,24 @@ fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Cond
     vec![Note { warning: true, reason: cause.reason.as_str(), action, note: cut(&cause.message) }]
 }
 
-/// What a finished step is told as; `None` for steps that are nobody's news.
-pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&str>) -> Option<Note> {
+/// The event for a finished step. `None` for steps that are not reported.
+pub fn step_note(step: &Step, adopted: bool, id: Option<&str>, because: Option<&str>) -> Option<Note> {
     let (reason, action, text) = match (step.operation, step.replaces) {
         (Operation::Create, false) => ("Created", "Create", "created"),
-        // The create is the news of a replacement; the old object's end belongs to it.
+        // The create is reported as the replacement; destroying the old object is part of it.
         (Operation::Create, true) => ("Replaced", "Replace", "replaced by a new object"),
         (Operation::Destroy, true) | (Operation::Read, _) => return None,
         (Operation::Record | Operation::Wait, _) if !adopted => return None,
         (Operation::Update, _) => ("Updated", "Update", "updated in place"),
         (Operation::Destroy, false) => ("Destroyed", "Destroy", "destroyed"),
         (Operation::Forget, _) => ("Forgotten", "Forget", "forgotten"),
-        (Operation::Record | Operation::Wait, _) => ("Adopted", "Adopt", "its record was adopted"),
+        (Operation::Record | Operation::Wait, _) => ("Adopted", "Adopt", "record adopted"),
     };
     let mut note = text.to_owned();
     if let Some(key) = step.deposed {
-        note = format!("old object {key} {text}");
+        note = format!("deposed object {key} {text}");
     }
-    // Whether the object stays, is gone, or never was.
+    // The cause says whether the object remains, is missing, or never existed.
     if let Some(because) = because.filter(|_| step.operation == Operation::Forget) {
         note.push_str(&format!(": {}", cut(because)));
     }
@@ -313,7 +286,7 @@ pub fn finished(step: &Step, adopted: bool, id: Option<&str>, because: Option<&s
     Some(Note { warning: false, reason, action, note })
 }
 
-/// A digest of which steps have made the current objects of these records what they are.
+/// A digest of the operations that last changed the current objects of these records.
 fn revision<'a, R: IntoIterator<Item = &'a Record>>(records: R) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut is_empty = true;
@@ -338,17 +311,17 @@ fn state(resource: Resource<'_>, object: &Verdict, overall: &Verdict) -> ObjectS
     }
 }
 
-fn lifecycle(situation: &Situation<'_>) -> Option<EffectiveLifecycle> {
-    let effective = situation.lifecycle?;
-    let asked = situation.instance.create_before_destroy;
+fn lifecycle(input: &ObjectInput<'_>) -> Option<EffectiveLifecycle> {
+    let effective = input.lifecycle?;
+    let configured = input.instance.create_before_destroy;
     if !effective.create_before_destroy {
-        // Off is the default and nothing to tell, unless somebody wrote it down.
-        return asked.map(|_| EffectiveLifecycle { create_before_destroy: false, because: set_here() });
+        // Off is the default and is shown only if the Resource sets it.
+        return configured.map(|_| EffectiveLifecycle { create_before_destroy: false, because: set_here() });
     }
     let because = match (effective.forced_by.first(), effective.forced_by.last()) {
         (Some(first), Some(last)) if first != last => format!("required by {first}, because of {last}"),
         (Some(first), _) => format!("required by {first}"),
-        _ if asked == Some(true) => set_here(),
+        _ if configured == Some(true) => set_here(),
         _ => String::new(),
     };
     Some(EffectiveLifecycle { create_before_destroy: true, because })
@@ -358,9 +331,9 @@ fn set_here() -> String {
     "set on the Resource".to_owned()
 }
 
-fn deposed(situation: &Situation<'_>) -> Vec<Deposed> {
-    let Some(record) = situation.record else { return Vec::new() };
-    let leftover = |key| situation.leftovers.iter().find(move |change| change.deposed == Some(key));
+fn deposed(input: &ObjectInput<'_>) -> Vec<Deposed> {
+    let Some(record) = input.record else { return Vec::new() };
+    let planned = |key| input.deposed.iter().find(move |change| change.deposed == Some(key));
     record
         .deposed
         .iter()
@@ -369,14 +342,14 @@ fn deposed(situation: &Situation<'_>) -> Vec<Deposed> {
             instance: record.address.key.to_string(),
             key: key.to_string(),
             id: object.visible_id().map(cut).unwrap_or_default(),
-            waiting_for: leftover(*key).map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
+            waiting_for: planned(*key).map(|change| names(change.waiting_for.iter())).unwrap_or_default(),
         })
         .collect()
 }
 
-fn pending(situation: &Situation<'_>) -> Option<Pending> {
-    let change = situation.change?;
-    let open = situation.steps.values().any(|state| *state != StepState::Finished);
+fn pending(input: &ObjectInput<'_>) -> Option<Pending> {
+    let change = input.change?;
+    let open = input.steps.values().any(|state| *state != StepState::Finished);
     if !open || matches!(change.action, Action::NoOp | Action::Blocked) {
         return None;
     }
@@ -385,7 +358,7 @@ fn pending(situation: &Situation<'_>) -> Option<Pending> {
     Some(Pending {
         action: action_word(change).to_owned(),
         paths: paths.iter().take(LIST_LIMIT).map(|path| cut(&path.to_string())).collect(),
-        waiting_for: situation.waiting_for.iter().take(LIST_LIMIT).map(step).collect(),
+        waiting_for: input.waiting_for.iter().take(LIST_LIMIT).map(step).collect(),
     })
 }
 
@@ -412,12 +385,12 @@ fn action_word(change: &Change) -> &'static str {
 }
 
 fn handled(resource: Resource<'_>, suspended: bool) -> Option<String> {
-    let asked = &resource.instance.reconcile_requested;
-    let done = if suspended || asked.is_empty() { &resource.previous.handled_reconcile } else { asked };
+    let requested = &resource.instance.reconcile_requested;
+    let done = if suspended || requested.is_empty() { &resource.previous.handled_reconcile } else { requested };
     Some(done.to_string()).filter(|text| !text.is_empty())
 }
 
-/// The names, each once, in order.
+/// The names, sorted and without duplicates.
 fn names<'a>(addresses: impl Iterator<Item = &'a Address> + 'a) -> Vec<String> {
     let mut names: Vec<String> = addresses.map(|address| address.name.to_string()).collect();
     names.sort();
@@ -425,7 +398,6 @@ fn names<'a>(addresses: impl Iterator<Item = &'a Address> + 'a) -> Vec<String> {
     names
 }
 
-/// A text of bearable length.
 fn cut(text: &str) -> String {
     cut_to(text, MESSAGE_LIMIT)
 }

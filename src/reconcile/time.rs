@@ -1,11 +1,11 @@
-//! Time, as it comes in with events.
+//! The time that the caller passes with events.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A point on a clock that never goes back: how long after the start of the process.
+/// A monotonic time: the duration since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
@@ -25,17 +25,17 @@ impl Sub for Time {
     }
 }
 
-/// When something happened, on both clocks.
+/// A point in time on both clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moment {
-    /// For timers.
+    /// Monotonic, for timers.
     pub time: Time,
-    /// For what people read.
+    /// Wall clock, for status and events.
     pub wall: Timestamp,
 }
 
 impl Moment {
-    /// When the wall clock will show `at`; now, if it has already.
+    /// The monotonic time at which the wall clock shows `at`; now if that is past.
     pub fn time_of(&self, at: Timestamp) -> Time {
         self.time + Duration::try_from(at.duration_since(self.wall)).unwrap_or(Duration::ZERO)
     }

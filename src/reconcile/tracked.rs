@@ -1,4 +1,4 @@
-//! What is remembered of each object between plans.
+//! The state of an object between plans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,88 +6,86 @@ use std::time::Duration;
 
 use super::time::Time;
 
-use super::drift_backoff::Pace;
+use super::drift_backoff::DriftBackoff;
 use super::retry;
 use super::summarize::{StepState, Steps};
 use crate::load::{DriftAction, Instance};
 use crate::model::{Action, Address, Change, Reason, Step};
-use crate::plan::{EffectiveLifecycle, Held};
+use crate::plan::{EffectiveLifecycle, ObjectBlock};
 
-/// One object.
 #[derive(Debug, Default)]
-pub(super) struct Tracked {
-    /// The Resource as it was planned last.
+pub(super) struct TrackedObject {
+    /// The Resource as of the last plan.
     pub(super) instance: Option<Arc<Instance>>,
-    /// The plan for its current object, and for its leftovers.
+    /// The planned changes of its current object and of its deposed objects.
     pub(super) change: Option<Change>,
-    pub(super) leftovers: Vec<Change>,
+    pub(super) deposed: Vec<Change>,
     pub(super) lifecycle: Option<EffectiveLifecycle>,
-    pub(super) wants: Arc<[Address]>,
-    /// Its steps in the plan under way, or in the last one.
+    pub(super) dependencies: Arc<[Address]>,
+    /// Its steps in the current or the last plan.
     pub(super) steps: Steps<StepState>,
-    /// Steps under way that the plan has once more: what they end with is not the end.
-    again: Steps<()>,
-    /// Steps that were under way when the plan was made.
-    fixed: Steps<()>,
-    /// One of them has ended, and the plan that knows what it came to is still to be made.
-    is_outdated: bool,
-    /// The wish that the last plan was made for.
-    pub(super) wish: u64,
-    /// Steps that are under way.
-    pub(super) started: Steps<Begun>,
-    /// The warnings of its last plan, which are told when they are new.
-    pub(super) warned: BTreeSet<String>,
-    /// What its provider has warned of since the Resource was changed last, with the generation of that. A provider
-    /// says it each time it is asked, and it is not asked each time.
-    pub(super) advised: (i64, BTreeSet<String>),
-    /// The fingerprint at which it was found as it should be.
-    pub(super) settled: Option<u64>,
-    /// Failures in a row.
+    /// Running steps that the plan repeats: the end of the first run is not the end of the step.
+    repeated: Steps<()>,
+    /// Steps that were running when the plan was computed.
+    in_flight: Steps<()>,
+    /// One of them has ended, and no plan covers its outcome yet.
+    needs_replan: bool,
+    /// The desired digest of the last plan.
+    pub(super) desired_digest: u64,
+    pub(super) started: Steps<StepStart>,
+    /// The warnings of the last plan. Only new ones are reported.
+    pub(super) warnings: BTreeSet<String>,
+    /// The generation of the Resource, and the provider warnings since it changed. A provider repeats a warning with
+    /// each call, and not every plan calls it.
+    pub(super) provider_warnings: (i64, BTreeSet<String>),
+    /// The fingerprint at which the object was found up to date.
+    pub(super) up_to_date: Option<u64>,
     pub(super) failures: u32,
     pub(super) hold: Option<Hold>,
-    /// When to plan it again though nothing happens.
+    /// When to plan it again.
     pub(super) retry_at: Option<Time>,
-    /// When to read it again, and the interval that was drawn from.
+    /// When to read it again, and the interval that this was computed from.
     pub(super) read_at: Option<Time>,
     pub(super) read_interval: Duration,
-    /// When to look at what somebody else has done to it.
-    pub(super) noticed_at: Option<Time>,
-    /// How soon that is, since it may happen again and again.
-    pub(super) pace: Pace,
-    /// By the driver of which type its object is watched.
+    /// When to read it after a change by another client.
+    pub(super) check_at: Option<Time>,
+    /// The back-off for repeated changes.
+    pub(super) drift_backoff: DriftBackoff,
+    /// The type whose driver watches the object.
     pub(super) watched: Option<Arc<str>>,
-    /// It must be read before it is compared: it may not be as it is recorded, or its last reading has found that.
+    /// It must be read before it is compared: it may differ from its record, or the last reading found that.
     pub(super) unread: bool,
-    /// The request to look at it that was planned last.
+    /// The last planned value of the `reconcile-requested-at` annotation.
     pub(super) requested: Arc<str>,
 }
 
-/// When a step was begun, for which wish, and what was known of all that its object depends on: its shared fingerprint.
+/// When a step started, and for which desired digest and shared fingerprint.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct StepStart {
     pub(super) at: Time,
-    pub(super) wish: u64,
-    pub(super) situation: u64,
+    pub(super) desired_digest: u64,
+    pub(super) shared_fingerprint: u64,
 }
 
-/// Why it is left alone, until when, and what it must be like for that.
+/// Why an object is held, until when, and for which fingerprint.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
-    pub(super) held: Held,
-    /// `None`: until something changes.
+    pub(super) held: ObjectBlock,
+    /// `None`: until the fingerprint changes.
     pub(super) until: Option<Time>,
-    /// The hold is about this situation; another one deserves another attempt.
+    /// The hold applies to this fingerprint only.
     pub(super) fingerprint: u64,
 }
 
-impl Tracked {
-    /// Sets the time of the next reading, when there is a new one: after a reading, and when the interval has changed.
-    /// The first one falls anywhere in the interval, so that what started together is not read together.
+impl TrackedObject {
+    /// Schedules the next reading after a reading or a change of the interval. Returns whether the time has changed.
+    /// The first reading happens at a random point of the interval, so that objects that were created together are not
+    /// read together.
     pub(super) fn read_again(&mut self, was_read: bool, now: Time, random: u64) -> bool {
-        let wanted = self.instance.as_ref().filter(|instance| instance.is_wanted());
-        // What it publishes is looked at in any case.
+        let desired = self.instance.as_ref().filter(|instance| instance.is_desired());
+        // Published objects are always checked.
         let looks = |i: &&Arc<Instance>| i.drift.action != DriftAction::Ignore || !i.publish.is_empty();
-        let Some(drift) = wanted.filter(looks).map(|instance| instance.drift) else {
+        let Some(drift) = desired.filter(looks).map(|instance| instance.drift) else {
             self.read_at = None;
             self.unread = false;
             return false;
@@ -104,111 +102,109 @@ impl Tracked {
         true
     }
 
-    /// Takes the steps of a new plan, each with whether it is under way already.
-    pub(super) fn expect(&mut self, nodes: Vec<(Step, bool)>) {
+    /// Sets the steps of a new plan, each with whether it is already running.
+    pub(super) fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
         self.steps.clear();
-        self.again.clear();
-        self.fixed.clear();
-        self.is_outdated = false;
+        self.repeated.clear();
+        self.in_flight.clear();
+        self.needs_replan = false;
         for (step, is_running) in nodes {
             let state = if is_running { StepState::Running } else { StepState::Waiting };
             if is_running {
-                self.fixed.insert(step.clone(), ());
+                self.in_flight.insert(step.clone(), ());
             }
             if let Some(other) = self.steps.get_mut(&step) {
                 *other = StepState::Running;
-                self.again.insert(step, ());
+                self.repeated.insert(step, ());
             } else {
                 self.steps.insert(step, state);
             }
         }
     }
 
-    /// Notes how far a step is.
     pub(super) fn set(&mut self, step: &Step, state: StepState) {
         let ended = !state.is_open();
         let failed = matches!(state, StepState::Failed { .. });
-        let comes_again = ended && self.again.remove(step).is_some() && !failed;
+        let comes_again = ended && self.repeated.remove(step).is_some() && !failed;
         self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
     }
 
-    /// Whether the last plan was made around steps of it, which may come to something else than the plan wants.
-    pub(super) fn is_planned_around(&self) -> bool {
-        self.fixed.values().next().is_some()
+    /// Whether steps of the object were running when the last plan was computed, whose outcome may differ from the
+    /// plan.
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.in_flight.values().next().is_some()
     }
 
-    /// The steps that are under way come to what the last plan wants.
-    pub(super) fn is_done_by_its_steps(&mut self) {
-        self.fixed.clear();
+    /// The running steps result in the desired state of the last plan.
+    pub(super) fn clear_in_flight(&mut self) {
+        self.in_flight.clear();
     }
 
-    /// Whether the last plan was made around this step, which has ended now.
-    pub(super) fn was_planned_around(&mut self, step: &Step) -> bool {
-        let was_fixed = self.fixed.remove(step).is_some();
-        self.is_outdated |= was_fixed;
+    /// Removes an ended step. Returns whether it was running when the last plan was computed.
+    pub(super) fn end_in_flight(&mut self, step: &Step) -> bool {
+        let was_fixed = self.in_flight.remove(step).is_some();
+        self.needs_replan |= was_fixed;
         was_fixed
     }
 
-    /// Whether the last plan does not say yet what is to become of it: steps were under way when it was made, and each
-    /// was begun for an earlier plan.
+    /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed.
     pub(super) fn awaits_plan(&self) -> bool {
-        self.is_outdated || self.is_planned_around()
+        self.needs_replan || self.has_in_flight()
     }
 
-    /// Whether nothing more will be heard of a step.
+    /// Whether the step has ended.
     pub(super) fn is_over(&self, step: &Step) -> bool {
         !self.steps.get(step).is_some_and(StepState::is_open)
     }
 
-    /// Whether a step waits or runs.
+    /// Whether a step is waiting or running.
     pub(super) fn is_open(&self) -> bool {
         self.steps.values().any(StepState::is_open)
     }
 
-    /// Whether there is anything to tell of it: it was planned, or its record stands for it.
+    /// Whether a plan has covered the object.
     pub(super) fn is_planned(&self) -> bool {
-        self.instance.is_some() || self.change.is_some() || !self.leftovers.is_empty() || !self.steps.is_empty()
+        self.instance.is_some() || self.change.is_some() || !self.deposed.is_empty() || !self.steps.is_empty()
     }
 
-    /// Whether nobody wants it, nothing is being done about it, and it is not the entry of a family whose instances are
-    /// not known.
-    pub(super) fn stands_for_nothing(&self) -> bool {
+    /// Whether the object is not desired, has no open steps, and is not the blocked entry of a family whose instances
+    /// are unknown.
+    pub(super) fn is_unused(&self) -> bool {
         let is_blocked = self.change.as_ref().is_some_and(|change| change.action == Action::Blocked);
         self.instance.is_none() && !is_blocked && !self.is_open()
     }
 
-    /// Whether a step failed or was skipped.
     pub(super) fn has_trouble(&self) -> bool {
         self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
     }
 
-    /// Whether one of its conditions did not hold when it was last looked at.
-    pub(super) fn is_doubted(&self) -> bool {
+    /// Whether one of its preconditions or postconditions failed at the last check.
+    pub(super) fn has_failed_condition(&self) -> bool {
         matches!(self.held_for(), Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
     }
 
-    /// Why nothing is done about it, if something keeps it back.
+    /// The reason why the object is held or blocked.
     pub(super) fn held_for(&self) -> Option<Reason> {
         let blocked = self.change.as_ref().and_then(|change| change.blocked);
         self.hold.as_ref().map(|hold| hold.held.reason).or(blocked)
     }
 
-    /// Lets go of the values of a plan that is carried out: what they became is in the record.
-    pub(super) fn forget_values(&mut self) {
-        for change in self.change.iter_mut().chain(&mut self.leftovers) {
+    /// Drops the values of an executed plan: the record has the result.
+    pub(super) fn drop_values(&mut self) {
+        for change in self.change.iter_mut().chain(&mut self.deposed) {
             change.before = None;
             change.after = None;
         }
     }
 
-    /// Whether it was planned as this very Resource, which stands for nothing else and needed nothing to be filled in.
-    pub(super) fn was_planned_as(&self, resource: &Instance) -> bool {
+    /// Whether it was planned as exactly this Resource: no family, no inputs and no provider configuration to fill in.
+    pub(super) fn is_planned_as(&self, resource: &Instance) -> bool {
         let as_read = resource.repetition.is_none() && resource.inputs.declared.is_empty();
-        as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.asks_the_same(resource))
+        as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.is_equivalent(resource))
     }
 
-    /// Why it must be left alone now; lets go of a hold that is over.
-    pub(super) fn held(&mut self, fingerprint: u64, now: Time) -> Option<Held> {
+    /// The current hold. Drops a hold that is over.
+    pub(super) fn held(&mut self, fingerprint: u64, now: Time) -> Option<ObjectBlock> {
         let hold = self.hold.as_ref()?;
         if hold.fingerprint != fingerprint {
             self.hold = None;
@@ -228,17 +224,17 @@ mod tests {
     use super::*;
     use crate::model::Reason;
 
-    fn held(until: Option<Time>) -> Tracked {
-        let held = Held { reason: Reason::OperationFailed, message: "no".into() };
-        Tracked { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..Tracked::default() }
+    fn held(until: Option<Time>) -> TrackedObject {
+        let held = ObjectBlock { reason: Reason::OperationFailed, message: "no".into() };
+        TrackedObject { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..TrackedObject::default() }
     }
 
     #[test]
-    fn a_running_step_that_comes_once_more_is_not_over_when_it_ends() {
+    fn a_running_step_that_the_plan_repeats_is_not_over_when_it_ends() {
         let operation = crate::model::Operation::Update;
         let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
-        let mut tracked = Tracked::default();
-        tracked.expect(vec![(step.clone(), false), (step.clone(), true)]);
+        let mut tracked = TrackedObject::default();
+        tracked.set_steps(vec![(step.clone(), false), (step.clone(), true)]);
         assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
         tracked.set(&step, StepState::Finished);
         assert!(tracked.is_open() && !tracked.is_over(&step));
@@ -255,11 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn readings_come_once_an_interval_and_follow_a_new_one() {
+    fn an_object_is_read_once_per_interval() {
         let (now, hour, minute) = (Time::default(), Duration::from_hours(1), Duration::from_mins(1));
-        let mut tracked = Tracked { instance: Some(reading(DriftAction::Correct, hour)), ..Tracked::default() };
+        let mut tracked =
+            TrackedObject { instance: Some(reading(DriftAction::Correct, hour)), ..TrackedObject::default() };
         assert!(tracked.read_again(false, now, 5_000));
-        assert_eq!(tracked.read_at, Some(now + hour / 2), "the first one anywhere in the interval");
+        assert_eq!(tracked.read_at, Some(now + hour / 2), "the first reading is at a random point of the interval");
         assert!(!tracked.read_again(false, now, 7), "a plan without a reading changes nothing");
         assert!(tracked.read_again(true, now, 1_000));
         assert_eq!(tracked.read_at, Some(now + hour));
@@ -271,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_ends_by_time_and_keeps_count() {
+    fn a_hold_expires_and_keeps_the_failure_count() {
         let now = Time::default();
         let mut tracked = held(Some(now + Duration::from_secs(4)));
         assert!(tracked.held(7, now).is_some());
@@ -280,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_ends_a_hold_and_starts_the_count_anew() {
+    fn a_change_ends_a_hold_and_resets_the_failure_count() {
         let mut tracked = held(None);
         assert!(tracked.held(7, Time::default()).is_some(), "a terminal error waits for a change");
         assert!(tracked.held(8, Time::default()).is_none());

@@ -1,14 +1,16 @@
-//! The journal of the controller: records as Secrets, and the two marks on the Resource that a record has.
+//! The journal of the controller: records in Secrets, and the two marks (finalizer and annotation) on each Resource
+//! with a record.
 //!
-//! The order of writes makes every crash readable. A first create writes the record with the intent, then the marks;
-//! so a record with nothing but that intent, of a Resource without marks, proves that no call was made. An erase takes
-//! the marks off, then removes the record. An instance of a family enters the index after its record is made and before
-//! the marks are put on, and leaves it before its record is removed. So an instance that the index names and that has no
-//! record has lost it for certain, no crash can look like that; and an index that lacks an instance proves that nothing was
-//! called for it, while a missing index of a marked Resource was lost, and proves nothing; nor does one that was written
-//! again in its place.
-//! An object without a key that stands beside instances of the same Resource is in their index as well: the marks alone
-//! would not tell which of them had a record.
+//! The order of writes makes the state after every crash unambiguous. A first create writes the record with the intent,
+//! then the marks, so a record that holds only that intent, of a Resource without marks, proves that no call was made.
+//! An erase removes the marks, then the record. An instance of a family is added to the index after its record is
+//! created and before the marks are added, and is removed from it before its record is removed. So an indexed instance
+//! without a record has lost its record; no crash can leave that state. An index without an instance proves that no
+//! call was made for it. A missing index of a marked Resource was lost and proves nothing, and neither does the index
+//! that replaces it.
+//!
+//! If a Resource has an object without a key besides instances with keys, the index lists that object as well, because
+//! the marks alone do not show which of them had a record.
 
 mod family;
 mod marks;
@@ -25,76 +27,75 @@ use tracing::debug;
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, InstanceKey, Operation, Record, Stored, Version};
 use crate::process::lock;
-use crate::store::secrets::{Failure, Patience, Secrets};
+use crate::store::secrets::{RequestError, RetryPolicy, Secrets};
 
-pub use marks::{FINALIZER, Marked, RECORD_ANNOTATION, ResourceMeta};
+pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
 
-use family::{Households, Siblings};
+use family::{FamilyIndexes, Siblings};
 use marks::Marks;
 
-/// What the controller knows from its watches. Everything here may be late: it saves requests, and is never what a
-/// write relies on.
+/// The view of Resources that the controller has from its watches. It may be out of date: it saves requests, and no
+/// write relies on it.
 pub trait ResourceView: Send + Sync {
-    /// The metadata of a Resource; `None` when it is not known.
+    /// The metadata of a Resource, if known.
     fn metadata(&self, namespace: &str, name: &str) -> Option<ResourceMeta>;
 
     /// The instances of a Resource that have a record.
     fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
 
-    /// The instances that the index of a Resource names; nothing when it has none.
+    /// The instances in the index of a Resource; empty without an index.
     fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
 }
 
-/// Records of Resources in a cluster.
+/// Stores the records of Resources in a cluster.
 pub struct ClusterJournal {
     secrets: Secrets,
     marks: Marks,
     view: Arc<dyn ResourceView>,
-    households: Households,
-    /// Results that are being written, with what the last attempt came to.
+    family_indexes: FamilyIndexes,
+    /// Results that are being written, with the last error.
     unstored: Mutex<BTreeMap<(Arc<str>, Address), Unstored>>,
 }
 
-/// A result that is not stored yet.
 #[derive(Clone, Debug)]
 struct Unstored {
     record: Arc<Record>,
-    trouble: String,
+    error: String,
 }
 
 impl ClusterJournal {
-    /// A journal over the given Secrets.
     pub fn new(secrets: Secrets, view: Arc<dyn ResourceView>) -> Self {
         let marks = Marks::new(secrets.caller().clone());
-        Self { secrets, marks, view, households: Households::default(), unstored: Mutex::default() }
+        Self { secrets, marks, view, family_indexes: FamilyIndexes::default(), unstored: Mutex::default() }
     }
 
-    /// Says of each result that could not be stored what is lost with this process, and counts them. To be called when
-    /// no step runs any more, and nothing is written.
+    /// Logs and counts the results that could not be stored and are lost with this process. Must be called when no step
+    /// is running.
     pub fn report_lost(&self) -> usize {
         let lost = std::mem::take(&mut *lock(&self.unstored));
-        for Unstored { record, trouble } in lost.values() {
+        for Unstored { record, error: trouble } in lost.values() {
             let id = record.current.as_ref().and_then(|object| object.visible_id());
             tracing::error!(
                 namespace = &*record.namespace, address = %record.address, id,
-                "the result of the last call about this object is lost, since its record could not be written: {trouble} \
-                 (the next start settles the open operation; an object that was made has the id given here)"
+                "the result of the last call about this object is lost because its record could not be written: \
+                 {trouble} (the next start recovers the open operation; if an object was created, it has the id given \
+                 here)"
             );
         }
         lost.len()
     }
 
-    /// Writes the result of the operation that is open in `base`, for as long as it takes. A refusal may pass as well: a
-    /// policy, a quota or a proxy is corrected.
-    async fn keep(&self, record: &Arc<Record>, base: &Stored) -> Result<Version, Failure> {
+    /// Writes the result of the operation that is open in `base`, with unlimited retries. Even a rejected write is
+    /// retried, because a policy, a quota or a proxy may be corrected.
+    async fn write_until_stored(&self, record: &Arc<Record>, base: &Stored) -> Result<Version, RequestError> {
         let whose = (record.namespace.clone(), record.address.clone());
-        let trouble = "the API server has not answered".to_owned();
-        lock(&self.unstored).insert(whose.clone(), Unstored { record: record.clone(), trouble });
+        let trouble = "the API server has not responded".to_owned();
+        lock(&self.unstored).insert(whose.clone(), Unstored { record: record.clone(), error: trouble });
         loop {
             let refusal = match self.write_result(record, base).await {
-                Err(Failure::Refused(message) | Failure::Unprocessable(message)) => message,
-                // It stays what is lost.
-                Err(Failure::Unavailable(message)) => return Err(Failure::Unavailable(message)),
+                Err(RequestError::Rejected(message) | RequestError::Unprocessable(message)) => message,
+                // The entry stays and is reported as lost.
+                Err(RequestError::Unavailable(message)) => return Err(RequestError::Unavailable(message)),
                 done => {
                     lock(&self.unstored).remove(&whose);
                     return done;
@@ -102,151 +103,156 @@ impl ClusterJournal {
             };
             tracing::error!(
                 namespace = &*record.namespace, address = %record.address,
-                "the API server refuses the record of a call that has ended; it is kept and tried again: {refusal}"
+                "the API server rejects the record of a call that has ended; Purlin keeps it and retries: {refusal}"
             );
             if let Some(unstored) = lock(&self.unstored).get_mut(&whose) {
-                unstored.trouble = format!("the API server refuses it: {refusal}");
+                unstored.error = format!("the API server rejects it: {refusal}");
             }
             if !self.secrets.caller().pause().await {
-                return Err(Failure::Unavailable(refusal));
+                return Err(RequestError::Unavailable(refusal));
             }
         }
     }
 
-    /// One attempt. A record that was removed beside Purlin is made again, since the object exists; one that was damaged may be
-    /// repaired, and holds the intent then.
-    async fn write_result(&self, record: &Record, base: &Stored) -> Result<Version, Failure> {
-        match self.secrets.replace(record, base, Patience::UntilStopped).await {
-            Err(Failure::Conflict) => {}
+    /// One attempt. A record that another client removed is created again, because the object exists. A damaged record
+    /// is not overwritten: the user may repair it, and it then holds the intent.
+    async fn write_result(&self, record: &Record, base: &Stored) -> Result<Version, RequestError> {
+        match self.secrets.replace(record, base, RetryPolicy::UntilStopped).await {
+            Err(RequestError::Conflict) => {}
             other => return other,
         }
-        match self.secrets.get(&record.namespace, &record.address, Patience::UntilStopped).await? {
-            None if record.has_objects() => self.secrets.put(record, None, Patience::UntilStopped).await,
-            Some(Err(unreadable)) => Err(Failure::Refused(unreadable.message)),
-            _ => Err(Failure::Conflict),
+        match self.secrets.get(&record.namespace, &record.address, RetryPolicy::UntilStopped).await? {
+            None if record.has_objects() => self.secrets.put(record, None, RetryPolicy::UntilStopped).await,
+            Some(Err(unreadable)) => Err(RequestError::Rejected(unreadable.message)),
+            _ => Err(RequestError::Conflict),
         }
     }
 
-    /// The Secrets, for reading.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Puts the marks on the Resource of a record that is there already, and enters it in the index of its family:
-    /// for a Resource that adopts a record. No request when all is known to be there.
+    /// Adds the marks to the Resource of an existing record, and adds the record to the index of its family: for a
+    /// Resource that adopts a record. Sends no request if all of them are known to exist.
     ///
     /// # Errors
-    /// `Conflict` when the Resource is gone, is going, or is another one of the same name.
+    /// `Conflict` when the Resource does not exist, is being deleted, or has another UID.
     pub async fn mark(&self, record: &Record) -> Result<(), JournalError> {
-        self.settle_in(record).await.map_err(|failure| told(record, failure))
+        self.attach(record).await.map_err(|failure| journal_error(record, failure))
     }
 
-    /// Takes an instance without a record out of the index of its family, and the marks off the Resource if that was
-    /// all it had: for `state rm` without a record, and for a deletion that a crash cut.
+    /// Removes an instance without a record from the index of its family, and the marks from the Resource if it has no
+    /// other instance: for `state rm` without a record, and for a deletion that a crash interrupted.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn release(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), Failure> {
-        self.move_out(namespace, address, uid, Patience::SHORT).await
+    pub async fn release(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), RequestError> {
+        self.detach(namespace, address, uid, RetryPolicy::SHORT).await
     }
 
-    /// Takes the marks off a Resource that has no record, and removes the index of its family. Gives `false`, and
-    /// changes nothing, when there is a record after all.
+    /// Removes the marks of a Resource that has no record, and the index of its family. Returns `false` without a
+    /// change if it has a record.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn release_all(&self, namespace: &Arc<str>, name: &Arc<str>, uid: &Arc<str>) -> Result<bool, Failure> {
-        let home = self.households.of(namespace, name);
+    pub async fn release_all(
+        &self,
+        namespace: &Arc<str>,
+        name: &Arc<str>,
+        uid: &Arc<str>,
+    ) -> Result<bool, RequestError> {
+        let family = self.family_indexes.of(namespace, name);
         let single = Address::single(name.clone());
-        let mut members = home.enter(&single, false).await;
-        let indexed = members.indexed(&self.secrets, Patience::SHORT).await?;
+        let mut guard = family.lock(&single, false).await;
+        let indexed = guard.indexed(&self.secrets, RetryPolicy::SHORT).await?;
         for address in indexed.iter().chain([&single]) {
-            if self.secrets.get(namespace, address, Patience::SHORT).await?.is_some() {
+            if self.secrets.get(namespace, address, RetryPolicy::SHORT).await?.is_some() {
                 return Ok(false);
             }
         }
-        members.leave_all(&self.secrets, uid, Patience::SHORT).await?;
-        self.marks.remove(namespace, name, uid, None, Patience::SHORT).await?;
-        members.set_marked(None);
-        drop(members);
-        self.households.tidy(&home, &[]);
+        guard.clear(&self.secrets, uid, RetryPolicy::SHORT).await?;
+        self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await?;
+        guard.set_marked(None);
+        drop(guard);
+        self.family_indexes.prune(&family, &[]);
         Ok(true)
     }
 
-    /// Takes the marks off a Resource and leaves its records alone: they are abandoned.
+    /// Removes the marks of a Resource and leaves its records, which are abandoned.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn unmark(&self, namespace: &str, name: &str, uid: &str) -> Result<(), Failure> {
-        self.marks.remove(namespace, name, uid, None, Patience::SHORT).await
+    pub async fn unmark(&self, namespace: &str, name: &str, uid: &str) -> Result<(), RequestError> {
+        self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await
     }
 
-    async fn create(&self, record: &Record) -> Result<Version, Failure> {
-        let version = self.secrets.put(record, None, Patience::SHORT).await?;
-        match self.settle_in(record).await {
+    async fn create(&self, record: &Record) -> Result<Version, RequestError> {
+        let version = self.secrets.put(record, None, RetryPolicy::SHORT).await?;
+        match self.attach(record).await {
             Ok(()) => Ok(version),
             Err(failure) => {
-                // Refused for certain, so the record proves that no call was made; and it holds the version that we
-                // wrote, or is not ours to remove. What fails here is left to recovery, which reads the same.
-                if !matches!(failure, Failure::Unavailable(_)) {
-                    let removed = self.take_back(record, version).await;
-                    debug!(address = %record.address, ?removed, "took back an intent, since its Resource is gone");
+                // The write was certainly rejected, so the record proves that no call was made. It has the version that
+                // was just written, or belongs to another client. If this fails, recovery draws the same conclusion.
+                if !matches!(failure, RequestError::Unavailable(_)) {
+                    let removed = self.revert_create(record, version).await;
+                    debug!(address = %record.address, ?removed, "reverted an intent of a missing Resource");
                 }
                 Err(failure)
             }
         }
     }
 
-    async fn take_back(&self, record: &Record, version: Version) -> Result<(), Failure> {
-        self.move_out(&record.namespace, &record.address, &record.uid, Patience::SHORT).await?;
-        self.secrets.delete(&record.namespace, &record.address, version, Patience::SHORT).await
+    async fn revert_create(&self, record: &Record, version: Version) -> Result<(), RequestError> {
+        self.detach(&record.namespace, &record.address, &record.uid, RetryPolicy::SHORT).await?;
+        self.secrets.delete(&record.namespace, &record.address, version, RetryPolicy::SHORT).await
     }
 
-    /// A record whose object is forgotten, without that object. The marks go before the record: should a crash come
-    /// between the two, what is left must hold nothing that the next Resource of the name would adopt. The intent of a
-    /// destroy says enough by itself, and so does the place that a record is moving to.
-    async fn emptied(&self, base: Stored) -> Result<Stored, Failure> {
+    /// Writes the record without its objects if they are forgotten. The marks are removed before the record: after a
+    /// crash in between, the remaining record must hold nothing that the next Resource of the same name would adopt. A
+    /// record with an intent or a pending move needs no such write.
+    async fn without_objects(&self, base: Stored) -> Result<Stored, RequestError> {
         let forgets = base.record.intent.is_none() && base.record.moving_to.is_none() && base.record.has_objects();
         if !forgets {
             return Ok(base);
         }
         let empty = Record { current: None, deposed: BTreeMap::new(), ..Record::clone(&base.record) };
         let record = Arc::new(empty);
-        let version = self.secrets.replace(&record, &base, Patience::UntilStopped).await?;
+        let version = self.secrets.replace(&record, &base, RetryPolicy::UntilStopped).await?;
         Ok(Stored { record, version })
     }
 
-    async fn remove(&self, base: &Stored) -> Result<(), Failure> {
+    async fn remove(&self, base: &Stored) -> Result<(), RequestError> {
         let Record { namespace, address, uid, .. } = base.record.as_ref();
-        self.move_out(namespace, address, uid, Patience::UntilStopped).await?;
-        let removed = self.secrets.remove(base, Patience::UntilStopped).await;
-        if matches!(removed, Err(Failure::Conflict)) {
-            // The record stays, so what belongs to it is put back; if that fails, its next intent does it.
-            let put_back = self.settle_in(&base.record).await;
-            debug!(%address, ?put_back, "put the marks back, since the record was changed by somebody else");
+        self.detach(namespace, address, uid, RetryPolicy::UntilStopped).await?;
+        let removed = self.secrets.remove(base, RetryPolicy::UntilStopped).await;
+        if matches!(removed, Err(RequestError::Conflict)) {
+            // The record stays, so its index entry and marks are restored. If that fails, the next intent restores
+            // them.
+            let put_back = self.attach(&base.record).await;
+            debug!(%address, ?put_back, "restored the marks because another client changed the record");
         }
         removed
     }
 
-    /// The index and the marks, after a record was made. One patch at most, and for a family one write of the index, which
-    /// comes first: where the marks are, an index that is missing has been lost, and proves nothing.
-    async fn settle_in(&self, record: &Record) -> Result<(), Failure> {
+    /// Updates the index and the marks after a record is created. At most one patch, and for a family one write of the
+    /// index, which comes first: if the marks exist, a missing index was lost and proves nothing.
+    async fn attach(&self, record: &Record) -> Result<(), RequestError> {
         let Record { namespace, address, uid, .. } = record;
-        let home = self.households.of(namespace, &address.name);
-        let mut members = home.enter(address, true).await;
+        let family = self.family_indexes.of(namespace, &address.name);
+        let mut guard = family.lock(address, true).await;
         let siblings = self.siblings(namespace, address);
-        members.join(&self.secrets, address, uid, &siblings, Patience::SHORT).await?;
-        // Of a family the marks were put on with another instance. A single object gets a record when it has none, and
-        // a person may have taken the marks off since the last one.
-        if address.key == InstanceKey::None || !members.marked(uid) {
-            // Marks that the view shows may be gone already, taken off by ourselves a moment ago; then it is asked. In
-            // the usual case, the first create, it shows none.
+        guard.add(&self.secrets, address, uid, &siblings, RetryPolicy::SHORT).await?;
+        // In a family, another instance has already added the marks. A single object gets a record if it has none, and
+        // a user may have removed the marks since the last one.
+        if address.key == InstanceKey::None || !guard.marked(uid) {
+            // Marks in the view may be out of date because this process has just removed them; then the server is
+            // queried. For a first create, the usual case, the view shows none.
             let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
-            match self.marks.add(namespace, &address.name, uid, known, Patience::SHORT).await? {
-                Marked::Yes => members.set_marked(Some(uid.clone())),
-                Marked::Gone => {
-                    members.leave(&self.secrets, address, uid, &siblings, Patience::SHORT).await?;
-                    return Err(Failure::Conflict);
+            match self.marks.add(namespace, &address.name, uid, known, RetryPolicy::SHORT).await? {
+                MarkOutcome::Marked => guard.set_marked(Some(uid.clone())),
+                MarkOutcome::ResourceMissing => {
+                    guard.remove(&self.secrets, address, uid, &siblings, RetryPolicy::SHORT).await?;
+                    return Err(RequestError::Conflict);
                 }
             }
         }
@@ -262,30 +268,30 @@ impl ClusterJournal {
         }
     }
 
-    /// The same backwards, before a record is removed.
-    async fn move_out(
+    /// Reverts `attach`, before a record is removed.
+    async fn detach(
         &self,
         namespace: &Arc<str>,
         address: &Address,
         uid: &Arc<str>,
-        patience: Patience,
-    ) -> Result<(), Failure> {
-        let home = self.households.of(namespace, &address.name);
-        let mut members = home.enter(address, false).await;
+        policy: RetryPolicy,
+    ) -> Result<(), RequestError> {
+        let family = self.family_indexes.of(namespace, &address.name);
+        let mut guard = family.lock(address, false).await;
         let siblings = self.siblings(namespace, address);
-        members.leave(&self.secrets, address, uid, &siblings, patience).await?;
-        if !members.others(address, &siblings) {
-            // Marks that the view does not show may be there all the same, put on a moment ago.
+        guard.remove(&self.secrets, address, uid, &siblings, policy).await?;
+        if !guard.has_others(address, &siblings) {
+            // The view may lack marks that were added a moment ago.
             let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
-            self.marks.remove(namespace, &address.name, uid, known, patience).await?;
-            members.set_marked(None);
+            self.marks.remove(namespace, &address.name, uid, known, policy).await?;
+            guard.set_marked(None);
         }
-        drop(members);
-        self.households.tidy(&home, &siblings.recorded);
+        drop(guard);
+        self.family_indexes.prune(&family, &siblings.recorded);
         Ok(())
     }
 
-    fn is_settled(&self, record: &Record) -> bool {
+    fn is_attached(&self, record: &Record) -> bool {
         let Record { namespace, address, uid, .. } = record;
         let known = self.view.metadata(namespace, &address.name);
         let indexed = self.view.indexed(namespace, &address.name);
@@ -301,47 +307,47 @@ impl Journal for ClusterJournal {
             let outcome = match base {
                 None => self.create(&record).await,
                 Some(base) => {
-                    // A record that was adopted gets its marks before anything is made that they protect.
+                    // An adopted record gets its marks before an object is created that they protect.
                     let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
-                    if makes && !self.is_settled(&record) {
+                    if makes && !self.is_attached(&record) {
                         self.mark(&record).await?;
                     }
-                    self.secrets.put(&record, Some(base), Patience::SHORT).await
+                    self.secrets.put(&record, Some(base), RetryPolicy::SHORT).await
                 }
             };
-            outcome.map_err(|failure| told(&record, failure))
+            outcome.map_err(|failure| journal_error(&record, failure))
         })
     }
 
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             let outcome = match base.record.intent {
-                Some(_) => self.keep(&record, &base).await,
-                // What is refused is planned again.
-                None => self.secrets.replace(&record, &base, Patience::UntilStopped).await,
+                Some(_) => self.write_until_stored(&record, &base).await,
+                // A rejected write without an intent is planned again.
+                None => self.secrets.replace(&record, &base, RetryPolicy::UntilStopped).await,
             };
-            outcome.map_err(|failure| told(&record, failure))
+            outcome.map_err(|failure| journal_error(&record, failure))
         })
     }
 
-    fn trouble(&self, record: &Record) -> Option<String> {
+    fn pending_error(&self, record: &Record) -> Option<String> {
         let whose = (record.namespace.clone(), record.address.clone());
-        lock(&self.unstored).get(&whose).map(|unstored| unstored.trouble.clone())
+        lock(&self.unstored).get(&whose).map(|unstored| unstored.error.clone())
     }
 
     fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let record = base.record.clone();
-            let erased = async { self.remove(&self.emptied(base).await?).await };
-            erased.await.map_err(|failure| told(&record, failure))
+            let erased = async { self.remove(&self.without_objects(base).await?).await };
+            erased.await.map_err(|failure| journal_error(&record, failure))
         })
     }
 }
 
-fn told(record: &Record, failure: Failure) -> JournalError {
+fn journal_error(record: &Record, failure: RequestError) -> JournalError {
     let address = record.address.clone();
     match failure {
-        Failure::Conflict => JournalError::Conflict { address },
+        RequestError::Conflict => JournalError::Conflict { address },
         other => JournalError::Unavailable { address, message: other.to_string() },
     }
 }

@@ -1,17 +1,17 @@
-//! The bytes of a record: one format for every store.
+//! The binary format of a record, used by every store.
 //!
 //! ```text
 //! format (1 byte) | flags (1 byte) | CRC-32 of flags and rest (4 bytes) | body
 //! ```
 //!
-//! The body is what `write` produces, compressed with zstd when that makes it smaller. Values pass without loss:
-//! exact decimals, null and absent, unknown places, sensitive marks. An unknown number is refused, because a record that
-//! is half understood would be written back without the half that was not.
+//! `write` produces the body, which is compressed with zstd if that makes it smaller. Values are stored without loss:
+//! exact decimals, null and absent, unknown and sensitive values. A newer format is rejected, because a partly
+//! understood record would be written back without the other part.
 //!
-//! [`FORMAT`] is raised by whatever lets a body hold what readers of the present number would not understand: a field
-//! behind a new flag, a new tag, a new kind of anything. Without that an older program calls the record damaged, and
-//! sends its user to a backup instead of to the newer program. `read` goes on reading all older formats: what they
-//! lack is behind flags that they never set. A test fails when the bodies change, so that nobody has to remember this.
+//! [`FORMAT`] must be raised by every change that lets a body hold something that current readers do not understand: a
+//! field behind a new flag, a new tag, a new variant. Otherwise an older program would report the record as damaged and
+//! advise the user to restore a backup instead of an upgrade. `read` still reads all older formats: newer fields are
+//! behind flags that older formats never set. A test fails when bodies change.
 
 mod read;
 mod write;
@@ -24,59 +24,53 @@ mod tests;
 use std::cell::RefCell;
 
 use crate::model::{Record, Value};
-use crate::store::Strings;
+use crate::store::Interner;
 
-/// The format that is written. 2: whole families among dependencies, and all that has come behind flags before it. 3: of
-/// which configuration an object is known to be what it asks for. 4: where an object was before it was moved. 5: that an object is not
-/// ready yet.
+/// The written format. 2: families among dependencies, and everything added behind flags before. 3: the configuration
+/// digest of up-to-date objects. 4: the address before a move. 5: readiness.
 pub const FORMAT: u8 = 5;
 
-/// The body is compressed; its length stands before it, as four bytes.
+/// The body is compressed, after its length as four bytes.
 const COMPRESSED: u8 = 1;
 
-/// Bytes before the body.
+/// The length of the header in bytes.
 const HEADER: usize = 6;
 
-/// Bodies below this size are kept as they are: compressing them costs more than ten times the time of encoding and
-/// wins next to nothing.
+/// Smaller bodies are not compressed: compression would take ten times as long as encoding and save almost nothing.
 const COMPRESS_FROM: usize = 512;
 
-/// Level 1 is half as fast again as level 3, and the difference in size is a few per cent for bodies of this kind.
+/// Level 1 is 50% faster than level 3, and the size differs by a few percent for such bodies.
 const LEVEL: i32 = 1;
 
-/// How deep values may be nested. Deeper ones would endanger the stack of whoever walks them; no provider schema
-/// comes near it.
+/// The maximum nesting depth of values. Deeper values could overflow the stack; no provider schema comes close.
 const MAX_DEPTH: usize = 256;
 
-/// Why bytes are no record that this version can read, or a record cannot become bytes.
+/// Why a record cannot be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// A newer version of Purlin wrote it.
     #[error(
-        "it was written by a newer purlin (format {found}, and this one reads formats up to {FORMAT}) (hint: use the \
+        "a newer version of Purlin wrote it (format {found}; this version reads formats up to {FORMAT}) (hint: use the \
          version that wrote it, or a later one)"
     )]
-    NewerFormat {
-        /// The format it has.
-        found: u8,
-    },
-    /// The bytes are not what was written.
+    NewerFormat { found: u8 },
+    /// The bytes differ from those that were written.
     #[error("it is damaged: {0} (hint: restore it from a backup)")]
     Damaged(&'static str),
-    /// A value is nested too deeply to be kept.
+    /// A value is nested too deeply.
     #[error("a value is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }
 
 thread_local! {
-    /// Contexts of zstd are costly to make and cheap to use again.
+    /// zstd contexts are expensive to create and cheap to reuse.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
         RefCell::new(zstd::bulk::Compressor::new(LEVEL).ok());
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
         RefCell::new(zstd::bulk::Decompressor::new().ok());
 }
 
-/// The bytes of a record. The same record always gives the same bytes.
+/// Encodes a record. Equal records have equal bytes.
 ///
 /// # Errors
 /// When a value is nested too deeply.
@@ -96,17 +90,17 @@ pub fn encode(record: &Record) -> Result<Vec<u8>, CodecError> {
     Ok(bytes)
 }
 
-/// The record that the bytes hold. Texts that repeat from record to record are shared through `strings`.
+/// Decodes a record. Strings that repeat between records are shared through `strings`.
 ///
 /// # Errors
-/// When the bytes are damaged, or of a newer format.
-pub fn decode(bytes: &[u8], strings: &mut Strings) -> Result<Record, CodecError> {
+/// When the bytes are damaged or have a newer format.
+pub fn decode(bytes: &[u8], strings: &mut Interner) -> Result<Record, CodecError> {
     let (&format, _) = bytes.split_first().ok_or(CodecError::Damaged("it is empty"))?;
     if format > FORMAT {
         return Err(CodecError::NewerFormat { found: format });
     }
     if format == 0 || bytes.len() < HEADER {
-        return Err(CodecError::Damaged("it does not begin like a record"));
+        return Err(CodecError::Damaged("it does not start with the header of a record"));
     }
     let stored = u32::from_le_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]);
     if stored != checksum(bytes) {
@@ -119,7 +113,7 @@ pub fn decode(bytes: &[u8], strings: &mut Strings) -> Result<Record, CodecError>
     }
 }
 
-/// The bytes of a value alone, without loss: for files that keep values beside records.
+/// Encodes a single value without loss, for files that hold values beside records.
 ///
 /// # Errors
 /// When it is nested too deeply.
@@ -129,12 +123,12 @@ pub fn encode_value(value: &Value) -> Result<Vec<u8>, CodecError> {
     Ok(bytes)
 }
 
-/// The value that the bytes hold.
+/// Decodes a value.
 ///
 /// # Errors
 /// When the bytes are damaged.
 pub fn decode_value(bytes: &[u8]) -> Result<Value, CodecError> {
-    read::value(bytes, &mut Strings::default())
+    read::value(bytes, &mut Interner::default())
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
@@ -144,7 +138,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Length and compressed form; `None` when that would not be smaller.
+/// The length and the compressed body, or `None` if that is not smaller.
 fn compress(body: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(body.len()).ok()?;
     let compressed = COMPRESSOR.with_borrow_mut(|compressor| compressor.as_mut()?.compress(body).ok())?;

@@ -1,5 +1,5 @@
-//! A server that answers as the API server does for Secrets and for the metadata of Resources, and fails on demand:
-//! for what a real one cannot be made to give. What a real one does is tested against a real one.
+//! A fake API server for Secrets and the metadata of Resources that fails on demand, for failures that a real server
+//! cannot produce. Tests against a real server cover its normal behavior.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -13,16 +13,16 @@ use tokio::sync::watch;
 use crate::process::SystemRandom;
 use crate::store::secrets::Secrets;
 
-/// What happens to one request.
+/// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// It goes through.
+    /// It succeeds.
     None,
-    /// It is refused with this code, and has no effect.
+    /// It is rejected with this code and has no effect.
     Code(u16),
-    /// The connection is cut before it has an effect.
+    /// The connection is cut before it takes effect.
     CutBefore,
-    /// It takes effect, and the answer never comes.
+    /// It takes effect, but the response is lost.
     LoseAnswer,
 }
 
@@ -30,16 +30,16 @@ pub(crate) enum Fault {
 pub(crate) struct Server {
     pub(crate) objects: BTreeMap<String, Value>,
     pub(crate) faults: VecDeque<Fault>,
-    /// Method and last part of the path of each request.
+    /// The method and the last path segment of each request.
     pub(crate) requests: Vec<String>,
     version: u64,
 }
 
-pub(crate) type Shared = Arc<Mutex<Server>>;
+pub(crate) type SharedServer = Arc<Mutex<Server>>;
 
-/// A server, and a client of it. The sender stops those that try for ever.
-pub(crate) fn server() -> (Shared, Client) {
-    let shared = Shared::default();
+/// Returns a fake server and a client for it.
+pub(crate) fn server() -> (SharedServer, Client) {
+    let shared = SharedServer::default();
     let server = shared.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let server = server.clone();
@@ -66,7 +66,7 @@ pub(crate) fn server() -> (Shared, Client) {
             let (code, value) = match answer {
                 Ok(value) => (200, value),
                 Err(code) => {
-                    (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "so it is"}))
+                    (code, json!({"kind": "Status", "status": "Failure", "code": code, "message": "injected fault"}))
                 }
             };
             let response = Response::builder().status(StatusCode::from_u16(code).unwrap());
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// Only the selectors that the store uses for parts: equality of labels, and their presence.
+    /// Supports only the selectors that the store uses: equality and presence of labels.
     fn list(&self, query: &str) -> Value {
         let query: BTreeMap<_, _> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
         let selector = query["labelSelector"].replace("%2F", "/").replace("%3D", "=").replace("%2C", ",");
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-/// One operation of a JSON patch; `None` when it does not apply.
+/// Applies one operation of a JSON patch; `None` if it does not apply.
 fn apply(object: &mut Value, operation: &Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     let (parent, key) = path.rsplit_once('/')?;

@@ -1,9 +1,9 @@
-//! A journal in memory, for tests: it keeps the same bytes as the real ones, can fail and stop at any point, and
-//! outlives the "process" that writes to it.
+//! An in-memory journal for tests: it uses the same encoding as the real ones, can fail and stop at any point, and
+//! outlives the simulated process that writes to it.
 //!
-//! A test gives a hook that is asked before and after each operation takes effect. `Verdict::Crash` ends the process:
-//! that operation and all later ones through this handle never return, and `crashed` tells the test. `restarted` is
-//! the handle of the next process, with the content as the crash left it.
+//! A test passes a hook that is called before and after each operation takes effect. `Verdict::Crash` ends the process:
+//! that operation and all later ones through this handle never return, and `crashed` completes. `restarted` returns the
+//! handle of the next process, with the content that the crash left.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -15,110 +15,101 @@ use tokio::sync::watch;
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, Record, Recorded, Stored, Version};
 use crate::process::lock;
-use crate::store::{Loaded, Strings, Unreadable, codec};
+use crate::store::{Interner, LoadedRecords, UnreadableRecord, codec};
 
-/// What is asked of the journal.
+/// An operation of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// `Journal::intend`.
     Intend,
-    /// `Journal::record`.
     Record,
-    /// `Journal::erase`.
     Erase,
 }
 
-/// At which moment of it.
+/// When the hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Nothing is written yet.
+    /// Before the write.
     Before,
-    /// It is durable, and the caller does not know yet.
+    /// After the write is durable, before the caller returns.
     After,
 }
 
-/// One point at which the journal can be stopped.
+/// One point at which the hook is called.
 #[derive(Clone, Debug)]
-pub struct Point {
-    /// Counts the points since the handle was made, from 0: two for each operation that took effect.
+pub struct FaultPoint {
+    /// The number of the point since the handle was created, from 0: two for each operation that took effect.
     pub number: u64,
-    /// The operation.
     pub operation: Operation,
-    /// The moment of it.
     pub moment: Moment,
-    /// The record in question.
     pub record: Arc<Record>,
 }
 
-/// What is to happen at a point.
+/// The decision of the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on.
+pub enum FaultAction {
+    /// Continue.
     Proceed,
-    /// The operation fails as unavailable; at `Moment::After` although it took effect.
+    /// Fail with `Unavailable`; at `Moment::After` the write has taken effect.
     Fail,
-    /// The process ends here.
+    /// End the process.
     Crash,
 }
 
-/// Is asked at every point.
-pub type Hook = Arc<dyn Fn(&Point) -> Verdict + Send + Sync>;
+/// Called at every point.
+pub type FaultHook = Arc<dyn Fn(&FaultPoint) -> FaultAction + Send + Sync>;
 
 type Content = BTreeMap<(Arc<str>, Address), (Version, Vec<u8>)>;
 
 #[derive(Debug, Default)]
 struct Durable {
     content: Content,
-    /// Versions come from one counter, so a record made anew never has a version of the old one.
+    /// All versions come from one counter, so a record that is created again never has an old version.
     counter: u64,
 }
 
-/// The journal of one process. Clones are the same process.
+/// The journal of one process. Clones belong to the same process.
 #[derive(Clone)]
 pub struct MemoryJournal {
     durable: Arc<Mutex<Durable>>,
-    hook: Hook,
+    hook: FaultHook,
     points: Arc<Mutex<u64>>,
     crashed: Arc<watch::Sender<bool>>,
 }
 
 impl Default for MemoryJournal {
     fn default() -> Self {
-        Self::new(Arc::new(|_| Verdict::Proceed))
+        Self::new(Arc::new(|_| FaultAction::Proceed))
     }
 }
 
 impl MemoryJournal {
-    /// An empty journal.
-    pub fn new(hook: Hook) -> Self {
+    pub fn new(hook: FaultHook) -> Self {
         Self { durable: Arc::default(), hook, points: Arc::default(), crashed: Arc::new(watch::channel(false).0) }
     }
 
-    /// The journal of the next process: same content, another hook.
+    /// The journal of the next process, with the same content and another hook.
     #[must_use]
-    pub fn restarted(&self, hook: Hook) -> Self {
+    pub fn restarted(&self, hook: FaultHook) -> Self {
         Self { durable: self.durable.clone(), ..Self::new(hook) }
     }
 
-    /// Returns once the hook has ended this process.
+    /// Completes when this process has ended.
     pub async fn crashed(&self) {
-        // The sender is ours, so waiting cannot fail.
+        // `self` holds the sender, so waiting cannot fail.
         let _ = self.crashed.subscribe().wait_for(|crashed| *crashed).await;
     }
 
-    /// Ends this process from outside, between two points.
+    /// Ends this process, between two points.
     pub fn crash(&self) {
         self.crashed.send_replace(true);
     }
 
-    /// How many points there have been.
     pub fn points(&self) -> u64 {
         *lock(&self.points)
     }
 
-    /// The records of one namespace.
-    pub fn load(&self, namespace: &str) -> Loaded {
-        let mut strings = Strings::default();
+    pub fn load(&self, namespace: &str) -> LoadedRecords {
+        let mut strings = Interner::default();
         let mut records = Recorded::new();
         let mut unreadable = Vec::new();
         for ((_, address), (version, bytes)) in
@@ -128,7 +119,7 @@ impl MemoryJournal {
                 Ok(record) => {
                     records.insert(address.clone(), Stored { record: record.into(), version: *version });
                 }
-                Err(error) => unreadable.push(Unreadable {
+                Err(error) => unreadable.push(UnreadableRecord {
                     namespace: namespace.to_owned(),
                     address: address.clone(),
                     version: *version,
@@ -136,13 +127,13 @@ impl MemoryJournal {
                 }),
             }
         }
-        Loaded { records, unreadable, ..Loaded::default() }
+        LoadedRecords { records, unreadable, ..LoadedRecords::default() }
     }
 
-    /// Puts a record in place, whatever stood there: the beginning of a test.
+    /// Stores a record without a version check, to prepare a test.
     ///
     /// # Errors
-    /// When the record cannot become bytes.
+    /// When the record cannot be encoded.
     pub fn put(&self, record: &Record) -> Result<Version, codec::CodecError> {
         let bytes = codec::encode(record)?;
         let mut durable = lock(&self.durable);
@@ -171,13 +162,13 @@ impl MemoryJournal {
                 *points += 1;
                 *points - 1
             };
-            match (self.hook)(&Point { number, operation, moment, record: record.clone() }) {
-                Verdict::Proceed => return Ok(()),
-                Verdict::Fail => {
-                    let message = "the test wants it so".to_owned();
+            match (self.hook)(&FaultPoint { number, operation, moment, record: record.clone() }) {
+                FaultAction::Proceed => return Ok(()),
+                FaultAction::Fail => {
+                    let message = "the test makes it fail".to_owned();
                     return Err(JournalError::Unavailable { address: record.address.clone(), message });
                 }
-                Verdict::Crash => self.crash(),
+                FaultAction::Crash => self.crash(),
             }
         }
         pending().await
@@ -238,8 +229,8 @@ mod tests {
     use super::*;
     use crate::store::codec::arbitrary::typical;
 
-    fn at(number: u64, verdict: Verdict) -> Hook {
-        Arc::new(move |point| if point.number == number { verdict } else { Verdict::Proceed })
+    fn at(number: u64, verdict: FaultAction) -> FaultHook {
+        Arc::new(move |point| if point.number == number { verdict } else { FaultAction::Proceed })
     }
 
     #[tokio::test]
@@ -260,7 +251,7 @@ mod tests {
     async fn a_failure_after_the_effect_leaves_the_effect() {
         let record = Arc::new(typical(1));
         for (number, written) in [(0, 0), (1, 1)] {
-            let journal = MemoryJournal::new(at(number, Verdict::Fail));
+            let journal = MemoryJournal::new(at(number, FaultAction::Fail));
             assert!(matches!(journal.intend(record.clone(), None).await, Err(JournalError::Unavailable { .. })));
             assert_eq!(journal.load("shop").records.len(), written);
         }
@@ -268,12 +259,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_crashed_process_writes_no_more_and_the_next_one_finds_what_it_left() {
-        let journal = MemoryJournal::new(at(1, Verdict::Crash));
+        let journal = MemoryJournal::new(at(1, FaultAction::Crash));
         let record = Arc::new(typical(1));
         assert!(journal.intend(record.clone(), None).now_or_never().is_none());
         journal.crashed().await;
         assert!(journal.intend(Arc::new(typical(2)), None).now_or_never().is_none());
-        let next = journal.restarted(at(u64::MAX, Verdict::Fail));
+        let next = journal.restarted(at(u64::MAX, FaultAction::Fail));
         let left = next.load("shop").records;
         assert_eq!(left.keys().collect::<Vec<_>>(), [&record.address]);
         next.record(record.clone(), left[&record.address].clone()).await.unwrap();

@@ -1,8 +1,8 @@
-//! Records as Secrets in the controller's own namespace: one for each record, one for the index of each family.
+//! Records as Secrets in the controller's namespace: one for each record, and one for the index of each family.
 //!
-//! Every write names the version it replaces, so of two controllers one gets a conflict. A write whose answer got lost
-//! is read back before it is judged: finding our own content is success. What is too large for one Secret goes into
-//! numbered parts first; the head that names them is written last and is the commit.
+//! Every write names the version that it replaces, so of two concurrent controllers one gets a conflict. After a lost
+//! response the record is read back: if it has the written content, the write succeeded. A record that is too large for
+//! one Secret is written as numbered parts first; the head that names them is written last and commits the write.
 
 mod parts;
 mod retry;
@@ -25,117 +25,119 @@ use tracing::debug;
 
 use crate::model::{Address, Record, Stored, Version};
 use crate::process::Random;
-use crate::store::{Strings, Unreadable, codec};
+use crate::store::{Interner, UnreadableRecord, codec};
 
-pub use retry::{Failure, Patience, Stop};
+pub use retry::{RequestError, RetryPolicy, Stop};
 pub use shape::{
-    Decoded, FIELD_SELECTOR, Family, LABEL_SELECTOR, PartedHead, SECRET_TYPE, decode, family_name, is_family,
+    FIELD_SELECTOR, Family, LABEL_SELECTOR, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
     record_name,
 };
 
-pub(crate) use retry::Caller;
+pub(crate) use retry::ApiCaller;
 
-/// How many Secrets a page of a list has: at 300 KiB for each at the worst a page is bearable, at 2 KiB as usual it is
-/// one megabyte.
+/// The number of Secrets in a page of a list: usually one megabyte, with 2 KiB each. Even with 300 KiB each a page is
+/// acceptable.
 const PAGE: u32 = 500;
 
-/// Asks for the metadata of what was written only: the answer to a write is never the record itself.
+/// Requests only the metadata in the response to a write, never the record itself.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// The Secrets that hold records.
 #[derive(Clone)]
 pub struct Secrets {
-    caller: Caller,
+    caller: ApiCaller,
     requests: Request,
-    /// The controller's namespace.
+    /// The namespace of the controller.
     namespace: Arc<str>,
-    parted: Arc<parts::PartedNames>,
-    /// Somebody else than the controller uses them.
+    parted: Arc<parts::SplitRecords>,
+    /// The caller is a user, not the controller.
     is_user: bool,
 }
 
 impl Secrets {
-    /// Records in `namespace`. `stop` ends the retries of writes that would otherwise be tried for ever.
+    /// Stores records in `namespace`. `stop` ends the unlimited retries.
     pub fn new(client: Client, namespace: impl Into<Arc<str>>, random: Arc<dyn Random>, stop: Stop) -> Self {
         let namespace = namespace.into();
         let requests = Request::new(<Secret as kube::Resource>::url_path(&(), Some(&namespace)));
-        let caller = Caller::new(client, random, stop);
+        let caller = ApiCaller::new(client, random, stop);
         Self { caller, requests, namespace, parted: Arc::default(), is_user: false }
     }
 
-    /// The same for somebody who is not the controller. The chart's policy lets such a one delete no Secret that does
-    /// not say that it is to be forgotten, so that is said first.
+    /// Acts for a user instead of the controller. The chart's admission policy lets users delete only Secrets that are
+    /// annotated as forgotten, so the annotation is added before a deletion.
     #[must_use]
-    pub fn of_a_user(self) -> Self {
+    pub fn for_user(self) -> Self {
         Self { is_user: true, ..self }
     }
 
-    pub(crate) fn caller(&self) -> &Caller {
+    pub(crate) fn caller(&self) -> &ApiCaller {
         &self.caller
     }
 
-    /// Writes a record, as a new one without `base`.
+    /// Writes a record; without `base`, creates it.
     ///
     /// # Errors
-    /// `Failure::Conflict` when the record does not have the version `base`, or exists already.
-    pub async fn put(&self, record: &Record, base: Option<Version>, patience: Patience) -> Result<Version, Failure> {
-        let bytes = codec::encode(record).map_err(|error| Failure::Refused(error.to_string()))?;
+    /// `RequestError::Conflict` when the record does not have the version `base`, or exists already.
+    pub async fn put(
+        &self,
+        record: &Record,
+        base: Option<Version>,
+        policy: RetryPolicy,
+    ) -> Result<Version, RequestError> {
+        let bytes = codec::encode(record).map_err(|error| RequestError::Rejected(error.to_string()))?;
         if bytes.len() > shape::LARGEST {
-            return self.put_in_parts(record, &bytes, base, patience).await;
+            return self.put_in_parts(record, &bytes, base, policy).await;
         }
         let name = shape::record_name(&record.namespace, &record.address);
         let old = self.parts_of(&name).await;
-        let version = self.write(shape::head(record, bytes), base, patience).await?;
+        let version = self.write(shape::head(record, bytes), base, policy).await?;
         self.collect(&name, old, None).await;
         Ok(version)
     }
 
-    /// Writes a record over what is known to be there. Others may change the metadata of its Secret (an annotation, the
-    /// migration of storage to another key), which gives it another version: the write follows them as long as the record
-    /// itself [is still](Stored::is_still) the one that is known.
+    /// Replaces the known record `base`. Other clients may change the metadata of its Secret (an annotation, a storage
+    /// migration), which changes the version. The write is repeated on the new version as long as the record itself [is
+    /// still](Stored::is_still) the known one.
     ///
     /// # Errors
-    /// `Failure::Conflict` when the record was changed or removed.
-    pub async fn replace(&self, record: &Record, base: &Stored, patience: Patience) -> Result<Version, Failure> {
+    /// `RequestError::Conflict` when the record was changed or removed.
+    pub async fn replace(&self, record: &Record, base: &Stored, policy: RetryPolicy) -> Result<Version, RequestError> {
         let mut version = base.version;
         loop {
-            match self.put(record, Some(version), patience).await {
-                Err(Failure::Conflict) => version = self.moved_to(base, version, patience).await?,
+            match self.put(record, Some(version), policy).await {
+                Err(RequestError::Conflict) => version = self.newer_version(base, version, policy).await?,
                 other => return other,
             }
         }
     }
 
-    /// Removes a record that is known to be there; one that is gone already is fine. As `replace` it follows changes of
-    /// the metadata.
+    /// Removes the known record `base`; a missing record is no error. Follows changes of the metadata like `replace`.
     ///
     /// # Errors
-    /// `Failure::Conflict` when the record was changed.
-    pub async fn remove(&self, base: &Stored, patience: Patience) -> Result<(), Failure> {
+    /// `RequestError::Conflict` when the record was changed.
+    pub async fn remove(&self, base: &Stored, policy: RetryPolicy) -> Result<(), RequestError> {
         let Record { namespace, address, .. } = base.record.as_ref();
         let mut version = base.version;
         loop {
-            match self.delete(namespace, address, version, patience).await {
-                Err(Failure::Conflict) => version = self.moved_to(base, version, patience).await?,
+            match self.delete(namespace, address, version, policy).await {
+                Err(RequestError::Conflict) => version = self.newer_version(base, version, policy).await?,
                 other => return other,
             }
         }
     }
 
-    /// Under which later version the known record is found, when only its metadata was changed. Each further one means
-    /// that somebody else has written in the milliseconds since the last.
-    async fn moved_to(&self, base: &Stored, tried: Version, patience: Patience) -> Result<Version, Failure> {
+    /// Returns the later version of the known record if only its metadata was changed.
+    async fn newer_version(&self, base: &Stored, tried: Version, policy: RetryPolicy) -> Result<Version, RequestError> {
         let Record { namespace, address, .. } = base.record.as_ref();
-        match self.get(namespace, address, patience).await? {
-            Some(Ok(Decoded::Record(found))) if found.version > tried && base.is_still(&found.record) => {
-                debug!(%address, "only the metadata of the record was changed; it is written on the version found");
+        match self.get(namespace, address, policy).await? {
+            Some(Ok(SecretContent::Record(found))) if found.version > tried && base.is_equivalent_to(&found.record) => {
+                debug!(%address, "only the metadata of the record was changed; retrying with its new version");
                 Ok(found.version)
             }
-            _ => Err(Failure::Conflict),
+            _ => Err(RequestError::Conflict),
         }
     }
 
-    /// Writes the index of a family, as a new one without `base`.
+    /// Writes the index of a family; without `base`, creates it.
     ///
     /// # Errors
     /// As `put`.
@@ -143,31 +145,32 @@ impl Secrets {
         &self,
         family: &Family,
         base: Option<Version>,
-        patience: Patience,
-    ) -> Result<Version, Failure> {
-        let secret = shape::family(family).ok_or_else(|| Failure::Refused("the index is too large".to_owned()))?;
-        self.write(secret, base, patience).await
+        policy: RetryPolicy,
+    ) -> Result<Version, RequestError> {
+        let secret =
+            shape::family(family).ok_or_else(|| RequestError::Rejected("the index is too large".to_owned()))?;
+        self.write(secret, base, policy).await
     }
 
-    /// Removes a record that has the version `base`; one that is gone already is fine.
+    /// Removes the record with the version `base`; a missing record is no error.
     ///
     /// # Errors
-    /// `Failure::Conflict` when the record has another version.
+    /// `RequestError::Conflict` when the record has another version.
     pub async fn delete(
         &self,
         namespace: &str,
         address: &Address,
         base: Version,
-        patience: Patience,
-    ) -> Result<(), Failure> {
+        policy: RetryPolicy,
+    ) -> Result<(), RequestError> {
         let name = shape::record_name(namespace, address);
         let old = self.parts_of(&name).await;
-        self.delete_secret(&name, base, patience).await?;
+        self.delete_secret(&name, base, policy).await?;
         self.collect(&name, old, None).await;
         Ok(())
     }
 
-    /// Removes the index of a family that has the version `base`; one that is gone already is fine.
+    /// Removes the index of a family with the version `base`; a missing index is no error.
     ///
     /// # Errors
     /// As `delete`.
@@ -176,78 +179,86 @@ impl Secrets {
         namespace: &str,
         name: &str,
         base: Version,
-        patience: Patience,
-    ) -> Result<(), Failure> {
-        self.delete_secret(&shape::family_name(namespace, name), base, patience).await
+        policy: RetryPolicy,
+    ) -> Result<(), RequestError> {
+        self.delete_secret(&shape::family_name(namespace, name), base, policy).await
     }
 
-    /// Removes what cannot be read, be it a record or the index of a family.
+    /// Removes an unreadable record or family index.
     ///
     /// # Errors
     /// As `delete`.
-    pub async fn delete_unreadable(&self, found: &Unreadable, patience: Patience) -> Result<(), Failure> {
-        match self.is_index(found, patience).await? {
-            true => self.delete_family(&found.namespace, &found.address.name, found.version, patience).await,
-            false => self.delete(&found.namespace, &found.address, found.version, patience).await,
+    pub async fn delete_unreadable(&self, found: &UnreadableRecord, policy: RetryPolicy) -> Result<(), RequestError> {
+        match self.is_index(found, policy).await? {
+            true => self.delete_family(&found.namespace, &found.address.name, found.version, policy).await,
+            false => self.delete(&found.namespace, &found.address, found.version, policy).await,
         }
     }
 
-    /// Whether it is the index of a family that cannot be read. No two Secrets have the same version.
+    /// Whether this is an unreadable family index. No two Secrets have the same version.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn is_index(&self, found: &Unreadable, patience: Patience) -> Result<bool, Failure> {
+    pub async fn is_index(&self, found: &UnreadableRecord, policy: RetryPolicy) -> Result<bool, RequestError> {
         let name = shape::family_name(&found.namespace, &found.address.name);
-        let there = self.get_secret(&name, patience).await?;
+        let there = self.get_secret(&name, policy).await?;
         Ok(there.is_some_and(|there| shape::version(&there.metadata).is_ok_and(|version| version == found.version)))
     }
 
-    /// The record as it is at this moment, from the server itself; `None` when there is none.
+    /// Reads the current record from the server; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the server cannot be reached. A record that cannot be read is the inner error.
+    /// When the server cannot be reached. An unreadable record is the inner error.
     pub async fn get(
         &self,
         namespace: &str,
         address: &Address,
-        patience: Patience,
-    ) -> Result<Option<Result<Decoded, Unreadable>>, Failure> {
-        self.get_decoded(&shape::record_name(namespace, address), patience).await
+        policy: RetryPolicy,
+    ) -> Result<Option<Result<SecretContent, UnreadableRecord>>, RequestError> {
+        self.get_decoded(&shape::record_name(namespace, address), policy).await
     }
 
-    /// The index of a family as it is at this moment; `None` when there is none.
+    /// Reads the current index of a family; `None` if it does not exist.
     ///
     /// # Errors
     /// As `get`.
-    pub async fn get_family(&self, namespace: &str, name: &str, patience: Patience) -> Result<Option<Family>, Failure> {
-        match self.get_decoded(&shape::family_name(namespace, name), patience).await? {
+    pub async fn get_family(
+        &self,
+        namespace: &str,
+        name: &str,
+        policy: RetryPolicy,
+    ) -> Result<Option<Family>, RequestError> {
+        match self.get_decoded(&shape::family_name(namespace, name), policy).await? {
             None => Ok(None),
-            Some(Ok(Decoded::Family(family))) => Ok(Some(family)),
-            Some(Ok(_)) => Err(Failure::Refused(format!("the index of {name} is no index"))),
-            Some(Err(unreadable)) => Err(Failure::Refused(unreadable.message)),
+            Some(Ok(SecretContent::Family(family))) => Ok(Some(family)),
+            Some(Ok(_)) => Err(RequestError::Rejected(format!("the Secret of the index of {name} is not an index"))),
+            Some(Err(unreadable)) => Err(RequestError::Rejected(unreadable.message)),
         }
     }
 
-    /// Everything there is, of all namespaces or of one. Parts are read.
+    /// Reads all records and indexes, of one namespace or of all. Includes records in parts.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub async fn load_all(&self, of: Option<&str>) -> Result<Vec<Result<Decoded, Unreadable>>, Failure> {
+    pub async fn load_all(
+        &self,
+        of: Option<&str>,
+    ) -> Result<Vec<Result<SecretContent, UnreadableRecord>>, RequestError> {
         let mut selector = LABEL_SELECTOR.to_owned();
         if let Some(namespace) = of {
             selector.push_str(&format!(",{}={namespace}", shape::NAMESPACE_LABEL));
         }
         let mut page = ListParams::default().labels(&selector).fields(FIELD_SELECTOR).limit(PAGE);
-        let mut strings = Strings::default();
+        let mut strings = Interner::default();
         let mut found = Vec::new();
         loop {
-            let request = self.requests.list(&page).map_err(Failure::invalid)?;
-            let list: ObjectList<Secret> = self.caller.send(&request, Patience::SHORT).await?;
+            let request = self.requests.list(&page).map_err(RequestError::invalid)?;
+            let list: ObjectList<Secret> = self.caller.send(&request, RetryPolicy::SHORT).await?;
             for secret in &list.items {
                 found.push(match decode(secret, &mut strings) {
-                    Ok(Decoded::Parted(head)) => match self.assemble(&head, Patience::SHORT).await? {
+                    Ok(SecretContent::Split(head)) => match self.assemble(&head, RetryPolicy::SHORT).await? {
                         None => continue,
-                        Some(whole) => whole.map(Decoded::Record),
+                        Some(whole) => whole.map(SecretContent::Record),
                     },
                     other => other,
                 });
@@ -259,73 +270,80 @@ impl Secrets {
         }
     }
 
-    /// One request in the good case. A conflict may be our own write, whose answer was lost: then what stands there
-    /// is what we wrote.
-    async fn write(&self, mut secret: Secret, base: Option<Version>, patience: Patience) -> Result<Version, Failure> {
+    /// Takes one request without errors. A conflict may result from our own write whose response was lost; then the
+    /// stored content is the written one.
+    async fn write(
+        &self,
+        mut secret: Secret,
+        base: Option<Version>,
+        policy: RetryPolicy,
+    ) -> Result<Version, RequestError> {
         let name = secret.metadata.name.clone().unwrap_or_default();
         secret.metadata.resource_version = base.map(|version| version.0.to_string());
-        let body = serde_json::to_vec(&secret).map_err(Failure::invalid)?;
+        let body = serde_json::to_vec(&secret).map_err(RequestError::invalid)?;
         let params = PostParams { field_manager: Some("purlin".to_owned()), ..PostParams::default() };
         let request = match base {
             None => self.requests.create(&params, body),
             Some(_) => self.requests.replace(&name, &params, body),
         };
-        let request = metadata_only(request.map_err(Failure::invalid)?);
-        match self.caller.send::<PartialObjectMeta>(&request, patience).await {
-            Ok(written) => shape::version(&written.metadata).map_err(Failure::Refused),
-            Err(Failure::Conflict) => self.read_back(&name, &secret, patience).await,
-            // A replaced Secret that is gone was removed by somebody else; a create that finds no namespace cannot
-            // be cured by reading anew.
-            Err(Failure::NotFound) if base.is_some() => Err(Failure::Conflict),
-            Err(Failure::NotFound) => {
-                Err(Failure::Refused(format!("the namespace {} of the controller does not exist", self.namespace)))
-            }
+        let request = metadata_only(request.map_err(RequestError::invalid)?);
+        match self.caller.send::<PartialObjectMeta>(&request, policy).await {
+            Ok(written) => shape::version(&written.metadata).map_err(RequestError::Rejected),
+            Err(RequestError::Conflict) => self.read_back(&name, &secret, policy).await,
+            // If a replaced Secret does not exist, another client removed it. If a create does not find the namespace,
+            // a retry cannot help.
+            Err(RequestError::NotFound) if base.is_some() => Err(RequestError::Conflict),
+            Err(RequestError::NotFound) => Err(RequestError::Rejected(format!(
+                "the namespace {} of the controller does not exist",
+                self.namespace
+            ))),
             Err(other) => Err(other),
         }
     }
 
-    async fn read_back(&self, name: &str, written: &Secret, patience: Patience) -> Result<Version, Failure> {
-        match self.get_secret(name, patience).await? {
-            // Whatever others have put beside it.
-            Some(found) if found.data == written.data => shape::version(&found.metadata).map_err(Failure::Refused),
-            _ => Err(Failure::Conflict),
+    async fn read_back(&self, name: &str, written: &Secret, policy: RetryPolicy) -> Result<Version, RequestError> {
+        match self.get_secret(name, policy).await? {
+            // Other clients may have changed the metadata.
+            Some(found) if found.data == written.data => {
+                shape::version(&found.metadata).map_err(RequestError::Rejected)
+            }
+            _ => Err(RequestError::Conflict),
         }
     }
 
-    /// The version alone is precondition enough: no two objects of a cluster ever have the same one, so it implies
-    /// the UID.
-    async fn delete_secret(&self, name: &str, base: Version, patience: Patience) -> Result<(), Failure> {
+    /// The version suffices as a precondition: no two objects of a cluster have the same one, so it implies the UID.
+    async fn delete_secret(&self, name: &str, base: Version, policy: RetryPolicy) -> Result<(), RequestError> {
         let base = match self.is_user {
             false => base,
-            true => match self.mark_forgotten(name, base, patience).await {
-                Err(Failure::NotFound) => return Ok(()),
+            true => match self.mark_forgotten(name, base, policy).await {
+                Err(RequestError::NotFound) => return Ok(()),
                 marked => marked?,
             },
         };
         let preconditions = Preconditions { resource_version: Some(base.0.to_string()), uid: None };
         let request = self.requests.delete(name, &DeleteParams::default().preconditions(preconditions));
-        match self.caller.send::<serde_json::Value>(&request.map_err(Failure::invalid)?, patience).await {
-            Ok(_) | Err(Failure::NotFound) => Ok(()),
+        match self.caller.send::<serde_json::Value>(&request.map_err(RequestError::invalid)?, policy).await {
+            Ok(_) | Err(RequestError::NotFound) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
-    /// A crash after it leaves the record as it was; the controller's next write of it takes the mark away.
-    async fn mark_forgotten(&self, name: &str, base: Version, patience: Patience) -> Result<Version, Failure> {
+    /// A crash afterwards leaves the record as it was; the controller's next write removes the annotation.
+    async fn mark_forgotten(&self, name: &str, base: Version, policy: RetryPolicy) -> Result<Version, RequestError> {
         let annotations = BTreeMap::from([(shape::FORGOTTEN_ANNOTATION, "true")]);
         let metadata = serde_json::json!({"resourceVersion": base.0.to_string(), "annotations": annotations});
         let patch = Patch::Merge(serde_json::json!({ "metadata": metadata }));
         let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
-        let request = self.requests.patch(name, &params, &patch).map_err(Failure::invalid)?;
-        let marked = self.caller.send::<PartialObjectMeta>(&metadata_only(request), patience).await?;
-        shape::version(&marked.metadata).map_err(Failure::Refused)
+        let request = self.requests.patch(name, &params, &patch).map_err(RequestError::invalid)?;
+        let marked = self.caller.send::<PartialObjectMeta>(&metadata_only(request), policy).await?;
+        shape::version(&marked.metadata).map_err(RequestError::Rejected)
     }
 
-    async fn get_secret(&self, name: &str, patience: Patience) -> Result<Option<Secret>, Failure> {
-        let request = self.requests.get(name, &kube::api::GetParams::default()).map_err(Failure::invalid)?;
-        match self.caller.send(&request, patience).await {
+    async fn get_secret(&self, name: &str, policy: RetryPolicy) -> Result<Option<Secret>, RequestError> {
+        let request = self.requests.get(name, &kube::api::GetParams::default()).map_err(RequestError::invalid)?;
+        match self.caller.send(&request, policy).await {
             Ok(secret) => Ok(Some(secret)),
-            Err(Failure::NotFound) => Ok(None),
+            Err(RequestError::NotFound) => Ok(None),
             Err(other) => Err(other),
         }
     }
@@ -333,12 +351,12 @@ impl Secrets {
     async fn get_decoded(
         &self,
         name: &str,
-        patience: Patience,
-    ) -> Result<Option<Result<Decoded, Unreadable>>, Failure> {
-        let Some(secret) = self.get_secret(name, patience).await? else { return Ok(None) };
-        match decode(&secret, &mut Strings::default()) {
-            Ok(Decoded::Parted(head)) => {
-                Ok(self.assemble(&head, patience).await?.map(|whole| whole.map(Decoded::Record)))
+        policy: RetryPolicy,
+    ) -> Result<Option<Result<SecretContent, UnreadableRecord>>, RequestError> {
+        let Some(secret) = self.get_secret(name, policy).await? else { return Ok(None) };
+        match decode(&secret, &mut Interner::default()) {
+            Ok(SecretContent::Split(head)) => {
+                Ok(self.assemble(&head, policy).await?.map(|whole| whole.map(SecretContent::Record)))
             }
             other => Ok(Some(other)),
         }

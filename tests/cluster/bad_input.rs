@@ -1,76 +1,76 @@
-//! What is wrong is told at the object it is wrong with; everything else proceeds.
+//! An error is reported on the object that it belongs to; all other objects proceed.
 
 use crate::installation::*;
 
-fn refused(namespace: &str, manifest: &str) -> String {
+fn rejection(namespace: &str, manifest: &str) -> String {
     let output = plane().kubectl_with_stdin(&["apply", "-n", namespace, "-f", "-"], manifest);
     assert!(!output.status.success(), "accepted:\n{manifest}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
-fn the_api_server_refuses_at_once_what_it_can() {
+fn the_api_server_rejects_invalid_manifests() {
     plane();
     let plane = plane();
     let ns = plane.namespace("refuse");
     let unknown = data("item", "one", "lifecycle: { createBeforeDestory: true }");
-    assert!(refused(&ns, &unknown).contains("createBeforeDestory"));
+    assert!(rejection(&ns, &unknown).contains("createBeforeDestory"));
     let name = data("item", "one", "").replace("name: item", "name: item.with.dots");
-    assert!(refused(&ns, &name).contains("DNS label"));
+    assert!(rejection(&ns, &name).contains("DNS label"));
     let itself = data("item", "one", "dependsOn: [{ name: item }]");
-    assert!(refused(&ns, &itself).contains("itself"));
+    assert!(rejection(&ns, &itself).contains("itself"));
     let duration = data("item", "one", "timeouts: { create: soon }");
-    assert!(refused(&ns, &duration).contains("timeouts.create"));
+    assert!(rejection(&ns, &duration).contains("timeouts.create"));
     let policy = data("item", "one", "deletionPolicy: Keep");
-    assert!(refused(&ns, &policy).contains("Delete"));
+    assert!(rejection(&ns, &policy).contains("Delete"));
     for inputs in
         ["[{ name: a }]", "[{ name: a, configMapKeyRef: { name: c, key: k }, secretKeyRef: { name: c, key: k } }]"]
     {
         let inputs = data("item", "one", &format!("inputs: {inputs}"));
-        assert!(refused(&ns, &inputs).contains("give either configMapKeyRef or secretKeyRef"));
+        assert!(rejection(&ns, &inputs).contains("exactly one of configMapKeyRef and secretKeyRef"));
     }
     let name = data("item", "one", "inputs: [{ name: a-b, configMapKeyRef: { name: c, key: k } }]");
-    assert!(refused(&ns, &name).contains("inputs[0].name"));
+    assert!(rejection(&ns, &name).contains("inputs[0].name"));
     let publish = data("item", "one", "publish: [{ data: { a: b } }]");
-    assert!(refused(&ns, &publish).contains("give either configMapRef or secretRef"));
+    assert!(rejection(&ns, &publish).contains("exactly one of configMapRef and secretRef"));
     let number = data("item", "one", "suspend: 3");
-    assert!(refused(&ns, &number).contains("suspend"));
+    assert!(rejection(&ns, &number).contains("suspend"));
     let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");
-    assert!(refused(&ns, &twice).contains("ignoreChanges"));
+    assert!(rejection(&ns, &twice).contains("ignoreChanges"));
     let both = data("item", "one", "lifecycle: { preventDestroy: true, preventDestroyWhen: '${1 == 1}' }");
-    assert!(refused(&ns, &both).contains("exclude each other"));
-    for (repetition, told) in [
-        ("count: -1", "must not be negative"),
-        ("count: 20000", "at most 10000"),
+    assert!(rejection(&ns, &both).contains("mutually exclusive"));
+    for (repetition, expected) in [
+        ("count: -1", "must be between 0 and 10000"),
+        ("count: 20000", "must be between 0 and 10000"),
         ("count: 1.5", "count"),
         ("count: many", "must be a whole number, or an expression"),
         ("count: true", "count"),
         ("count: 1\nforEach: [a]", "must not validate the schema (not)"),
-        ("enabled: false\nenabledWhen: '${1 == 1}'", "exclude each other"),
+        ("enabled: false\nenabledWhen: '${1 == 1}'", "mutually exclusive"),
         ("enabled: \"no\"", "enabled"),
     ] {
-        let message = refused(&ns, &data("item", "one", repetition));
-        assert!(message.contains(told), "{repetition}: {message}");
+        let message = rejection(&ns, &data("item", "one", repetition));
+        assert!(message.contains(expected), "{repetition}: {message}");
     }
     for import in ["{}", "{ id: null }", "{ identity: null }", "{ id: a, identity: { name: a } }", "{ identity: a }"] {
-        let message = refused(&ns, &data("item", "one", &format!("import: {import}")));
+        let message = rejection(&ns, &data("item", "one", &format!("import: {import}")));
         assert!(message.contains("spec.import"), "{import}: {message}");
     }
-    // As everywhere in Kubernetes, a null is as good as nothing.
-    let made = ["apply", "--server-side", "-n", &ns, "-f", "-"];
-    let output = plane.kubectl_with_stdin(&made, &data("made", "one", "import: null"));
+    // As everywhere in Kubernetes, null means that the field is not set.
+    let server_side = ["apply", "--server-side", "-n", &ns, "-f", "-"];
+    let output = plane.kubectl_with_stdin(&server_side, &data("null-import", "one", "import: null"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(resource(&ns, "made").unwrap()["spec"]["import"].is_null());
+    assert!(resource(&ns, "null-import").unwrap()["spec"]["import"].is_null());
     let blind = data("item", "one", "managementPolicies: [Create]");
-    assert!(refused(&ns, &blind).contains("Observe"));
+    assert!(rejection(&ns, &blind).contains("Observe"));
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     let other = data("item", "one", "").replace("terraform_data", "kubernetes_object");
-    assert!(refused(&ns, &other).contains("immutable"));
+    assert!(rejection(&ns, &other).contains("immutable"));
 }
 
 #[test]
-fn one_bad_object_disturbs_no_other() {
-    let _world = shared();
+fn an_invalid_object_does_not_affect_others() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("bad");
     let manifests = [
@@ -79,9 +79,9 @@ fn one_bad_object_disturbs_no_other() {
         data("syntax", "\"${good.output +}\"", ""),
         data("nothing", "\"${missing.output}\"", ""),
         data("myself", "\"${myself.output}\"", ""),
-        data("ring-a", "\"${ring_b.id}\"", ""),
-        data("ring-b", "\"${ring_a.id}\"", ""),
-        data("after-ring", "\"${ring_a.id}\"", ""),
+        data("cycle-a", "\"${cycle_b.id}\"", ""),
+        data("cycle-b", "\"${cycle_a.id}\"", ""),
+        data("after-cycle", "\"${cycle_a.id}\"", ""),
         data("argument", "one", "").replace("input:", "inptu:"),
         data("attribute", "\"${good.outptu}\"", ""),
         data("triggered", "one", "lifecycle: { replaceTriggeredBy: [ns.name] }"),
@@ -90,13 +90,13 @@ fn one_bad_object_disturbs_no_other() {
     ];
     plane.apply(&["-n", &ns], &manifests.concat());
     wait_ready(&ns, &["good", "fine"]);
-    for (name, reason, told) in [
+    for (name, reason, expected) in [
         ("typo", "UnknownType", "terraform_date"),
         ("syntax", "InvalidExpression", "spec.config.input"),
         ("nothing", "DependencyNotFound", "missing"),
         ("myself", "SelfReference", "spec.config.input"),
-        ("ring-a", "DependencyCycle", "ring-b"),
-        ("ring-b", "DependencyCycle", "ring-a"),
+        ("cycle-a", "DependencyCycle", "cycle-b"),
+        ("cycle-b", "DependencyCycle", "cycle-a"),
         ("argument", "InvalidConfig", "inptu"),
         ("triggered", "InvalidManifest", "spec.lifecycle.replaceTriggeredBy[0]"),
         ("ignored", "InvalidConfig", "spec.lifecycle.ignoreChanges[0]"),
@@ -104,21 +104,21 @@ fn one_bad_object_disturbs_no_other() {
     ] {
         let condition = wait_reason(&ns, name, "Ready", reason);
         let message = condition["message"].as_str().unwrap();
-        assert!(message.contains(told), "{name}: {message}");
+        assert!(message.contains(expected), "{name}: {message}");
         assert!(!message.contains('\n'), "{name}: {message}");
     }
-    wait_reason(&ns, "after-ring", "Ready", "DependencyNotReady");
-    assert_eq!(records(&ns).len(), 2, "nothing is recorded of what could not be planned");
-    // What was missing comes, and the one that waited for it goes on.
+    wait_reason(&ns, "after-cycle", "Ready", "DependencyNotReady");
+    assert_eq!(records(&ns).len(), 2, "an object that could not be planned has no record");
+    // After the missing Resource is created, its dependent proceeds.
     plane.apply(&["-n", &ns], &data("missing", "here", ""));
     wait_ready(&ns, &["missing", "nothing"]);
-    // An object that never existed goes at once.
-    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "ring-a", "ring-b", "typo", "--timeout=30s"]);
+    // A Resource whose object was never created is deleted immediately.
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "cycle-a", "cycle-b", "typo", "--timeout=30s"]);
 }
 
 #[test]
-fn a_change_for_the_worse_destroys_nothing() {
-    let _world = shared();
+fn an_invalid_change_destroys_nothing() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("worse");
     plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("top", "\"${base.id}\"", "")));
@@ -127,6 +127,6 @@ fn a_change_for_the_worse_destroys_nothing() {
     plane.apply(&["-n", &ns], &data("top", "\"${base.id\"", ""));
     wait_reason(&ns, "top", "Ready", "InvalidExpression");
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "base", "--wait=false"]);
-    wait_reason(&ns, "base", "DeletionBlocked", "StillUsed");
-    assert_eq!(records(&ns), before, "no record was touched");
+    wait_reason(&ns, "base", "DeletionBlocked", "InUse");
+    assert_eq!(records(&ns), before, "no record changed");
 }

@@ -1,10 +1,10 @@
-//! The chart: lint, install, upgrade, uninstall; what survives; what the process answers.
+//! The chart: lint, install, upgrade and uninstall, what an uninstall keeps, and the HTTP endpoints of the controller.
 
 use crate::controlplane::wait_until;
 use crate::installation::*;
 
 #[test]
-fn the_chart_is_sound() {
+fn the_chart_passes_lint_and_rejects_unknown_values() {
     let plane = plane();
     plane.helm_ok(&["lint", "--strict", chart()]);
     let all =
@@ -13,12 +13,12 @@ fn the_chart_is_sound() {
     let shown = plane.helm_ok(&[&["template", "purlin", chart()], &all[..], &more[..]].concat());
     assert!(shown.contains("--watch-namespace=b"));
     let typo = plane.helm(&["template", "purlin", chart(), "--set", "replica=2"]);
-    assert!(!typo.status.success(), "an unknown value is refused");
+    assert!(!typo.status.success(), "an unknown value is rejected");
 }
 
 #[test]
 fn crds_and_records_survive_an_uninstall() {
-    let _world = exclusive();
+    let _guard = exclusive();
     let plane = plane();
     let ns = plane.namespace("survive");
     let controller = crate::controller::Controller::start(plane);
@@ -52,7 +52,7 @@ fn crds_and_records_survive_an_uninstall() {
     ]);
     let _again = crate::controller::Controller::start(plane);
     plane.apply(&["-n", &ns], &data("item", "two", ""));
-    wait_until("it goes on", LIMIT, || {
+    wait_until("the change is applied", LIMIT, || {
         resource(&ns, "item").is_some_and(|item| is_ready(&item) && item["status"]["attributes"]["output"] == "two")
     });
     assert_eq!(resource(&ns, "item").unwrap()["status"]["id"], id);
@@ -60,7 +60,7 @@ fn crds_and_records_survive_an_uninstall() {
 
 #[test]
 fn health_and_metrics_are_served() {
-    let _world = exclusive();
+    let _guard = exclusive();
     let plane = plane();
     let ns = plane.namespace("metrics");
     let controller = crate::controller::Controller::start(plane);

@@ -1,4 +1,4 @@
-//! The command line on a cluster: switches of a Resource, the tree, and importing an object into local records.
+//! The command line on a cluster: suspend, resume and reconcile, the tree, `state rm`, and import into local records.
 
 use std::process::{Command, Output};
 
@@ -18,8 +18,8 @@ pub(crate) fn ok(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_resource_is_suspended_resumed_and_looked_at() {
-    let _world = shared();
+fn a_resource_is_suspended_resumed_and_reconciled() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("switch");
     plane.apply(&["-n", &ns], &(data("base", "one", "") + &data("top", "\"${base.id}\"", "")));
@@ -34,17 +34,17 @@ fn a_resource_is_suspended_resumed_and_looked_at() {
         resource(&ns, "base").is_some_and(|base| is_ready(&base) && base["status"]["attributes"]["output"] == "two")
     });
     ok(&["reconcile", "base", "-n", &ns]);
-    wait_until("the controller has looked", LIMIT, || {
+    wait_until("the request is handled", LIMIT, || {
         let base = resource(&ns, "base").unwrap();
-        let asked = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
-        asked.is_string() && base["status"]["lastHandledReconcileAt"] == *asked
+        let requested = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
+        requested.is_string() && base["status"]["lastHandledReconcileAt"] == *requested
     });
     assert_eq!(purlin(&["suspend", "none", "-n", &ns]).status.code(), Some(1));
 }
 
 #[test]
-fn an_object_is_forgotten_and_stays_though_nobody_may_delete_its_record() {
-    let _world = shared();
+fn a_forgotten_object_stays_although_users_cannot_delete_its_record() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("forget");
     let account = format!("--serviceaccount={ns}:default");
@@ -58,8 +58,8 @@ fn an_object_is_forgotten_and_stays_though_nobody_may_delete_its_record() {
     };
     plane.apply(&["-n", &ns], &(resource_of("one", "") + &resource_of("many", "count: 1")));
     wait_ready(&ns, &["one", "many"]);
-    let made = || plane.kubectl_ok(&["-n", &ns, "get", "configmaps", "-o", "name"]).matches("/map-").count();
-    assert_eq!(made(), 2);
+    let created = || plane.kubectl_ok(&["-n", &ns, "get", "configmaps", "-o", "name"]).matches("/map-").count();
+    assert_eq!(created(), 2);
     for secret in records(&ns) {
         let name = secret["metadata"]["name"].as_str().unwrap();
         let refused = plane.kubectl(&["-n", NAMESPACE, "delete", "secret", name]);
@@ -73,19 +73,19 @@ fn an_object_is_forgotten_and_stays_though_nobody_may_delete_its_record() {
     }
     assert!(records(&ns).is_empty(), "{:?}", records(&ns));
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
-    assert_eq!(made(), 2, "what is forgotten stays");
+    assert_eq!(created(), 2, "forgotten objects stay");
 }
 
 #[test]
-fn an_existing_object_is_imported_with_the_manifest_that_was_printed_for_it() {
-    let _world = shared();
+fn an_existing_object_is_imported_with_the_generated_manifest() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("import");
     let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: site, labels: { app: web } }\ndata: { a: '1' }\n";
     plane.apply(&["-n", &ns], object);
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let (files, state) = (folder.path().display().to_string(), path("state.db"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (files, state) = (directory.path().display().to_string(), path("state.db"));
     let local = ["-f", files.as_str(), "--state", state.as_str()];
     std::fs::write(path("other.yaml"), data("other", "one", "")).unwrap();
     let id = format!("v1/ConfigMap/{ns}/site");
@@ -97,12 +97,12 @@ fn an_existing_object_is_imported_with_the_manifest_that_was_printed_for_it() {
     let site = plane.get(&["-n", &ns, "configmap", "site"]);
     assert_eq!((&site["data"]["a"], &site["metadata"]["labels"]["app"]), (&"1".into(), &"web".into()));
 
-    // A saved plan does not mind that others change the object meanwhile: it carries out what was looked at.
+    // A saved plan stays valid when another client changes the object in the meantime.
     let changed =
         std::fs::read_to_string(path("site.yaml")).unwrap().replace("a: '1'", "a: '2'").replace("a: \"1\"", "a: '2'");
     std::fs::write(path("site.yaml"), changed).unwrap();
     ok(&[&["plan", "--out", &path("plan")], &local[..]].concat());
-    plane.kubectl_ok(&["-n", &ns, "label", "configmap", "site", "seen=yes"]);
+    plane.kubectl_ok(&["-n", &ns, "label", "configmap", "site", "checked=yes"]);
     ok(&["apply", &path("plan")]);
     assert_eq!(plane.get(&["-n", &ns, "configmap", "site"])["data"]["a"], "2");
     ok(&[&["destroy", "--yes"], &local[..]].concat());

@@ -1,4 +1,4 @@
-//! Conditions of objects that others have a part in.
+//! Preconditions and postconditions that depend on changes by other clients.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use crate::controlplane::wait_until;
 use crate::installation::*;
 
 #[test]
-fn a_condition_that_becomes_true_by_itself_lets_everything_go_on() {
-    let _world = shared();
+fn a_condition_that_becomes_true_unblocks_its_dependents() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("conditions");
     let account = format!("--serviceaccount={ns}:default");
@@ -29,21 +29,25 @@ fn a_condition_that_becomes_true_by_itself_lets_everything_go_on() {
     assert!(message.contains(&format!("the gate of {ns} is closed")), "{message}");
     assert!(message.contains("spec.lifecycle.postconditions[0]"), "{message}");
     let recorded = records(&ns);
-    assert_eq!(recorded.len(), 1, "the object is recorded, and its dependent was not made: {recorded:?}");
+    assert_eq!(recorded.len(), 1, "the object is recorded, and its dependent was not created: {recorded:?}");
     let behind = resource(&ns, "behind").unwrap();
     assert!(!is_ready(&behind), "{behind}");
-    let made = plane.get(&["-n", &ns, "configmap", "gate"])["metadata"]["uid"].clone();
+    let created = plane.get(&["-n", &ns, "configmap", "gate"])["metadata"]["uid"].clone();
 
-    // Somebody else opens it, in a field that Purlin does not own.
+    // Another client opens the gate, in a field that Purlin does not own.
     plane.kubectl_ok(&["-n", &ns, "patch", "configmap", "gate", "--type=merge", "-p", r#"{"data":{"open":"yes"}}"#]);
     wait_ready(&ns, &["gate", "behind"]);
-    assert_eq!(plane.get(&["-n", &ns, "configmap", "gate"])["metadata"]["uid"], made, "nothing was made anew");
+    assert_eq!(
+        plane.get(&["-n", &ns, "configmap", "gate"])["metadata"]["uid"],
+        created,
+        "the object was not created again"
+    );
 
     wait_reason(&ns, "choosy", "Ready", "PreconditionFailed");
     plane.kubectl_ok(&["label", "namespace", &ns, "stage=ready"]);
     wait_ready(&ns, &["choosy"]);
 
-    // A destroy asks for no conditions.
+    // A destroy evaluates no conditions.
     plane.kubectl_ok(&["-n", &ns, "patch", "configmap", "gate", "--type=merge", "-p", r#"{"data":{"open":"no"}}"#]);
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
@@ -51,8 +55,8 @@ fn a_condition_that_becomes_true_by_itself_lets_everything_go_on() {
 }
 
 #[test]
-fn a_condition_without_a_message_is_refused_by_the_api_server() {
-    let _world = shared();
+fn the_api_server_rejects_a_condition_without_a_message() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("conditions-bad");
     let refused = |lifecycle: serde_json::Value| {

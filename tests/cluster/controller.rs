@@ -1,4 +1,4 @@
-//! One controller process, and the Pod object that stands for it.
+//! One controller process, and the Pod object that represents it.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,21 +15,22 @@ use crate::installation::{LIMIT, NAMESPACE, chart};
 /// A running `purlin controller`. Dropping it kills the process and deletes its Pod.
 pub(crate) struct Controller {
     child: Child,
-    /// Open for as long as this is: to wait for a child closes the one that it has.
+    /// Kept open here because waiting for the child closes the handle inside `child`.
     _lifeline: Option<ChildStdin>,
     pod: String,
     log: PathBuf,
     port: u16,
 }
 
-/// Becomes the program that it is given, and kills that when the pipe of its standard input is closed: the one controller
-/// that all tests share would otherwise outlive them, since nobody is there to drop it.
-const ENDS_WITH_US: &str = r#"exec 3<&0; (cat <&3; kill -KILL $$) >/dev/null 2>&1 & exec 3<&- </dev/null "$0" "$@""#;
+/// Replaces itself with the given program, and kills it when the standard input is closed. Otherwise the controller
+/// that all tests share would outlive them, because it is in a static variable and is never dropped.
+const EXIT_WITH_PARENT: &str =
+    r#"exec 3<&0; (cat <&3; kill -KILL $$) >/dev/null 2>&1 & exec 3<&- </dev/null "$0" "$@""#;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 impl Controller {
-    /// Starts a controller exactly as the chart would, and waits until it is ready.
+    /// Starts a controller as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let controller = Self::launch(plane);
         wait_until("the controller is ready", LIMIT, || {
@@ -38,17 +39,17 @@ impl Controller {
         controller
     }
 
-    /// Starts a controller without waiting for anything.
+    /// Starts a controller and does not wait until it is ready.
     pub(crate) fn launch(plane: &ControlPlane) -> Self {
         Self::launch_with(plane, &[])
     }
 
-    /// As [`Self::launch`], with more arguments, or others than the chart has.
+    /// As [`Self::launch`], with arguments that are added to those of the chart or override them.
     pub(crate) fn launch_with(plane: &ControlPlane, more: &[&str]) -> Self {
         Self::launch_over(plane, more, plane.service_account_kubeconfig(NAMESPACE, "purlin"))
     }
 
-    /// As [`Self::launch_with`], with another way to the API server.
+    /// As [`Self::launch_with`], with another kubeconfig.
     pub(crate) fn launch_over(plane: &ControlPlane, more: &[&str], kubeconfig: PathBuf) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pod = format!("purlin-controller-{number}");
@@ -61,7 +62,7 @@ impl Controller {
         let log = plane.scratch().join(format!("{pod}.log"));
         let output = File::create(&log).expect("a log file");
         let mut child = Command::new("sh")
-            .args(["-c", ENDS_WITH_US, env!("CARGO_BIN_EXE_purlin")])
+            .args(["-c", EXIT_WITH_PARENT, env!("CARGO_BIN_EXE_purlin")])
             .args(arguments)
             .args(more)
             .env("KUBECONFIG", kubeconfig)
@@ -77,36 +78,33 @@ impl Controller {
         Self { _lifeline: child.stdin.take(), child, pod, log, port }
     }
 
-    /// Everything it has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// The id of its process.
-    #[allow(dead_code, reason = "the benchmark looks at the process")]
+    #[allow(dead_code, reason = "only the benchmark reads the process id")]
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The text of `/metrics`.
     pub(crate) fn metrics(&self) -> String {
         self.http("/metrics").map(|(_, body)| body).unwrap_or_default()
     }
 
-    /// Kills it without warning; its Pod goes as the kubelet would see to.
+    /// Kills the process with SIGKILL and deletes its Pod, as the kubelet would do.
     pub(crate) fn kill(mut self, plane: &ControlPlane) {
         self.child.kill().expect("a running controller");
-        self.child.wait().expect("its end");
+        self.child.wait().expect("an exit status");
         self.delete_pod(plane);
     }
 
-    /// Asks it to end, waits until it has, and gives its exit code.
+    /// Sends SIGTERM, waits until the process has ended, and returns its exit code.
     pub(crate) fn terminate(&mut self, plane: &ControlPlane) -> Option<i32> {
         self.signal("TERM");
         self.wait_for_end(plane)
     }
 
-    /// Waits until it has ended, and gives its exit code.
+    /// Waits until the process has ended, and returns its exit code.
     pub(crate) fn wait_for_end(&mut self, plane: &ControlPlane) -> Option<i32> {
         let mut status = None;
         wait_until("the controller ends", LIMIT, || {
@@ -117,7 +115,6 @@ impl Controller {
         status.and_then(|status| status.code())
     }
 
-    /// Sends a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "signal {name}");
@@ -127,20 +124,20 @@ impl Controller {
         plane.kubectl_ok(&["-n", NAMESPACE, "delete", "pod", &self.pod, "--wait=true", "--ignore-not-found"]);
     }
 
-    /// One request to its HTTP port: the status and the body.
+    /// Sends one request to the HTTP port, and returns the status and the body.
     pub(crate) fn http(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let status = answer.split_whitespace().nth(1)?.parse().ok()?;
-        Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
+        let mut response = String::new();
+        stream.read_to_string(&mut response).ok()?;
+        let status = response.split_whitespace().nth(1)?.parse().ok()?;
+        Some((status, response.split_once("\r\n\r\n")?.1.to_owned()))
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // A paused process cannot be killed politely, and one that has ended cannot be killed at all.
+        // SIGKILL, because a paused process does not handle SIGTERM. Fails if the process has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
@@ -156,15 +153,15 @@ fn strings(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The variables that the chart gives the container a value for.
+/// The environment variables of the container that have a literal value.
 fn literal_env(template: &Value) -> Vec<(&str, &str)> {
     let entries = template["spec"]["containers"][0]["env"].as_array().map(Vec::as_slice).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry["name"].as_str()?, entry["value"].as_str()?))).collect()
 }
 
-/// The Pod template of the chart's Deployment, with a metrics port of its own.
+/// The Pod template of the chart's Deployment, with a separate metrics port.
 fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
-    // A short lease, since many tests kill its holder.
+    // A short lease, because many tests kill its holder.
     let lease = ["leaseDuration=3s", "renewDeadline=2s", "retryPeriod=500ms"];
     let lease = lease.map(|time| format!("controller.leaderElection.{time}")).join(",");
     let set = format!("metrics.port={port},{lease}");
@@ -175,7 +172,7 @@ fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
     deployment["spec"]["template"].clone()
 }
 
-/// The Pod that stands for the process: the kubelet's place is taken by the test control plane.
+/// Creates the Pod object that represents the process, and returns its UID. The test control plane acts as the kubelet.
 fn create_pod(plane: &ControlPlane, name: &str, template: &Value) -> String {
     let mut pod = template.clone();
     pod["apiVersion"] = "v1".into();

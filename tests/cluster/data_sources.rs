@@ -1,4 +1,4 @@
-//! What is only read.
+//! Data sources.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -22,14 +22,14 @@ fn wait_read(namespace: &str, name: &str) -> Json {
     wait_for(&format!("{namespace}/{name} is read"), LIMIT, || data_source(namespace, name).filter(is_ready))
 }
 
-fn wait_told(namespace: &str, name: &str, reason: &str) -> String {
+fn wait_failed(namespace: &str, name: &str, reason: &str) -> String {
     wait_for(&format!("{namespace}/{name} is not ready: {reason}"), LIMIT, || {
         let ready = condition(&data_source(namespace, name)?, "Ready").filter(|ready| ready["reason"] == reason)?;
         Some(ready["message"].as_str().unwrap_or_default().to_owned())
     })
 }
 
-fn look(name: &str, type_name: &str, config: &str, more: &str) -> String {
+fn source(name: &str, type_name: &str, config: &str, more: &str) -> String {
     let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata:";
     format!("{head} {{ name: {name} }}\nspec:\n  type: {type_name}\n  config: {config}\n  {more}\n")
 }
@@ -45,15 +45,15 @@ fn may_read_config_maps(namespace: &str) {
     plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "read", "--role=read", &account]);
 }
 
-/// A folder that the provider `local` may read and write.
-fn folder(namespace: &str) -> PathBuf {
+/// Creates the Provider `local` and a directory that it may read and write.
+fn directory(namespace: &str) -> PathBuf {
     plane().apply(&[], &provider("local", "local"));
-    let folder = plane().scratch().join(namespace);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+    let directory = plane().scratch().join(namespace);
+    fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
-/// The condition of a `DataSource` has the reason.
+/// Waits until a condition of a `DataSource` has the reason.
 fn wait_condition(namespace: &str, name: &str, kind: &str, reason: &str) {
     wait_until(&format!("{namespace}/{name}: {kind} has the reason {reason}"), LIMIT, || {
         data_source(namespace, name)
@@ -62,20 +62,20 @@ fn wait_condition(namespace: &str, name: &str, kind: &str, reason: &str) {
     });
 }
 
-/// What the API server has of each of them, which changes with each write.
+/// The resource version of each object, which changes with each write.
 fn versions(namespace: &str, names: &[&str]) -> Vec<Json> {
     let version = |name: &&str| plane().get(&["-n", namespace, name])["metadata"]["resourceVersion"].clone();
     names.iter().map(version).collect()
 }
 
-/// `O_NONBLOCK` of Linux: a pipe that nobody reads cannot be opened for writing then.
+/// `O_NONBLOCK` on Linux: opening a pipe for writing fails unless another process has it open for reading.
 const NO_WAIT: i32 = 0o4000;
 
 const SITE: &str = "{ apiVersion: v1, kind: ConfigMap, name: site }";
 
 #[test]
-fn an_object_of_the_cluster_is_read_as_the_service_account_and_read_anew() {
-    let _world = shared();
+fn an_object_of_the_cluster_is_read_as_the_service_account_and_refreshed() {
+    let _guard = shared();
     let ns = plane().namespace("data-object");
     let site = |domain: &str| {
         let text =
@@ -84,51 +84,52 @@ fn an_object_of_the_cluster_is_read_as_the_service_account_and_read_anew() {
     };
     site("one");
     let objects = [
-        look("site", "kubernetes_object", SITE, "drift: { interval: 2s }"),
+        source("site", "kubernetes_object", SITE, "drift: { interval: 2s }"),
         data("reader", "\"${data.site.object.data.domain}\"", ""),
         data("free", "fixed", ""),
     ];
     plane().apply(&["-n", &ns], &objects.concat());
-    // Nobody but the service account of the namespace reads for it, and that may not yet.
-    let told = wait_told(&ns, "site", "Forbidden");
-    assert!(told.contains("configmaps"), "{told}");
+    // Purlin reads the object as the service account of the namespace, which has no permission yet.
+    let message = wait_failed(&ns, "site", "Forbidden");
+    assert!(message.contains("configmaps"), "{message}");
     wait_ready(&ns, &["free"]);
     wait_reason(&ns, "reader", "Ready", "DependencyNotReady");
     may_read_config_maps(&ns);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pds", "site", "purlin.dev/reconcile-requested-at=now"]);
     let found = wait_read(&ns, "site");
     assert_eq!(found["status"]["attributes"]["object"]["data"]["domain"], "one");
-    assert_eq!(found["metadata"]["finalizers"], Json::Null, "there is nothing to wait for when it goes");
+    assert_eq!(found["metadata"]["finalizers"], Json::Null, "a data source needs no finalizer");
     wait_ready(&ns, &["reader"]);
     assert_eq!(output(&ns, "reader"), "one");
-    assert_eq!(records(&ns).len(), 2, "of what is read nothing is recorded");
+    assert_eq!(records(&ns).len(), 2, "a data source has no record");
 
-    // Nobody tells that it has changed; it is read anew after its interval.
+    // There is no watch on the object; the controller reads it again after the interval.
     site("two");
-    wait_until("the change has come through", LIMIT, || output(&ns, "reader") == "two");
+    wait_until("the change has arrived", LIMIT, || output(&ns, "reader") == "two");
     wait_ready(&ns, &["reader"]);
     let found = data_source(&ns, "site").unwrap();
     assert_eq!(found["status"]["attributes"]["object"]["data"]["domain"], "two");
 
-    // It goes at once, and who refers to it says what is missing. The object is as it was.
+    // The data source is deleted immediately, and its dependent reports what is missing. The object of the dependent
+    // does not change.
     plane().kubectl_ok(&["-n", &ns, "delete", "pds", "site"]);
-    let told = wait_reason(&ns, "reader", "Ready", "DependencyNotFound");
-    assert!(told["message"].as_str().unwrap().contains("data.site"), "{told}");
+    let ready = wait_reason(&ns, "reader", "Ready", "DependencyNotFound");
+    assert!(ready["message"].as_str().unwrap().contains("data.site"), "{ready}");
     assert_eq!(output(&ns, "reader"), "two");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
 }
 
 #[test]
-fn nothing_is_written_while_what_is_read_stays_the_same() {
-    let _world = shared();
+fn nothing_is_written_while_the_object_that_is_read_does_not_change() {
+    let _guard = shared();
     let ns = plane().namespace("data-idle");
     may_read_config_maps(&ns);
     let secret = "{ apiVersion: v1, kind: Secret, metadata: { name: login }, stringData: { password: hush-hush } }";
     plane().apply(&["-n", &ns], secret);
     let login = "{ apiVersion: v1, kind: Secret, name: login }";
     let objects = [
-        look("login", "kubernetes_object", login, "drift: { interval: 1s }"),
+        source("login", "kubernetes_object", login, "drift: { interval: 1s }"),
         data("reader", "\"${data.login.object.data.password}\"", ""),
         data("beacon", "\"${data.clock.object.data.count}\"", ""),
     ];
@@ -137,18 +138,18 @@ fn nothing_is_written_while_what_is_read_stays_the_same() {
     wait_ready(&ns, &["reader"]);
     let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres,pds", "-o", "yaml"]);
     assert!(!shown.contains("aHVzaC1odXNo"), "{shown}");
-    // Another one that is read later, and often, shows that time has passed.
+    // A second data source, which is read later and often, shows that time has passed.
     let count = |n: u32| {
         let text =
             format!("{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: clock }}, data: {{ count: \"{n}\" }} }}");
         plane().apply(&["-n", &ns], &text);
         let text = n.to_string();
-        wait_until("it was read anew", LIMIT, || output(&ns, "beacon") == *text);
+        wait_until("the ConfigMap was read again", LIMIT, || output(&ns, "beacon") == *text);
     };
     let clock = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: clock }, data: { count: \"0\" } }";
     plane().apply(&["-n", &ns], clock);
     let clock = "{ apiVersion: v1, kind: ConfigMap, name: clock }";
-    plane().apply(&["-n", &ns], &look("clock", "kubernetes_object", clock, "drift: { interval: 1s }"));
+    plane().apply(&["-n", &ns], &source("clock", "kubernetes_object", clock, "drift: { interval: 1s }"));
     (1..4).for_each(count);
     let now = data_source(&ns, "login").unwrap();
     assert_eq!(now["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
@@ -158,15 +159,15 @@ fn nothing_is_written_while_what_is_read_stays_the_same() {
 
 #[test]
 fn a_data_source_of_a_provider_is_read_after_what_it_depends_on() {
-    let _world = shared();
+    let _guard = shared();
     let ns = plane().namespace("data-provider");
-    let folder = folder(&ns);
-    let file = folder.join("greeting");
+    let directory = directory(&ns);
+    let file = directory.join("greeting");
     let file = file.display();
     let objects = |text: &str| {
         let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: greeting }\nspec:\n";
         let greeting = format!("{head}  type: local_file\n  config: {{ filename: '{file}', content: {text} }}\n");
-        let read = look("greeting", "local_file", "{ filename: '${greeting.filename}' }", "");
+        let read = source("greeting", "local_file", "{ filename: '${greeting.filename}' }", "");
         let reader = data("reader", "\"${data.greeting.content}!\"", "");
         plane().apply(&["-n", &ns], &[greeting, read, reader].concat());
     };
@@ -174,27 +175,28 @@ fn a_data_source_of_a_provider_is_read_after_what_it_depends_on() {
     wait_read(&ns, "greeting");
     wait_ready(&ns, &["greeting", "reader"]);
     assert_eq!(output(&ns, "reader"), "hello!");
-    // A change of the file changes what reads it in the same go.
+    // A change of the file changes its readers in the same plan.
     objects("goodbye");
-    wait_until("the change has come through", LIMIT, || output(&ns, "reader") == "goodbye!");
+    wait_until("the change has arrived", LIMIT, || output(&ns, "reader") == "goodbye!");
     wait_ready(&ns, &["greeting", "reader"]);
-    // All at once: who used the file through the data source goes before it, though that one is gone at once.
+    // All are deleted together. The reader is destroyed before the file that it depends on through the data source,
+    // although the data source itself is deleted immediately.
     plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
 }
 
 #[test]
-fn a_read_that_fails_holds_what_reads_it_and_nothing_else_and_passes() {
-    let _world = shared();
+fn a_failed_read_blocks_only_its_dependents_until_it_succeeds() {
+    let _guard = shared();
     let ns = plane().namespace("data-fails");
-    let folder = folder(&ns);
-    let file = folder.join("late");
-    // One is read for the plan and one by a step, since its place is known only then.
+    let directory = directory(&ns);
+    let file = directory.join("late");
+    // The plan reads `now`. A step reads `later`, because its file name is known only after `spot` is created.
     let objects = [
         data("spot", &file.display().to_string(), ""),
-        look("now", "local_file", &format!("{{ filename: '{}' }}", file.display()), ""),
-        look("later", "local_file", "{ filename: '${spot.output}' }", ""),
+        source("now", "local_file", &format!("{{ filename: '{}' }}", file.display()), ""),
+        source("later", "local_file", "{ filename: '${spot.output}' }", ""),
         data("of-now", "\"${data.now.content}\"", ""),
         data("of-later", "\"${data.later.content}\"", ""),
         data("free", "\"${spot.output}\"", ""),
@@ -202,12 +204,12 @@ fn a_read_that_fails_holds_what_reads_it_and_nothing_else_and_passes() {
     plane().apply(&["-n", &ns], &objects.concat());
     wait_ready(&ns, &["spot", "free"]);
     for name in ["now", "later"] {
-        let told = wait_told(&ns, name, "OperationFailed");
-        assert!(told.contains("no such file"), "{told}");
+        let message = wait_failed(&ns, name, "OperationFailed");
+        assert!(message.contains("no such file"), "{message}");
     }
-    let told = wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
-    assert!(told["message"].as_str().unwrap().contains("`data.now`"), "{told}");
-    wait_until("what waits for the step says so", LIMIT, || {
+    let ready = wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
+    assert!(ready["message"].as_str().unwrap().contains("`data.now`"), "{ready}");
+    wait_until("the dependent of the step reports the failure", LIMIT, || {
         let ready = resource(&ns, "of-later").and_then(|found| condition(&found, "Ready"));
         ready.is_some_and(|ready| {
             ["DependencyNotReady", "DependencyFailed"].iter().any(|reason| ready["reason"] == *reason)
@@ -220,10 +222,10 @@ fn a_read_that_fails_holds_what_reads_it_and_nothing_else_and_passes() {
     wait_read(&ns, "now");
     wait_read(&ns, "later");
 
-    // Gone again: what was made of it stays.
+    // The file is deleted again: the dependents keep their values.
     fs::remove_file(&file).unwrap();
     ok(&["reconcile", "data.now", "-n", &ns]);
-    wait_told(&ns, "now", "OperationFailed");
+    wait_failed(&ns, "now", "OperationFailed");
     wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
     assert_eq!(output(&ns, "of-now"), "here");
     plane().kubectl_ok(&["-n", &ns, "delete", "pds,pres", "--all", "--wait=false"]);
@@ -232,8 +234,8 @@ fn a_read_that_fails_holds_what_reads_it_and_nothing_else_and_passes() {
 }
 
 #[test]
-fn a_family_of_data_sources_is_read_tells_how_many_there_are_and_is_suspended() {
-    let _world = shared();
+fn a_family_of_data_sources_reports_its_instances_and_can_be_suspended() {
+    let _guard = shared();
     let ns = plane().namespace("data-family");
     may_read_config_maps(&ns);
     let zone = |name: &str, hosts: &str| {
@@ -243,7 +245,7 @@ fn a_family_of_data_sources_is_read_tells_how_many_there_are_and_is_suspended() 
     zone("north", "a,b");
     zone("south", "c");
     let more = "drift: { interval: 1s }\n  forEach: [north, south]";
-    let zones = look("zone", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: '${each.key}' }", more);
+    let zones = source("zone", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: '${each.key}' }", more);
     let hosts = "data.zone['north'].object.data.hosts.split(',') + data.zone['south'].object.data.hosts.split(',')";
     let host = data("host", "\"${each.key}\"", &format!("forEach: \"${{{hosts}}}\""));
     plane().apply(&["-n", &ns], &(zones + &host));
@@ -252,7 +254,7 @@ fn a_family_of_data_sources_is_read_tells_how_many_there_are_and_is_suspended() 
         (&found["status"]["instances"]["desired"], &found["status"]["instances"]["ready"]),
         (&2.into(), &2.into())
     );
-    wait_until("three hosts are there", LIMIT, || {
+    wait_until("there are three hosts", LIMIT, || {
         resource(&ns, "host").is_some_and(|found| found["status"]["instances"]["ready"] == 3)
     });
     wait_ready(&ns, &["host"]);
@@ -264,36 +266,36 @@ fn a_family_of_data_sources_is_read_tells_how_many_there_are_and_is_suspended() 
     ok(&["suspend", "data.zone", "-n", &ns]);
     wait_condition(&ns, "zone", "Synced", "Suspended");
     zone("south", "");
-    // What was read last counts as long as it is suspended, for others that come as well.
+    // While it is suspended, the last result is used, also for new dependents.
     plane().apply(&["-n", &ns], &data("late", "\"${data.zone['south'].object.data.hosts}\"", ""));
     wait_ready(&ns, &["late"]);
     assert_eq!(output(&ns, "late"), "c");
     ok(&["resume", "data.zone", "-n", &ns]);
-    wait_until("the change has come through", LIMIT, || output(&ns, "late") == "");
+    wait_until("the change has arrived", LIMIT, || output(&ns, "late") == "");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
     wait_empty(&ns);
 }
 
 #[test]
-fn settings_of_a_provider_may_read_data_sources() {
-    let _world = shared();
+fn a_provider_configuration_can_reference_data_sources() {
+    let _guard = shared();
     let ns = plane().namespace("data-settings");
     plane().apply(&[], &provider("corner", "corner"));
     may_read_config_maps(&ns);
-    let folder = plane().scratch().join(&ns);
-    fs::create_dir_all(&folder).unwrap();
+    let directory = plane().scratch().join(&ns);
+    fs::create_dir_all(&directory).unwrap();
     let place = format!(
-        "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: place }}, data: {{ folder: '{}' }} }}",
-        folder.display()
+        "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: place }}, data: {{ path: '{}' }} }}",
+        directory.display()
     );
     plane().apply(&["-n", &ns], &place);
-    let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\nspec:\n  \
-                    provider: { name: corner }\n  config: { folder: '${data.place.object.data.folder}' }\n";
+    let provider_config = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\nspec:\n  \
+                    provider: { name: corner }\n  config: { folder: '${data.place.object.data.path}' }\n";
     let objects = [
-        settings.to_owned(),
-        look("place", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: place }", ""),
+        provider_config.to_owned(),
+        source("place", "kubernetes_object", "{ apiVersion: v1, kind: ConfigMap, name: place }", ""),
         typed("thing", "corner_thing", "{ name: a, text: b }", ""),
-        look("thing", "corner_lookup", "{ id: '${thing.id}' }", ""),
+        source("thing", "corner_lookup", "{ id: '${thing.id}' }", ""),
         data("reader", "\"${data.thing.text}\"", ""),
     ];
     plane().apply(&["-n", &ns], &objects.concat());
@@ -304,29 +306,29 @@ fn settings_of_a_provider_may_read_data_sources() {
     });
     plane().kubectl_ok(&["-n", &ns, "delete", "pds,ppc,pres", "--all", "--wait=false"]);
     wait_empty(&ns);
-    wait_until("the ProviderConfig follows", LIMIT, || {
+    wait_until("the ProviderConfig is deleted", LIMIT, || {
         plane().get(&["-n", &ns, "ppc"])["items"].as_array().is_some_and(Vec::is_empty)
     });
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }
 
 #[test]
-fn a_read_that_a_crash_cuts_off_is_made_again_and_a_new_controller_writes_nothing_new() {
-    let _world = exclusive();
+fn an_interrupted_read_is_repeated_and_a_new_controller_writes_nothing() {
+    let _guard = exclusive();
     let controller = Controller::start(plane());
     let ns = plane().namespace("data-crash");
-    let folder = folder(&ns);
-    let (cut, still) = (folder.join("cut"), folder.join("still"));
+    let directory = directory(&ns);
+    let (cut, still) = (directory.join("cut"), directory.join("still"));
     fs::write(&still, "still").unwrap();
-    // Reading a pipe takes until somebody writes.
-    let made = std::process::Command::new("mkfifo").arg(&cut).status().unwrap();
-    assert!(made.success());
+    // Reading a pipe blocks until another process writes.
+    let mkfifo = std::process::Command::new("mkfifo").arg(&cut).status().unwrap();
+    assert!(mkfifo.success());
     let objects = [
-        look("cut", "local_file", "{ filename: '${spot.output}' }", ""),
-        look("still", "local_file", &format!("{{ filename: '{}' }}", still.display()), ""),
+        source("cut", "local_file", "{ filename: '${spot.output}' }", ""),
+        source("still", "local_file", &format!("{{ filename: '{}' }}", still.display()), ""),
         data("reader", "\"${data.cut.content} ${data.still.content}\"", ""),
         data("quiet", "\"${data.still.content}\"", ""),
-        // The last one: were it made before the others are planned, the pipe would be read for the plan, which then waits.
+        // The last one: if it were created before the others are planned, the plan would read the pipe and wait.
         data("spot", &cut.display().to_string(), ""),
     ];
     plane().apply(&["-n", &ns], &objects.concat());
@@ -344,13 +346,13 @@ fn a_read_that_a_crash_cuts_off_is_made_again_and_a_new_controller_writes_nothin
     wait_read(&ns, "cut");
     wait_read(&ns, "still");
 
-    // What was read is not kept. A new controller reads it anew, and where it finds the same it writes nothing.
+    // Results are not stored. A new controller reads again, and writes nothing if the result is the same.
     let names = ["pds/still", "pres/quiet", "pres/spot"];
     let before = versions(&ns, &names);
     controller.kill(plane());
     fs::write(&cut, "two").unwrap();
     let _controller = Controller::start(plane());
-    wait_until("it was read anew", LIMIT, || output(&ns, "reader") == "two still");
+    wait_until("the file was read again", LIMIT, || output(&ns, "reader") == "two still");
     wait_ready(&ns, &["reader"]);
     assert_eq!(versions(&ns, &names), before);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres,pds", "--all", "--wait=false"]);
@@ -358,8 +360,8 @@ fn a_read_that_a_crash_cuts_off_is_made_again_and_a_new_controller_writes_nothin
 }
 
 #[test]
-fn the_api_server_refuses_what_a_data_source_does_not_have() {
-    let _world = shared();
+fn the_api_server_rejects_fields_that_a_data_source_does_not_have() {
+    let _guard = shared();
     let ns = plane().namespace("data-bad");
     let refused = |spec: &str| {
         let text =
@@ -373,5 +375,5 @@ fn the_api_server_refuses_what_a_data_source_does_not_have() {
     assert!(refused("{ type: t, lifecycle: { preventDestroy: true } }").contains("preventDestroy"));
     assert!(refused("{ type: t, timeouts: { create: 1m } }").contains("create"));
     assert!(refused("{ type: t, count: 1, forEach: [a] }").contains("must not validate the schema"));
-    assert!(refused("{ type: t, enabled: true, enabledWhen: '${true}' }").contains("exclude each other"));
+    assert!(refused("{ type: t, enabled: true, enabledWhen: '${true}' }").contains("mutually exclusive"));
 }

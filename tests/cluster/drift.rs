@@ -1,4 +1,4 @@
-//! What others do to Kubernetes objects: seen at once, set right, reported, ignored, or held.
+//! Changes of Kubernetes objects by other clients: detected by watches, corrected, reported, ignored, or held.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn namespace(prefix: &str) -> String {
     ns
 }
 
-/// A Resource that makes a ConfigMap of its name.
+/// A Resource for a ConfigMap of the same name.
 fn config_map(name: &str, more: &str) -> String {
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
@@ -47,7 +47,7 @@ fn request_replacement(ns: &str, name: &str) {
     plane().kubectl_ok(&["-n", ns, "annotate", "--overwrite", "pres", name, annotation]);
 }
 
-/// The commands of the page, each with what it shows.
+/// The commands of `docs/drift.md`, each with its output.
 fn commands_of_the_page() -> Vec<(String, String)> {
     let root = env!("CARGO_MANIFEST_DIR");
     let page = std::fs::read_to_string(format!("{root}/docs/drift.md")).expect("the page");
@@ -56,18 +56,20 @@ fn commands_of_the_page() -> Vec<(String, String)> {
     for line in block.lines() {
         match (line.strip_prefix("$ kubectl "), commands.last_mut()) {
             (Some(command), _) => {
-                commands.push((command.replace("examples/", &format!("{root}/examples/")), String::new()));
+                // No argument contains a space, so the quotes for the shell are not needed here.
+                let command = command.replace('\'', "").replace("examples/", &format!("{root}/examples/"));
+                commands.push((command, String::new()));
             }
             (None, Some((_, shown))) => shown.push_str(line),
-            (None, None) => panic!("{line} is shown by no command"),
+            (None, None) => panic!("no command prints {line}"),
         }
     }
     commands
 }
 
 #[test]
-fn the_page_shows_what_happens() {
-    let _world = shared();
+fn the_commands_of_the_page_print_what_it_shows() {
+    let _guard = shared();
     let ns = namespace("drift-page");
     for (command, shown) in commands_of_the_page() {
         let arguments: Vec<&str> = ["-n", &ns].into_iter().chain(command.split_whitespace()).collect();
@@ -81,8 +83,8 @@ fn the_page_shows_what_happens() {
 }
 
 #[test]
-fn drift_is_set_right_reported_or_ignored() {
-    let _world = shared();
+fn drift_is_corrected_reported_or_ignored() {
+    let _guard = shared();
     let (plane, ns) = (plane(), namespace("drift"));
     plane.apply(&["-n", &ns], &example("drift.yaml"));
     wait_ready(&ns, &["corrected", "reported", "ignored"]);
@@ -91,34 +93,36 @@ fn drift_is_set_right_reported_or_ignored() {
     for name in ["ignored", "reported", "corrected"] {
         paint(&ns, name, "red");
     }
-    wait_until("it is set right", LIMIT, || color(&ns, "corrected") == "green");
-    let told = wait_reason(&ns, "reported", "Drifted", "Drifted");
-    assert!(told["message"].as_str().unwrap().contains("`object.data.color`"), "{told}");
+    wait_until("it is corrected", LIMIT, || color(&ns, "corrected") == "green");
+    let drifted_condition = wait_reason(&ns, "reported", "Drifted", "Drifted");
+    assert!(drifted_condition["message"].as_str().unwrap().contains("`object.data.color`"), "{drifted_condition}");
     let described = plane.kubectl_ok(&["-n", &ns, "describe", "pres", "reported"]);
     assert!(described.contains("Drifted") && described.contains("changed outside of Purlin"), "{described}");
     assert!(is_ready(&resource(&ns, "reported").unwrap()));
-    wait_until("an event tells it", LIMIT, || {
+    wait_until("an event reports it", LIMIT, || {
         events(&ns, "reported").iter().any(|event| event.starts_with("Drifted:"))
     });
     assert_eq!((color(&ns, "reported").as_str(), color(&ns, "ignored").as_str()), ("red", "red"));
-    assert_eq!(version("ignored"), ignored, "nobody looked at it");
+    assert_eq!(version("ignored"), ignored, "the controller did not write it");
 
-    // Whoever changes it back ends it, and so does a new wish.
+    // The drift ends when a client reverts the change, and when the spec changes.
     paint(&ns, "reported", "green");
-    wait_until("it is as it was", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
+    wait_until("the drift is resolved", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
     paint(&ns, "reported", "red");
     wait_reason(&ns, "reported", "Drifted", "Drifted");
     plane.apply(&["-n", &ns], &example("drift.yaml").replace("color: green", "color: blue"));
-    wait_until("all are as wished now", LIMIT, || {
+    wait_until("all match the new spec", LIMIT, || {
         ["corrected", "reported", "ignored"].iter().all(|name| color(&ns, name) == "blue")
     });
     wait_ready(&ns, &["corrected", "reported", "ignored"]);
-    wait_until("it is told no more", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
+    wait_until("the drift is no longer reported", LIMIT, || {
+        condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none()
+    });
 }
 
 #[test]
-fn an_object_that_is_gone_is_made_anew_or_reported() {
-    let _world = shared();
+fn a_missing_object_is_created_again_or_reported() {
+    let _guard = shared();
     let (plane, ns) = (plane(), namespace("gone"));
     let report = "  drift: { action: Report }\n";
     let user = data("user", "\"${corrected.id}\"", "");
@@ -126,13 +130,15 @@ fn an_object_that_is_gone_is_made_anew_or_reported() {
     wait_ready(&ns, &["corrected", "reported", "user"]);
     let old = live(&ns, "corrected").unwrap()["metadata"]["uid"].clone();
     plane.kubectl_ok(&["-n", &ns, "delete", "configmap", "corrected", "reported"]);
-    wait_until("it is made anew", LIMIT, || live(&ns, "corrected").is_some_and(|live| live["metadata"]["uid"] != old));
-    wait_until("what depends on it follows", LIMIT, || {
+    wait_until("it is created again", LIMIT, || {
+        live(&ns, "corrected").is_some_and(|live| live["metadata"]["uid"] != old)
+    });
+    wait_until("its dependent is updated", LIMIT, || {
         let new = live(&ns, "corrected").map(|live| live["metadata"]["uid"].clone());
         resource(&ns, "user").map(|user| user["status"]["attributes"]["output"].clone()) == new
     });
-    wait_reason(&ns, "reported", "Drifted", "Gone");
-    assert_eq!(wait_reason(&ns, "reported", "Ready", "Gone")["status"], "False");
+    wait_reason(&ns, "reported", "Drifted", "ObjectMissing");
+    assert_eq!(wait_reason(&ns, "reported", "Ready", "ObjectMissing")["status"], "False");
     assert!(live(&ns, "reported").is_none());
     request_replacement(&ns, "reported");
     wait_ready(&ns, &["reported"]);
@@ -140,40 +146,42 @@ fn an_object_that_is_gone_is_made_anew_or_reported() {
 }
 
 #[test]
-fn writes_of_our_own_are_no_drift() {
-    let _world = shared();
+fn own_writes_are_not_drift() {
+    let _guard = shared();
     let (plane, ns) = (plane(), namespace("own"));
     for shade in ["green", "blue", "white", "black"] {
         plane.apply(&["-n", &ns], &config_map("site", "").replace("green", shade));
-        wait_until("it is as wished", LIMIT, || color(&ns, "site") == shade);
+        wait_until("it matches its Resource", LIMIT, || color(&ns, "site") == shade);
         wait_ready(&ns, &["site"]);
     }
-    // A change of somebody else, told after all of them, shows that the watch has delivered them.
+    // A change by another client, reported after all of them, shows that the watch has delivered the own writes.
     paint(&ns, "site", "red");
-    wait_until("it is set right", LIMIT, || color(&ns, "site") == "black");
-    wait_until("that is told", LIMIT, || events(&ns, "site").iter().any(|event| event.starts_with("Drifted:")));
+    wait_until("it is corrected", LIMIT, || color(&ns, "site") == "black");
+    wait_until("the drift is reported", LIMIT, || {
+        events(&ns, "site").iter().any(|event| event.starts_with("Drifted:"))
+    });
     let drifted = events(&ns, "site").iter().filter(|event| event.starts_with("Drifted:")).count();
     assert_eq!(drifted, 1, "{:?}", events(&ns, "site"));
 }
 
 #[test]
-fn whoever_does_not_give_up_is_told_of() {
-    let _world = shared();
+fn repeated_drift_is_reported_as_contested() {
+    let _guard = shared();
     let ns = namespace("contest");
     plane().apply(&["-n", &ns], &config_map("site", ""));
     wait_ready(&ns, &["site"]);
     for round in 0..5 {
         paint(&ns, "site", &format!("red-{round}"));
-        wait_until("it is set right", LIMIT, || color(&ns, "site") == "green");
+        wait_until("it is corrected", LIMIT, || color(&ns, "site") == "green");
     }
-    wait_until("the contest is told", LIMIT, || {
+    wait_until("the contested drift is reported", LIMIT, || {
         events(&ns, "site").iter().any(|event| event.starts_with("DriftContested:"))
     });
 }
 
 #[test]
-fn many_objects_that_are_gone_together_are_held() {
-    let _world = shared();
+fn many_missing_objects_are_held() {
+    let _guard = shared();
     let (plane, ns) = (plane(), namespace("mass"));
     let names: Vec<String> = (0..8).map(|number| format!("site-{number}")).collect();
     let all: String = names.iter().map(|name| config_map(name, "")).collect();
@@ -182,12 +190,12 @@ fn many_objects_that_are_gone_together_are_held() {
     let selected: Vec<&str> = names.iter().map(String::as_str).collect();
     plane.kubectl_ok(&[&["-n", &ns, "delete", "configmap", "--wait=false"], &selected[..]].concat());
     for name in &names {
-        wait_reason(&ns, name, "Ready", "MassDisappearance");
+        wait_reason(&ns, name, "Ready", "ManyObjectsMissing");
     }
     request_replacement(&ns, "site-3");
     wait_ready(&ns, &["site-3"]);
     let there: Vec<&String> = names.iter().filter(|name| live(&ns, name).is_some()).collect();
-    assert_eq!(there, ["site-3"], "the others wait for somebody");
+    assert_eq!(there, ["site-3"], "the others wait for a request");
     for name in &names {
         request_replacement(&ns, name);
     }
@@ -195,8 +203,8 @@ fn many_objects_that_are_gone_together_are_held() {
 }
 
 #[test]
-fn an_account_that_may_not_watch_is_no_obstacle() {
-    let _world = shared();
+fn drift_is_found_by_reading_when_the_account_may_not_watch() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("blind");
     let account = format!("--serviceaccount={ns}:default");
@@ -206,12 +214,12 @@ fn an_account_that_may_not_watch_is_no_obstacle() {
     plane.apply(&["-n", &ns], &config_map("site", "  drift: { interval: 2s }\n"));
     wait_ready(&ns, &["site"]);
     paint(&ns, "site", "red");
-    wait_until("a reading finds it", LIMIT, || color(&ns, "site") == "green");
+    wait_until("a refresh finds it", LIMIT, || color(&ns, "site") == "green");
 }
 
 #[test]
-fn what_happened_while_no_controller_ran_is_seen() {
-    let _world = exclusive();
+fn drift_that_occurs_while_no_controller_runs_is_corrected() {
+    let _guard = exclusive();
     let (plane, ns) = (plane(), namespace("away"));
     let mut first = Controller::start(plane);
     plane.apply(&["-n", &ns], &format!("{}{}", config_map("changed", ""), config_map("deleted", "")));
@@ -220,19 +228,19 @@ fn what_happened_while_no_controller_ran_is_seen() {
     paint(&ns, "changed", "red");
     plane.kubectl_ok(&["-n", &ns, "delete", "configmap", "deleted"]);
     let _second = Controller::start(plane);
-    wait_until("both are set right", LIMIT, || color(&ns, "changed") == "green" && color(&ns, "deleted") == "green");
+    wait_until("both are corrected", LIMIT, || color(&ns, "changed") == "green" && color(&ns, "deleted") == "green");
 }
 
 #[test]
 fn an_object_whose_record_was_lost_is_adopted_by_the_same_resource_only() {
-    let _world = exclusive();
+    let _guard = exclusive();
     let (plane, ns) = (plane(), namespace("lost"));
     let mut first = Controller::start(plane);
     plane.apply(&["-n", &ns], &config_map("site", ""));
     wait_ready(&ns, &["site"]);
     let uid = live(&ns, "site").unwrap()["metadata"]["uid"].clone();
     first.terminate(plane);
-    // Resource and record are taken away by force; the object stays, with our mark.
+    // The Resource and its record are deleted by force; the object stays, with its owner annotation.
     let bare = "{\"metadata\":{\"finalizers\":null}}";
     plane.kubectl_ok(&["-n", &ns, "patch", "pres", "site", "--type=merge", "-p", bare]);
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "site"]);
@@ -246,5 +254,5 @@ fn an_object_whose_record_was_lost_is_adopted_by_the_same_resource_only() {
     wait_reason(&ns, "other", "Ready", "AlreadyExists");
     plane.apply(&["-n", &ns], &config_map("site", ""));
     wait_ready(&ns, &["site"]);
-    assert_eq!(live(&ns, "site").unwrap()["metadata"]["uid"], uid, "it is the object that was there");
+    assert_eq!(live(&ns, "site").unwrap()["metadata"]["uid"], uid, "it is the existing object");
 }

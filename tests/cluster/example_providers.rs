@@ -1,4 +1,4 @@
-//! `examples/providers` on the control plane, as its README tells it.
+//! `examples/providers` on the control plane, as its README describes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,57 +14,57 @@ fn example(file: &str) -> String {
     fs::read_to_string(path).expect("an example")
 }
 
-/// The manifests, with the folder that a user would choose.
-fn site(folder: &Path) -> String {
+/// The manifests, with the directory of the test.
+fn site(directory: &Path) -> String {
     let text = example("site.yaml");
-    assert!(text.contains("folder: site }"), "{text}");
-    text.replace("folder: site }", &format!("folder: '{}' }}", folder.display()))
+    assert!(text.contains("directory: site }"), "{text}");
+    text.replace("directory: site }", &format!("directory: '{}' }}", directory.display()))
 }
 
-/// The one certificate that was written, with its file.
-fn written(folder: &Path) -> Option<(PathBuf, String)> {
-    let entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+/// The certificate file, if there is exactly one, and its content.
+fn written(directory: &Path) -> Option<(PathBuf, String)> {
+    let entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     let [file] = &entries[..] else { return None };
     Some((file.clone(), fs::read_to_string(file).ok()?))
 }
 
 #[test]
-fn the_example_lives_through_everything_on_the_control_plane() {
-    let _world = shared();
+fn the_example_works_on_a_control_plane() {
+    let _guard = shared();
     let ns = plane().namespace("example");
-    let folder = plane().scratch().join(&ns);
+    let directory = plane().scratch().join(&ns);
     let providers: Vec<String> = ["random", "tls", "local", "time"].iter().map(|name| provider(name, name)).collect();
     plane().apply(&[], &providers.concat());
     plane().apply(&["-n", &ns], &example("cluster/rbac.yaml"));
-    plane().apply(&["-n", &ns], &site(&folder));
+    plane().apply(&["-n", &ns], &site(&directory));
     wait_ready(&ns, ALL);
-    let (file, first) = written(&folder).expect("one file");
+    let (file, first) = written(&directory).expect("one file");
     assert!(first.starts_with("-----BEGIN CERTIFICATE-----"), "{first}");
 
-    // The rotation: create-first from the key to the certificate, and the file follows.
+    // The rotation: create before destroy for the key and the certificate; the file is updated.
     let key = attribute(&ns, "key", "id");
     let patch = r#"{"data":{"generation":"2"}}"#;
     plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "site", "--type=merge", "-p", patch]);
-    wait_until("another certificate is written", LIMIT, || written(&folder).is_some_and(|(_, text)| text != first));
+    wait_until("another certificate is written", LIMIT, || written(&directory).is_some_and(|(_, text)| text != first));
     wait_ready(&ns, ALL);
     assert_ne!(attribute(&ns, "key", "id"), key);
-    assert_eq!(written(&folder).unwrap().0, file);
+    assert_eq!(written(&directory).unwrap().0, file);
 
-    // The other order: the name goes after the file that has it.
-    let other = site(&folder).replace("prefix: web", "prefix: www").replace("\"1\"", "\"2\"");
+    // Destroy before create: the name is destroyed after the file that uses it.
+    let other = site(&directory).replace("prefix: web", "prefix: www").replace("\"1\"", "\"2\"");
     plane().apply(&["-n", &ns], &other);
     wait_until("the file has another name", LIMIT, || {
-        written(&folder).is_some_and(|(file, _)| file.file_name().unwrap().to_string_lossy().starts_with("www-"))
+        written(&directory).is_some_and(|(file, _)| file.file_name().unwrap().to_string_lossy().starts_with("www-"))
     });
     wait_ready(&ns, ALL);
 
-    // Drift: somebody deletes the file.
-    fs::remove_file(written(&folder).unwrap().0).unwrap();
+    // Drift: another program deletes the file.
+    fs::remove_file(written(&directory).unwrap().0).unwrap();
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "settings", "purlin.dev/reconcile-requested-at=now"]);
-    wait_until("the file is there again", LIMIT, || written(&folder).is_some());
+    wait_until("the file exists again", LIMIT, || written(&directory).is_some());
 
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
-    assert_eq!(written(&folder), None);
+    assert_eq!(written(&directory), None);
 }

@@ -1,4 +1,4 @@
-//! Many objects of one Resource: they come, change and go one by one, and the Resource tells of all of them together.
+//! Families: instances are created, changed and destroyed one by one, and the status of the Resource summarizes them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn family(name: &str, input: &str, more: &str) -> String {
     data(name, input, more)
 }
 
-/// The addresses of records and, under the name of the Resource, of the index of a family.
+/// The addresses of all records of a kind: `head` for the instances, `family` for the index of a family.
 fn recorded(namespace: &str, kind: &str) -> Vec<String> {
     let all = records(namespace).into_iter().filter(|secret| secret["metadata"]["labels"]["purlin.dev/record"] == kind);
     let address = |secret: Json| secret["metadata"]["annotations"]["purlin.dev/address"].as_str().map(str::to_owned);
@@ -21,7 +21,7 @@ fn recorded(namespace: &str, kind: &str) -> Vec<String> {
     all
 }
 
-/// The ids of the objects, from the records.
+/// The id of each object, from the records.
 fn ids(namespace: &str) -> BTreeMap<String, String> {
     let state: Json = serde_json::from_str(&ok(&["state", "list", "-o", "json", "-n", namespace])).unwrap();
     let rows = state["objects"].as_array().cloned().unwrap_or_default();
@@ -45,8 +45,8 @@ fn scale(namespace: &str, name: &str, count: u32) {
 }
 
 #[test]
-fn a_family_grows_and_shrinks_and_goes() {
-    let _world = shared();
+fn a_family_is_scaled_up_and_down_and_deleted() {
+    let _guard = shared();
     let ns = plane().namespace("grow");
     let reader = data("reader", "\"${web.map(w, w.output)}\"", "");
     plane().apply(&["-n", &ns], &format!("{}{reader}", family("web", "\"n${count.index}\"", "count: 3")));
@@ -57,7 +57,7 @@ fn a_family_grows_and_shrinks_and_goes() {
     assert_eq!(recorded(&ns, "family"), ["web"]);
     let first = ids(&ns);
     let reads = |expected: Json| {
-        wait_until("the reader has seen it", LIMIT, || {
+        wait_until("the reader has the new value", LIMIT, || {
             resource(&ns, "reader").unwrap()["status"]["attributes"]["output"] == expected
         });
     };
@@ -68,14 +68,16 @@ fn a_family_grows_and_shrinks_and_goes() {
     wait_ready(&ns, &["web"]);
     scale(&ns, "web", 1);
     reads(json!(["n0"]));
-    wait_until("the others are gone", LIMIT, || recorded(&ns, "head") == ["reader", "web[0]"]);
-    wait_until("that is told", LIMIT, || instances(&ns, "web") == json!({"desired": 1, "ready": 1, "deposed": 0}));
-    assert_eq!(ids(&ns)["web[0]"], first["web[0]"], "it was left alone all the time");
+    wait_until("the others are deleted", LIMIT, || recorded(&ns, "head") == ["reader", "web[0]"]);
+    wait_until("the status shows it", LIMIT, || {
+        instances(&ns, "web") == json!({"desired": 1, "ready": 1, "deposed": 0})
+    });
+    assert_eq!(ids(&ns)["web[0]"], first["web[0]"], "it was never replaced");
 
     scale(&ns, "web", 0);
     wait_reason(&ns, "web", "Ready", "NoInstances");
-    wait_until("all are gone", LIMIT, || recorded(&ns, "head") == ["reader"] && recorded(&ns, "family").is_empty());
-    wait_until("the marks are gone", LIMIT, || {
+    wait_until("all are deleted", LIMIT, || recorded(&ns, "head") == ["reader"] && recorded(&ns, "family").is_empty());
+    wait_until("the finalizer is removed", LIMIT, || {
         resource(&ns, "web").unwrap()["metadata"].get("finalizers").is_none_or(|all| all == &json!([]))
     });
     scale(&ns, "web", 2);
@@ -86,8 +88,8 @@ fn a_family_grows_and_shrinks_and_goes() {
 }
 
 #[test]
-fn keys_come_and_go_one_by_one_and_each_is_referred_to_by_its_own() {
-    let _world = shared();
+fn keys_are_added_and_removed_one_by_one_and_dependents_reference_single_instances() {
+    let _guard = shared();
     let ns = plane().namespace("keys");
     let policies = family("policy", "\"${bucket[each.key].id}\"", "forEach: [logs, media]");
     let one = data("one", "\"${bucket['logs'].output}\"", "");
@@ -98,26 +100,27 @@ fn keys_come_and_go_one_by_one_and_each_is_referred_to_by_its_own() {
     let names = ["bucket[\"logs\"]", "bucket[\"media\"]", "one", "policy[\"logs\"]", "policy[\"media\"]"];
     assert_eq!(first.keys().collect::<Vec<_>>(), names);
     plane().apply(&["-n", &ns], &format!("{}{one}", buckets("{ logs: 31, new: 7 }")));
-    // What still uses the bucket that goes cannot be planned, and says so; nothing else is disturbed by that.
+    // The instance that still references the removed bucket cannot be planned, and reports it. The others are not
+    // affected.
     wait_reason(&ns, "policy", "Ready", "DependencyNotFound");
     assert!(ready_message(&ns, "policy").starts_with("1 of 2 ready; policy[\"media\"]: "));
     let troubled = instances(&ns, "policy")["troubled"].clone();
     assert_eq!((&troubled[0]["address"], &troubled[1]), (&json!("policy[\"media\"]"), &Json::Null));
     plane().apply(&["-n", &ns], &policies.replace("media]", "new]"));
     wait_ready(&ns, &["bucket", "policy", "one"]);
-    wait_until("the old ones are gone", LIMIT, || recorded(&ns, "head").len() == 5);
+    wait_until("the old ones are deleted", LIMIT, || recorded(&ns, "head").len() == 5);
     let second = ids(&ns);
     for kept in ["bucket[\"logs\"]", "policy[\"logs\"]", "one"] {
         assert_eq!(second[kept], first[kept]);
     }
-    wait_until("the value is passed on", LIMIT, || {
+    wait_until("the dependent has the new value", LIMIT, || {
         resource(&ns, "one").unwrap()["status"]["attributes"]["output"] == "logs 31"
     });
 }
 
 #[test]
-fn disabled_is_as_if_absent_and_comes_back() {
-    let _world = shared();
+fn a_disabled_resource_is_destroyed_and_created_again_when_enabled() {
+    let _guard = shared();
     let ns = plane().namespace("disabled");
     let single = |more: &str| data("single", "one", more);
     let many = |more: &str| family("many", "one", &format!("count: 2\n{more}"));
@@ -130,23 +133,23 @@ fn disabled_is_as_if_absent_and_comes_back() {
     plane().kubectl_ok(&["label", "namespace", &ns, "stage=live"]);
     let when = "enabledWhen: \"${ns.labels.stage == 'live'}\"";
     plane().apply(&["-n", &ns], &format!("{}{}", single(when), many(when)));
-    wait_until("they are there", LIMIT, || recorded(&ns, "head") == ["many[0]", "many[1]", "reader", "single"]);
+    wait_until("they exist", LIMIT, || recorded(&ns, "head") == ["many[0]", "many[1]", "reader", "single"]);
     wait_ready(&ns, &["single", "many"]);
     assert!(resource(&ns, "single").unwrap()["status"]["id"].is_string());
     plane().kubectl_ok(&["label", "--overwrite", "namespace", &ns, "stage=test"]);
     wait_reason(&ns, "single", "Ready", "Disabled");
     wait_reason(&ns, "many", "Ready", "Disabled");
-    wait_until("they are gone", LIMIT, || recorded(&ns, "head") == ["reader"]);
-    wait_until("the reader has seen it", LIMIT, || {
+    wait_until("they are deleted", LIMIT, || recorded(&ns, "head") == ["reader"]);
+    wait_until("the reader has the new value", LIMIT, || {
         resource(&ns, "reader").unwrap()["status"]["attributes"]["output"] == "nothing"
     });
-    // What is disabled has nothing that would hold its deletion.
+    // A disabled Resource has no object that would block its deletion.
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "single", "many", "--timeout=30s"]);
 }
 
 #[test]
-fn a_count_that_hangs_on_another_object_waits_for_it_and_goes_on_by_itself() {
-    let _world = shared();
+fn a_count_that_depends_on_another_object_waits_for_it() {
+    let _guard = shared();
     let ns = plane().namespace("unknown");
     let manifests = [
         family("web", "one", "count: \"${size(zones.output)}\""),
@@ -156,7 +159,7 @@ fn a_count_that_hangs_on_another_object_waits_for_it_and_goes_on_by_itself() {
     plane().apply(&["-n", &ns], &manifests.concat());
     wait_ready(&ns, &["web", "zones", "base"]);
     assert_eq!(instances(&ns, "web")["desired"], 2);
-    // While nobody can tell how many there are to be, those that are there stay.
+    // While the number of instances is unknown, the existing ones stay.
     plane().apply(&["-n", &ns], &family("web", "one", "count: \"${size(nothing.output)}\""));
     wait_reason(&ns, "web", "Ready", "DependencyNotFound");
     assert_eq!(instances(&ns, "web").get("desired"), None);
@@ -171,8 +174,8 @@ fn a_count_that_hangs_on_another_object_waits_for_it_and_goes_on_by_itself() {
 }
 
 #[test]
-fn what_says_nothing_about_instances_is_told_at_its_field() {
-    let _world = shared();
+fn an_invalid_repetition_is_reported_at_its_field() {
+    let _guard = shared();
     let ns = plane().namespace("repeat");
     let hidden = "apiVersion: v1\nkind: Secret\nmetadata: { name: hidden }\nstringData: { names: a }\n";
     let account = format!("--serviceaccount={ns}:default");
@@ -181,32 +184,37 @@ fn what_says_nothing_about_instances_is_told_at_its_field() {
                      forEach: \"${inputs.names.split(',')}\"";
     let cases = [
         ("good", "count: 1", "", ""),
-        ("negative", "count: \"${1 - 2}\"", "InvalidRepetition", "spec.count: it is -1"),
+        ("negative", "count: \"${1 - 2}\"", "InvalidRepetition", "spec.count: must not be negative"),
         ("text", "count: \"${'many'}\"", "InvalidRepetition", "spec.count"),
-        ("number", "forEach: 3", "InvalidManifest", "spec.forEach: a number stands where"),
-        ("twice", "forEach: [a, a]", "InvalidRepetition", "spec.forEach: the key `a` is in the list twice"),
+        (
+            "number",
+            "forEach: 3",
+            "InvalidManifest",
+            "spec.forEach: expected a map, a list of strings, or an expression, found a number",
+        ),
+        ("twice", "forEach: [a, a]", "InvalidRepetition", "spec.forEach: duplicate key `a` in the list"),
         ("secret", sensitive, "InvalidRepetition", "spec.forEach: a sensitive value"),
         ("neither", "enabledWhen: \"${'yes'}\"", "InvalidRepetition", "spec.enabledWhen"),
         ("syntax", "count: \"${1 +}\"", "InvalidExpression", "spec.count"),
-        ("missing", "enabledWhen: \"${nobody.output}\"", "DependencyNotFound", "nobody"),
+        ("missing", "enabledWhen: \"${absent.output}\"", "DependencyNotFound", "absent"),
         ("import", "count: 1\nimport: { id: x }", "InvalidManifest", "spec.import"),
     ];
     let manifests: String = cases.iter().map(|(name, more, ..)| data(name, "one", more)).collect();
     plane().apply(&["-n", &ns], &format!("{hidden}{manifests}"));
     wait_ready(&ns, &["good"]);
-    for (name, _, reason, told) in &cases[1..] {
+    for (name, _, reason, expected) in &cases[1..] {
         let ready = wait_reason(&ns, name, "Ready", reason);
         let message = ready["message"].as_str().unwrap();
-        assert!(message.contains(told) && !message.contains('\n'), "{name}: {message}");
+        assert!(message.contains(expected) && !message.contains('\n'), "{name}: {message}");
     }
     assert_eq!(recorded(&ns, "head"), ["good[0]"]);
-    // What never existed goes at once, whatever is wrong with it.
+    // A Resource without an object is deleted immediately, also if it is invalid.
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=30s"]);
 }
 
 #[test]
 fn the_command_line_knows_a_family_and_its_instances() {
-    let _world = shared();
+    let _guard = shared();
     let ns = plane().namespace("shown");
     let manifests = [family("web", "\"n${count.index}\"", "count: 2"), data("top", "\"${web[1].id}\"", "")];
     plane().apply(&["-n", &ns], &manifests.concat());
@@ -216,7 +224,7 @@ fn the_command_line_knows_a_family_and_its_instances() {
         let shown: Json = serde_json::from_str(&ok(&["get", name, "-n", &ns, "-o", "json"])).unwrap();
         shown["objects"].clone()
     };
-    assert_eq!(rows("web")[0]["message"], "2 of 2 ready, as the Resource describes them");
+    assert_eq!(rows("web")[0]["message"], "2 of 2 ready");
     assert_eq!(rows("web[1]")[0]["address"], "web");
     assert!(ok(&["explain", "web", "-n", &ns]).contains("Instances:   2 of 2 ready"));
     assert!(ok(&["explain", "web[1]", "-n", &ns]).contains("web[1]"));
@@ -230,8 +238,8 @@ fn the_command_line_knows_a_family_and_its_instances() {
 }
 
 #[test]
-fn an_object_stays_what_it_is_when_its_resource_becomes_a_family_and_back() {
-    let _world = shared();
+fn an_object_is_kept_when_its_resource_becomes_a_family_and_back() {
+    let _guard = shared();
     let ns = plane().namespace("keyless");
     let reader = |which: &str| data("reader", &format!("\"${{{which}.id}}\""), "");
     plane().apply(&["-n", &ns], &format!("{}{}", data("web", "one", ""), reader("web")));
@@ -246,7 +254,7 @@ fn an_object_stays_what_it_is_when_its_resource_becomes_a_family_and_back() {
     plane().apply(&["-n", &ns], &format!("{}{}", family("web", "one", "forEach: [only]"), reader("web['only']")));
     wait_until("one is left", LIMIT, || recorded(&ns, "head") == ["reader", "web[\"only\"]"]);
     plane().apply(&["-n", &ns], &format!("{}{}", data("web", "one", ""), reader("web")));
-    wait_until("it has no key any more", LIMIT, || recorded(&ns, "head") == ["reader", "web"]);
+    wait_until("it has no key", LIMIT, || recorded(&ns, "head") == ["reader", "web"]);
     wait_ready(&ns, &["web", "reader"]);
     assert_eq!(recorded(&ns, "family"), Vec::<String>::new());
     assert_eq!(resource(&ns, "web").unwrap()["status"].get("instances"), None);

@@ -1,4 +1,4 @@
-//! What befalls one object befalls each instance of a family: hooks, drift, suspension, moves.
+//! Hooks, drift, suspension and moves of the instances of a family.
 
 use serde_json::{Value as Json, json};
 
@@ -46,7 +46,7 @@ fn recorded(ns: &str) -> Vec<String> {
 
 #[test]
 fn the_hooks_of_a_family_run_for_each_instance() {
-    let _world = shared();
+    let _guard = shared();
     let ns = namespace("family-hooks");
     let hook = |name: &str, when: &str| {
         format!(
@@ -59,25 +59,25 @@ fn the_hooks_of_a_family_run_for_each_instance() {
         let hooks = [hook("warm-up", "AfterCreate"), hook("drain", "BeforeDestroy")].concat();
         data("server", "one", &format!("forEach: {keys}\nhooks:\n{}", hooks.trim_end()))
     };
-    let told = |text: &str| {
+    let wait_event = |text: &str| {
         wait_until(text, LIMIT, || events(&ns, "server").iter().any(|event| event.contains(text)));
     };
     plane().apply(&["-n", &ns], &family("[a, b]"));
     wait_ready(&ns, &["server"]);
-    told("the hook `warm-up` ran: warm-up of a");
-    told("the hook `warm-up` ran: warm-up of b");
+    wait_event("the hook `warm-up` ran: warm-up of a");
+    wait_event("the hook `warm-up` ran: warm-up of b");
     plane().apply(&["-n", &ns], &family("[b]"));
-    told("the hook `drain` ran: drain of a");
+    wait_event("the hook `drain` ran: drain of a");
     wait_until("only b is left", LIMIT, || recorded(&ns) == ["server[\"b\"]"]);
     assert!(!events(&ns, "server").iter().any(|event| event.contains("drain of b")));
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "server", "--wait=false"]);
     wait_empty(&ns);
-    told("the hook `drain` ran: drain of b");
+    wait_event("the hook `drain` ran: drain of b");
 }
 
 #[test]
-fn drift_of_one_instance_is_set_right_or_reported_and_the_others_are_left_alone() {
-    let _world = shared();
+fn drift_of_one_instance_is_corrected_or_reported_and_the_others_do_not_change() {
+    let _guard = shared();
     let ns = namespace("family-drift");
     plane().apply(&["-n", &ns], &maps("corrected", "", "[a, b]", "green", ""));
     let report = "  drift: { action: Report }\n";
@@ -87,61 +87,65 @@ fn drift_of_one_instance_is_set_right_or_reported_and_the_others_are_left_alone(
     let others = (version("b"), version("d"));
     paint(&ns, "c", "red");
     paint(&ns, "a", "red");
-    wait_until("it is set right", LIMIT, || color(&ns, "a") == "green");
-    let told = wait_reason(&ns, "reported", "Drifted", "Drifted");
-    let message = told["message"].as_str().unwrap();
+    wait_until("it is corrected", LIMIT, || color(&ns, "a") == "green");
+    let drifted = wait_reason(&ns, "reported", "Drifted", "Drifted");
+    let message = drifted["message"].as_str().unwrap();
     assert!(message.contains("reported[\"c\"]") && message.contains("`object.data.color`"), "{message}");
     assert!(!message.contains("reported[\"d\"]"), "{message}");
     wait_ready(&ns, &["corrected", "reported"]);
     assert_eq!(color(&ns, "c"), "red");
     assert_eq!((version("b"), version("d")), others);
     paint(&ns, "c", "green");
-    wait_until("it is told no more", LIMIT, || condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none());
+    wait_until("the drift is no longer reported", LIMIT, || {
+        condition(&resource(&ns, "reported").unwrap(), "Drifted").is_none()
+    });
 }
 
 #[test]
-fn a_suspended_family_neither_grows_nor_shrinks_and_catches_up_when_it_is_resumed() {
-    let _world = shared();
+fn a_suspended_family_is_not_scaled_until_it_is_resumed() {
+    let _guard = shared();
     let ns = namespace("family-suspend");
     plane().apply(&["-n", &ns], &maps("web", "", "[a, b]", "green", ""));
     wait_ready(&ns, &["web"]);
     plane().apply(&["-n", &ns], &maps("web", "", "[b, c]", "blue", "  suspend: true\n"));
     wait_reason(&ns, "web", "Synced", "Suspended");
-    // Another object of the namespace, made after it, shows that the controller has been there.
+    // A later object of the same namespace shows that the controller has processed the change.
     plane().apply(&["-n", &ns], &data("later", "one", ""));
     wait_ready(&ns, &["later"]);
     assert_eq!((color(&ns, "a"), color(&ns, "b"), color(&ns, "c")), ("green".into(), "green".into(), String::new()));
     plane().apply(&["-n", &ns], &maps("web", "", "[b, c]", "blue", "  suspend: false\n"));
     wait_ready(&ns, &["web"]);
-    wait_until("a is gone", LIMIT, || live(&ns, "a").is_none());
+    wait_until("a is deleted", LIMIT, || live(&ns, "a").is_none());
     assert_eq!((color(&ns, "b"), color(&ns, "c")), ("blue".into(), "blue".into()));
 }
 
 #[test]
-fn a_renamed_family_keeps_each_object_also_through_two_names_at_once() {
-    let _world = shared();
+fn a_renamed_family_keeps_its_objects_also_over_two_names() {
+    let _guard = shared();
     let ns = namespace("family-moves");
-    // Of what is reported and not set right, too, the marks follow: that is no drift.
+    // The owner annotation is also updated on objects whose drift is only reported, and is itself not drift.
     let more = "  lifecycle: { preventDestroy: true }\n  drift: { action: Report }\n";
     plane().apply(&["-n", &ns], &maps("first", "", "[a, b]", "green", more));
     wait_ready(&ns, &["first"]);
     let uids = || ["a", "b"].map(|key| live(&ns, key).unwrap()["metadata"]["uid"].clone());
     let before = uids();
-    // `second` has never been there: whoever skips a version names all places that it may come from.
+    // `second` never existed: a manifest that skips a version lists all its previous names.
     let moved = "purlin.dev/moved-from: \"second, first\"";
     plane().apply(&["-n", &ns], &maps("third", moved, "[a, b, c]", "green", more));
     wait_reason(&ns, "third", "Ready", "MoveBlocked");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "first", "--wait=false"]);
-    wait_until("the old one is gone", LIMIT, || resource(&ns, "first").is_none());
+    wait_until("the old one is deleted", LIMIT, || resource(&ns, "first").is_none());
     wait_ready(&ns, &["third"]);
     assert_eq!(recorded(&ns), ["third[\"a\"]", "third[\"b\"]", "third[\"c\"]"]);
     assert_eq!(uids(), before);
     let owner = |key: &str| live(&ns, key).unwrap()["metadata"]["annotations"]["purlin.dev/owner"].to_string();
-    wait_until("the marks follow", LIMIT, || ["a", "b"].iter().all(|key| owner(key).contains("/third/")));
+    wait_until("the owner annotations are updated", LIMIT, || {
+        ["a", "b"].iter().all(|key| owner(key).contains("/third/"))
+    });
     wait_ready(&ns, &["third"]);
     assert_eq!(condition(&resource(&ns, "third").unwrap(), "Drifted"), None);
 
-    // A chain in one apply: the third becomes the fourth, and another family takes its name.
+    // A chain in one apply: `third` becomes `fourth`, and another family claims both names.
     plane().apply(
         &["-n", &ns],
         &[
@@ -153,7 +157,7 @@ fn a_renamed_family_keeps_each_object_also_through_two_names_at_once() {
     wait_reason(&ns, "fourth", "Ready", "MoveBlocked");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "fifth", "--wait=false"]);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "third", "--wait=false"]);
-    wait_until("both are gone", LIMIT, || ["third", "fifth"].iter().all(|name| resource(&ns, name).is_none()));
+    wait_until("both are deleted", LIMIT, || ["third", "fifth"].iter().all(|name| resource(&ns, name).is_none()));
     wait_ready(&ns, &["fourth"]);
     assert_eq!(uids(), before);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "fourth", "--wait=false"]);

@@ -1,4 +1,4 @@
-//! Values from ConfigMaps and Secrets, read as the ServiceAccount of who reads them.
+//! Values from ConfigMaps and Secrets, read as the ServiceAccount of the namespace.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::installation::*;
 const DOMAIN: &str = "inputs: [{ name: domain, configMapKeyRef: { name: site, key: domain } }]";
 const PASSWORD: &str = "inputs: [{ name: password, secretKeyRef: { name: login, key: password } }]";
 
-/// Lets the ServiceAccount `default` do this with ConfigMaps and Secrets of these names.
+/// Allows the ServiceAccount `default` these verbs on ConfigMaps and Secrets of these names.
 fn may(namespace: &str, verbs: &str, names: &[&str]) {
     let named: Vec<String> = names.iter().map(|name| format!("--resource-name={name}")).collect();
     let verbs = format!("--verb={verbs}");
@@ -38,8 +38,8 @@ fn output(namespace: &str, name: &str) -> Json {
 }
 
 #[test]
-fn a_changed_input_changes_what_reads_it_and_nothing_else() {
-    let _world = shared();
+fn a_changed_input_changes_only_the_objects_that_use_it() {
+    let _guard = shared();
     let ns = plane().namespace("inputs");
     may(&ns, "get,list,watch", &["site"]);
     config_map(&ns, "one");
@@ -66,20 +66,21 @@ fn a_changed_input_changes_what_reads_it_and_nothing_else() {
         "-p",
         r#"{"data":{"domain":"two"}}"#,
     ]);
-    wait_until("the change has come through", LIMIT, || output(&ns, "after") == "two!");
+    wait_until("the change has arrived", LIMIT, || output(&ns, "after") == "two!");
     wait_ready(&ns, &["reader", "after"]);
-    // A change of the ConfigMap that leaves the value as it is, and then one to see that the first was taken in.
+    // A change of the ConfigMap that does not affect the value, and then another one to see that the first was
+    // processed.
     plane().kubectl_ok(&["-n", &ns, "label", "configmap", "site", "colour=blue"]);
     let reader = resource(&ns, "reader").unwrap()["metadata"]["resourceVersion"].clone();
     plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "site", "--type=merge", "-p", r#"{"data":{"more":"new"}}"#]);
-    wait_until("the other key has come through", LIMIT, || output(&ns, "other") == "new");
+    wait_until("the change of the other key has arrived", LIMIT, || output(&ns, "other") == "new");
     assert_eq!(resource(&ns, "reader").unwrap()["metadata"]["resourceVersion"], reader);
-    assert_eq!(versions()[0], before[0], "nothing was written of an object that reads nothing of it");
+    assert_eq!(versions()[0], before[0], "an object that does not use the input is not written");
 }
 
 #[test]
 fn a_tenant_cannot_read_through_purlin_what_it_may_not_read() {
-    let _world = shared();
+    let _guard = shared();
     let ns = plane().namespace("noread");
     secret(&ns, "canary-input-1");
     plane()
@@ -92,7 +93,7 @@ fn a_tenant_cannot_read_through_purlin_what_it_may_not_read() {
     may(&ns, "get,list,watch", &["login"]);
     wait_ready(&ns, &["reader"]);
     assert!(!resource(&ns, "reader").unwrap()["status"].to_string().contains("canary-input-1"));
-    // Never with rights of its own.
+    // Purlin never reads with its own permissions.
     let log = std::fs::read_to_string(plane().audit_log()).expect("the audit log");
     let entries = log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
     let reads = entries.filter(|entry| {
@@ -107,8 +108,8 @@ fn a_tenant_cannot_read_through_purlin_what_it_may_not_read() {
 }
 
 #[test]
-fn an_object_waits_for_an_input_that_does_not_exist_and_goes_on_by_itself() {
-    let _world = shared();
+fn an_object_waits_for_a_missing_input() {
+    let _guard = shared();
     let ns = plane().namespace("missing");
     may(&ns, "get,list,watch", &["login"]);
     let optional = PASSWORD.replace("key: password", "key: password, optional: true");
@@ -121,7 +122,7 @@ fn an_object_waits_for_an_input_that_does_not_exist_and_goes_on_by_itself() {
     assert!(waits["message"].as_str().unwrap().contains("there is no Secret `login`"), "{waits}");
     wait_ready(&ns, &["optional"]);
     plane().kubectl_ok(&["-n", &ns, "create", "secret", "generic", "login", "--from-literal=user=ann"]);
-    wait_until("the key is named", LIMIT, || {
+    wait_until("the message names the key", LIMIT, || {
         condition(&resource(&ns, "reader").unwrap(), "Ready")
             .is_some_and(|ready| ready["message"].as_str().unwrap().contains("Secret `login` has no key `password`"))
     });
@@ -131,7 +132,7 @@ fn an_object_waits_for_an_input_that_does_not_exist_and_goes_on_by_itself() {
 
 #[test]
 fn an_input_that_may_be_read_but_not_watched_is_read() {
-    let _world = shared();
+    let _guard = shared();
     let ns = plane().namespace("getonly");
     may(&ns, "get", &["site"]);
     config_map(&ns, "one");
@@ -140,18 +141,18 @@ fn an_input_that_may_be_read_but_not_watched_is_read() {
 }
 
 #[test]
-fn a_rotated_secret_reaches_what_is_made_of_it() {
-    let _world = shared();
+fn a_rotated_secret_updates_the_objects_that_use_it() {
+    let _guard = shared();
     let ns = plane().namespace("rotate");
     let account = format!("--serviceaccount={ns}:default");
     plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
     secret(&ns, "canary-input-3");
     let manifest = "{ apiVersion: v1, kind: Secret, metadata: { name: url }, stringData: { url: \
                     \"https://ann:${inputs.password}@host/\" } }";
-    let made = data("url", "x", PASSWORD)
+    let resource_text = data("url", "x", PASSWORD)
         .replace("terraform_data", "kubernetes_object")
         .replace("input: x", &format!("manifest: {manifest}"));
-    plane().apply(&["-n", &ns], &made);
+    plane().apply(&["-n", &ns], &resource_text);
     wait_ready(&ns, &["url"]);
     secret(&ns, "canary-input-4");
     wait_until("the new password is in use", LIMIT, || {
@@ -159,7 +160,7 @@ fn a_rotated_secret_reaches_what_is_made_of_it() {
         plane().get(&["-n", &ns, "secret", "url"])["data"]["url"] == "aHR0cHM6Ly9hbm46Y2FuYXJ5LWlucHV0LTRAaG9zdC8="
     });
     wait_ready(&ns, &["url"]);
-    // The Secret may go before the object does.
+    // The Secret may be deleted before the object.
     plane().kubectl_ok(&["-n", &ns, "delete", "secret", "login"]);
     wait_reason(&ns, "url", "Ready", "InputNotFound");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "url", "--wait=false"]);

@@ -11,15 +11,15 @@ use crate::controlplane::{ControlPlane, poll, wait_for, wait_until};
 /// Where the chart is installed.
 pub(crate) const NAMESPACE: &str = "purlin-system";
 
-/// How long a condition may take. Generous, since it is only waited for in vain by a test that fails.
+/// How long a condition may take. Generous, because only a failing test waits this long.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
-/// The folder of the chart.
+/// The directory of the chart.
 pub(crate) fn chart() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/charts/purlin")
 }
 
-/// The control plane with the chart installed. Its Deployment has no replicas: the tests are the kubelet.
+/// The control plane with the chart installed. Its Deployment has no replicas: the tests start the controller.
 pub(crate) fn plane() -> &'static ControlPlane {
     static INSTALLED: OnceLock<&'static ControlPlane> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -39,45 +39,44 @@ pub(crate) fn plane() -> &'static ControlPlane {
     })
 }
 
-fn world() -> &'static RwLock<Option<Controller>> {
-    static WORLD: OnceLock<RwLock<Option<Controller>>> = OnceLock::new();
-    WORLD.get_or_init(|| RwLock::new(None))
+fn controller_slot() -> &'static RwLock<Option<Controller>> {
+    static CONTROLLER: OnceLock<RwLock<Option<Controller>>> = OnceLock::new();
+    CONTROLLER.get_or_init(|| RwLock::new(None))
 }
 
 /// The control plane with a running controller, shared with other tests.
 pub(crate) struct Shared(RwLockReadGuard<'static, Option<Controller>>);
 
 impl Shared {
-    /// The controller.
-    #[allow(dead_code, reason = "not every test asks it anything")]
+    #[allow(dead_code, reason = "not every test uses it")]
     pub(crate) fn controller(&self) -> &Controller {
-        self.0.as_ref().expect("it was started before this was given out")
+        self.0.as_ref().expect("the controller was started before the guard was returned")
     }
 }
 
-/// The control plane for one test alone. The controller is the test's own, to be started by it.
+/// Exclusive access of one test to the control plane. No controller runs until the test starts one.
 pub(crate) struct Exclusive(RwLockWriteGuard<'static, Option<Controller>>);
 
-/// Takes part in the shared controller, starting it when there is none.
+/// Joins the tests that share a controller, and starts the controller when there is none.
 pub(crate) fn shared() -> Shared {
     plane();
     loop {
-        let guard = world().read().unwrap_or_else(PoisonError::into_inner);
+        let guard = controller_slot().read().unwrap_or_else(PoisonError::into_inner);
         if guard.is_some() {
             return Shared(guard);
         }
         drop(guard);
-        let mut guard = world().write().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = controller_slot().write().unwrap_or_else(PoisonError::into_inner);
         if guard.is_none() {
             *guard = Some(Controller::start(plane()));
         }
     }
 }
 
-/// Waits until no other test is under way, ends the shared controller, and keeps others out.
+/// Waits until no other test is running, terminates the shared controller, and blocks other tests.
 pub(crate) fn exclusive() -> Exclusive {
     plane();
-    let mut guard = world().write().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = controller_slot().write().unwrap_or_else(PoisonError::into_inner);
     if let Some(mut controller) = guard.take() {
         controller.terminate(plane());
     }
@@ -90,25 +89,23 @@ impl Drop for Exclusive {
     }
 }
 
-/// A Resource as kubectl shows it; `None` when there is none.
+/// A Resource as kubectl returns it; `None` when it does not exist.
 pub(crate) fn resource(namespace: &str, name: &str) -> Option<Value> {
     let output = plane().kubectl(&["-n", namespace, "get", "pres", name, "-o", "json"]);
     output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON of kubectl"))
 }
 
-/// The condition of a Resource, when it has it.
 pub(crate) fn condition(resource: &Value, kind: &str) -> Option<Value> {
     let conditions = resource["status"]["conditions"].as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind).cloned()
 }
 
-/// Whether a Resource is as its present generation describes it.
+/// Whether a Resource is ready in its current generation.
 pub(crate) fn is_ready(resource: &Value) -> bool {
     let current = resource["status"]["observedGeneration"] == resource["metadata"]["generation"];
     current && condition(resource, "Ready").is_some_and(|ready| ready["status"] == "True")
 }
 
-/// Waits until all of them are ready.
 pub(crate) fn wait_ready(namespace: &str, names: &[&str]) {
     for name in names {
         let ready = poll(LIMIT, || resource(namespace, name).filter(is_ready));
@@ -120,18 +117,19 @@ pub(crate) fn wait_ready(namespace: &str, names: &[&str]) {
     }
 }
 
-/// Waits until a condition of the Resource has the reason, and gives it.
+/// Waits until a condition of the Resource has the reason, and returns the condition.
 pub(crate) fn wait_reason(namespace: &str, name: &str, kind: &str, reason: &str) -> Value {
     wait_for(&format!("{namespace}/{name}: {kind} has the reason {reason}"), LIMIT, || {
         condition(&resource(namespace, name)?, kind).filter(|condition| condition["reason"] == reason)
     })
 }
 
-/// Asks to have a look at Resources, as `purlin reconcile` does, and waits until that is done. Each `round` is a new request.
+/// Requests that Resources are reconciled, as `purlin reconcile` does, and waits until the requests are handled. Each
+/// `round` is a new request.
 pub(crate) fn reconcile(namespace: &str, names: &[&str], round: &str) {
-    let asked = format!("purlin.dev/reconcile-requested-at={round}");
+    let request = format!("purlin.dev/reconcile-requested-at={round}");
     for name in names {
-        plane().kubectl_ok(&["-n", namespace, "annotate", "--overwrite", "pres", name, &asked]);
+        plane().kubectl_ok(&["-n", namespace, "annotate", "--overwrite", "pres", name, &request]);
     }
     for name in names {
         wait_until(&format!("{namespace}/{name}: the request {round} is handled"), LIMIT, || {

@@ -1,4 +1,5 @@
-//! A provider of the older SDK that reaches the cluster itself, with credentials of a tenant, in a cluster and on files.
+//! A provider of the older SDK that connects to the cluster with the credentials of a tenant, used by the controller
+//! and with local manifests.
 
 use std::fs;
 
@@ -11,7 +12,7 @@ use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::providers::provider;
 
-const SETTINGS: &str = "---
+const PROVIDER_CONFIG: &str = "---
 apiVersion: purlin.dev/v1alpha1
 kind: ProviderConfig
 metadata: { name: kubectl }
@@ -40,7 +41,7 @@ fn credentials(ns: &str) -> String {
     format!("---\n{secret}\n")
 }
 
-/// A Resource for a ConfigMap, written as a text, as this provider wants it.
+/// A Resource for a ConfigMap, whose manifest is a YAML string as this provider requires.
 fn config_map(ns: &str, name: &str, color: &str) -> String {
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": ns},
                       "data": {"color": color}});
@@ -64,24 +65,24 @@ fn namespace(prefix: &str) -> String {
 }
 
 #[test]
-fn a_provider_that_reaches_the_cluster_itself_is_driven_by_the_controller() {
-    let _world = shared();
+fn the_controller_uses_a_provider_that_connects_to_the_cluster() {
+    let _guard = shared();
     let ns = namespace("kubectl");
     plane().apply(&[], &provider("kubectl", "kubectl"));
     let own = ["-n", ns.as_str()];
-    plane().apply(&own, &(credentials(&ns) + SETTINGS + &config_map(&ns, "made", "green")));
+    plane().apply(&own, &(credentials(&ns) + PROVIDER_CONFIG + &config_map(&ns, "first", "green")));
     wait_ready(&ns, &["map"]);
-    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
-    let first = plane().get(&["-n", &ns, "configmap", "made"])["metadata"]["uid"].clone();
+    assert_eq!(color(&ns, "first").as_deref(), Some("green"));
+    let first = plane().get(&["-n", &ns, "configmap", "first"])["metadata"]["uid"].clone();
 
-    plane().apply(&own, &config_map(&ns, "made", "blue"));
-    wait_until("it is changed in place", LIMIT, || color(&ns, "made").as_deref() == Some("blue"));
-    assert_eq!(plane().get(&["-n", &ns, "configmap", "made"])["metadata"]["uid"], first);
+    plane().apply(&own, &config_map(&ns, "first", "blue"));
+    wait_until("it is changed in place", LIMIT, || color(&ns, "first").as_deref() == Some("blue"));
+    assert_eq!(plane().get(&["-n", &ns, "configmap", "first"])["metadata"]["uid"], first);
     wait_ready(&ns, &["map"]);
 
     plane().apply(&own, &config_map(&ns, "other", "blue"));
-    wait_until("it is replaced by one of another name", LIMIT, || {
-        color(&ns, "made").is_none() && color(&ns, "other").is_some()
+    wait_until("it is replaced by one with another name", LIMIT, || {
+        color(&ns, "first").is_none() && color(&ns, "other").is_some()
     });
     wait_ready(&ns, &["map"]);
 
@@ -92,31 +93,31 @@ fn a_provider_that_reaches_the_cluster_itself_is_driven_by_the_controller() {
 }
 
 #[test]
-fn the_same_manifests_work_on_files() {
-    let _world = shared();
+fn the_same_manifests_work_locally() {
+    let _guard = shared();
     let ns = namespace("files");
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let (files, state) = (folder.path().display().to_string(), at("state.db"));
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let (files, state) = (directory.path().display().to_string(), at("state.db"));
     let local = ["-f", files.as_str(), "--state", state.as_str()];
     let write = |name: &str, color: &str| {
-        let all = provider("kubectl", "kubectl") + &credentials(&ns) + SETTINGS + &config_map(&ns, name, color);
+        let all = provider("kubectl", "kubectl") + &credentials(&ns) + PROVIDER_CONFIG + &config_map(&ns, name, color);
         fs::write(at("all.yaml"), all).unwrap();
     };
     let apply = || ok(&[&["apply", "--yes"], &local[..]].concat());
-    write("made", "green");
+    write("first", "green");
     apply();
-    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
-    let settled = purlin(&[&["plan", "--detailed-exitcode"], &local[..]].concat());
-    assert_eq!(settled.status.code(), Some(0), "{}", String::from_utf8_lossy(&settled.stdout));
-    // Somebody else changes it, which is set right; then it gets another name.
+    assert_eq!(color(&ns, "first").as_deref(), Some("green"));
+    let unchanged = purlin(&[&["plan", "--detailed-exitcode"], &local[..]].concat());
+    assert_eq!(unchanged.status.code(), Some(0), "{}", String::from_utf8_lossy(&unchanged.stdout));
+    // Another client changes the ConfigMap, and the change is reverted. Then it gets another name.
     let patch = r#"{"data":{"color":"red"}}"#;
-    plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "made", "--type=merge", "-p", patch]);
+    plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "first", "--type=merge", "-p", patch]);
     apply();
-    assert_eq!(color(&ns, "made").as_deref(), Some("green"));
+    assert_eq!(color(&ns, "first").as_deref(), Some("green"));
     write("other", "green");
     apply();
-    assert_eq!((color(&ns, "made"), color(&ns, "other").as_deref()), (None, Some("green")));
+    assert_eq!((color(&ns, "first"), color(&ns, "other").as_deref()), (None, Some("green")));
     ok(&[&["destroy", "--yes"], &local[..]].concat());
     assert_eq!(color(&ns, "other"), None);
 }

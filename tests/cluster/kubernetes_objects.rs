@@ -1,4 +1,4 @@
-//! Kubernetes objects as objects of ours, made as a ServiceAccount of the namespace.
+//! Kubernetes objects that Purlin manages as a ServiceAccount of the namespace.
 
 use std::fs;
 
@@ -31,8 +31,8 @@ fn may_edit(namespace: &str) {
 }
 
 #[test]
-fn the_example_replaces_its_settings_before_it_destroys_them() {
-    let _world = shared();
+fn the_example_creates_new_settings_before_it_destroys_the_old_ones() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("shop");
     plane.apply(&["-n", &ns], &example("rbac.yaml"));
@@ -61,9 +61,9 @@ fn the_example_replaces_its_settings_before_it_destroys_them() {
     );
     let order = writes_of(&ns);
     let at = |verb: &str, what: &str| order.iter().position(|write| write == &format!("{verb} {what}"));
-    let (made, moved, gone) =
+    let (created, patched, deleted) =
         (at("patch", &second[0]), order.iter().rposition(|write| write == "patch web"), at("delete", &first[0]));
-    assert!(made < moved && moved < gone && made.is_some(), "{order:?}");
+    assert!(created < patched && patched < deleted && created.is_some(), "{order:?}");
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
@@ -87,18 +87,18 @@ pub(crate) fn writes_of(namespace: &str) -> Vec<String> {
             && entry["impersonatedUser"]["username"] == format!("system:serviceaccount:{namespace}:default")
             && !entry["requestURI"].as_str().unwrap_or_default().contains("dryRun")
     });
-    let told = ours.filter_map(|entry| {
+    let writes = ours.filter_map(|entry| {
         let verb = entry["verb"].as_str()?;
         ["patch", "create", "delete"]
             .contains(&verb)
             .then(|| format!("{verb} {}", entry["objectRef"]["name"].as_str().unwrap_or_default()))
     });
-    told.collect()
+    writes.collect()
 }
 
 #[test]
-fn an_ignored_field_of_a_manifest_is_left_to_others() {
-    let _world = shared();
+fn an_ignored_field_of_a_manifest_is_not_changed() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("ignored");
     may_edit(&ns);
@@ -128,7 +128,7 @@ fn an_ignored_field_of_a_manifest_is_left_to_others() {
     wait_ready(&ns, &["shared"]);
     assert_eq!(data("theirs").as_deref(), Some("second"));
 
-    // What somebody takes out there is not put back, neither at once nor with our next change.
+    // If another client removes the field, no later change of the Resource adds it again.
     let take_out = r#"{"data":{"theirs":null}}"#;
     plane.kubectl_ok(&["-n", &ns, "patch", "configmap", "shared", "--type=merge", "-p", take_out]);
     for value in ["three", "four"] {
@@ -140,8 +140,8 @@ fn an_ignored_field_of_a_manifest_is_left_to_others() {
 }
 
 #[test]
-fn a_tenant_cannot_make_through_purlin_what_it_may_not_make() {
-    let _world = shared();
+fn a_tenant_cannot_create_through_purlin_what_it_may_not_create() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("tenant");
     let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: wanted }, data: { a: b } }";
@@ -152,20 +152,20 @@ fn a_tenant_cannot_make_through_purlin_what_it_may_not_make() {
     assert!(message.contains("hint:"), "{message}");
     wait_ready(&ns, &["other"]);
     assert!(!plane.kubectl(&["-n", &ns, "get", "configmap", "wanted"]).status.success());
-    // Nor in another namespace, nor a right for itself.
+    // The same applies to permissions.
     let role = "{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: { name: grab }, \
                 roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin }, subjects: \
                 [{ kind: ServiceAccount, name: default, namespace: default }] }";
     plane.apply(&["-n", &ns], &object("grab", role, ""));
     wait_reason(&ns, "grab", "Ready", "Forbidden");
-    // Once it may, the object is made without another touch.
+    // After the permission is granted, the object is created without another change.
     may_edit(&ns);
     wait_ready(&ns, &["wanted"]);
 }
 
 #[test]
-fn an_object_that_is_not_ours_is_refused_and_can_be_adopted() {
-    let _world = shared();
+fn a_foreign_object_is_not_changed_and_can_be_imported() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("foreign");
     may_edit(&ns);
@@ -173,7 +173,7 @@ fn an_object_that_is_not_ours_is_refused_and_can_be_adopted() {
     let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: taken }, data: { b: ours } }";
     plane.apply(&["-n", &ns], &object("taken", manifest, ""));
     wait_reason(&ns, "taken", "Ready", "AlreadyExists");
-    assert!(plane.get(&["-n", &ns, "configmap", "taken"])["data"].get("b").is_none(), "it was not touched");
+    assert!(plane.get(&["-n", &ns, "configmap", "taken"])["data"].get("b").is_none(), "it was not changed");
     let import = format!("import: {{ id: v1/ConfigMap/{ns}/taken }}");
     plane.apply(&["-n", &ns], &object("taken", manifest, &import));
     wait_ready(&ns, &["taken"]);
@@ -182,8 +182,8 @@ fn an_object_that_is_not_ours_is_refused_and_can_be_adopted() {
 }
 
 #[test]
-fn an_object_belongs_to_one_resource_though_nothing_connects_it_with_another_one() {
-    let _world = shared();
+fn two_unrelated_resources_cannot_manage_the_same_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("claimed");
     may_edit(&ns);
@@ -195,23 +195,23 @@ fn an_object_belongs_to_one_resource_though_nothing_connects_it_with_another_one
     plane.apply(&["-n", &ns], &(claim("first", orphan) + &claim("second", "")));
     wait_ready(&ns, &["first"]);
     wait_reason(&ns, "second", "Ready", "IdentityConflict");
-    // Also when the other one has long been at rest, and nothing of it is planned.
+    // The same holds when the other Resource is up to date and is not planned.
     plane.apply(&["-n", &ns], &claim("third", ""));
-    let told = wait_reason(&ns, "third", "Ready", "IdentityConflict");
-    let told = told["message"].as_str().unwrap();
-    assert!(told.starts_with("the object already belongs to `first` (hint: "), "{told}");
+    let conflict = wait_reason(&ns, "third", "Ready", "IdentityConflict");
+    let message = conflict["message"].as_str().unwrap();
+    assert!(message.starts_with("the object is already managed by `first` (hint: "), "{message}");
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "second"]);
     let uid = |ns: &str| plane.get(&["-n", ns, "configmap", "site"])["metadata"]["uid"].clone();
     let before = uid(&ns);
-    // Who lets go of it gives it to whoever still wants it.
+    // After `first` releases the object, `third` adopts it.
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "first"]);
     wait_ready(&ns, &["third"]);
     assert_eq!(uid(&ns), before);
 }
 
 #[test]
-fn an_immutable_field_makes_it_a_replacement() {
-    let _world = shared();
+fn a_changed_immutable_field_replaces_the_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("fixed");
     may_edit(&ns);
@@ -226,17 +226,17 @@ fn an_immutable_field_makes_it_a_replacement() {
         found["data"]["a"] == "two" && found["metadata"]["uid"] != old
     });
     wait_ready(&ns, &["fixed"]);
-    // With create-before-destroy the fixed name forbids it, which is told before anything is done.
+    // With create-before-destroy, the fixed name makes a replacement impossible. The plan reports this.
     let first = object("fixed", &manifest.replace("one", "three"), "lifecycle: { createBeforeDestroy: true }");
     plane.apply(&["-n", &ns], &first);
-    let refused = wait_reason(&ns, "fixed", "Ready", "FixedIdentity");
+    let refused = wait_reason(&ns, "fixed", "Ready", "CreateBeforeDestroyImpossible");
     assert!(refused["message"].as_str().unwrap().contains("generateName"), "{refused}");
     assert_eq!(plane.get(&["-n", &ns, "configmap", "fixed"])["data"]["a"], "two");
 }
 
 #[test]
 fn a_dependent_waits_until_the_object_is_ready() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("slow");
     may_edit(&ns);
@@ -251,15 +251,15 @@ fn a_dependent_waits_until_the_object_is_ready() {
             data("after", "\"${slow.object.metadata.name}\"", "dependsOn: [{ name: slow }]")
         ),
     );
-    wait_until("the Deployment is made", LIMIT, || {
+    wait_until("the Deployment is created", LIMIT, || {
         plane.kubectl(&["-n", &ns, "get", "deployment", "slow"]).status.success()
     });
-    wait_until("the dependent says what it waits for", LIMIT, || {
+    wait_until("the status of the dependent shows what it waits for", LIMIT, || {
         resource(&ns, "after").is_some_and(|after| {
             after["status"]["pending"]["waitingFor"][0].as_str().is_some_and(|waits| waits.contains("slow"))
         })
     });
-    wait_until("a Pod is there", LIMIT, || {
+    wait_until("a Pod exists", LIMIT, || {
         plane
             .kubectl(&[
                 "-n",
@@ -278,12 +278,12 @@ fn a_dependent_waits_until_the_object_is_ready() {
 }
 
 #[test]
-fn objects_that_do_not_get_ready_keep_no_other_one_from_being_made() {
-    let _world = shared();
+fn objects_that_never_become_ready_do_not_block_the_creation_of_others() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("crowd");
     may_edit(&ns);
-    // More than the calls that the driver makes at once.
+    // More than the limit of concurrent calls of the driver.
     let never = |number: usize| {
         let deployment = format!(
             "{{ apiVersion: apps/v1, kind: Deployment, metadata: {{ name: never-{number} }}, spec: {{ replicas: 1, paused: \
@@ -293,8 +293,8 @@ fn objects_that_do_not_get_ready_keep_no_other_one_from_being_made() {
         object(&format!("never-{number}"), &deployment, "")
     };
     plane.apply(&["-n", &ns], &(0..70).map(never).collect::<String>());
-    let made = || plane.get(&["-n", &ns, "deployments"])["items"].as_array().map_or(0, Vec::len);
-    wait_until("all are made", LIMIT, || made() == 70);
+    let created = || plane.get(&["-n", &ns, "deployments"])["items"].as_array().map_or(0, Vec::len);
+    wait_until("all are created", LIMIT, || created() == 70);
     let settings = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: settings } }";
     plane.apply(&["-n", &ns], &object("settings", settings, ""));
     wait_ready(&ns, &["settings"]);
@@ -303,7 +303,7 @@ fn objects_that_do_not_get_ready_keep_no_other_one_from_being_made() {
 
 #[test]
 fn values_of_a_secret_are_shown_nowhere() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("secret");
     may_edit(&ns);

@@ -1,11 +1,10 @@
-//! What a user does every day: apply, edit, replace, delete.
+//! The usual changes of a user: apply, edit, replace, delete.
 
 use serde_json::Value;
 
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 
-/// Which instant an object reached a state is told by its events; the order of two is told by the audit log.
 fn id(namespace: &str, name: &str) -> String {
     let resource = resource(namespace, name).expect("a Resource");
     resource["status"]["id"].as_str().expect("an id").to_owned()
@@ -13,7 +12,7 @@ fn id(namespace: &str, name: &str) -> String {
 
 #[test]
 fn apply_edit_replace_delete() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("life");
     let three = [
@@ -31,13 +30,13 @@ fn apply_edit_replace_delete() {
     // An update in place reaches every dependent.
     let before = (id(&ns, "network"), id(&ns, "app"));
     plane.apply(&["-n", &ns], &data("network", "10.1.0.0/16", ""));
-    wait_until("the app follows", LIMIT, || {
+    wait_until("the app is updated", LIMIT, || {
         resource(&ns, "app").unwrap()["status"]["attributes"]["output"] == "app on db in 10.1.0.0/16"
     });
     wait_ready(&ns, &["network", "database", "app"]);
     assert_eq!((id(&ns, "network"), id(&ns, "app")), before, "nothing was replaced");
 
-    // A replacement gives a new object.
+    // A replacement creates a new object.
     let forcing = data("network", "10.1.0.0/16", "").replace("input:", "triggers_replace: v2\n    input:");
     plane.apply(&["-n", &ns], &forcing);
     wait_until("the network is replaced", LIMIT, || {
@@ -51,8 +50,8 @@ fn apply_edit_replace_delete() {
 }
 
 #[test]
-fn create_before_destroy_is_inherited_and_told() {
-    let _world = shared();
+fn create_before_destroy_is_inherited_and_reported() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("cbd");
     let base = data("base", "one", "");
@@ -69,12 +68,14 @@ fn create_before_destroy_is_inherited_and_told() {
     wait_ready(&ns, &["base", "top"]);
     let top = resource(&ns, "top").unwrap();
     assert_eq!(top["status"]["attributes"]["output"], id(&ns, "base").as_str());
-    wait_until("nothing is left over", LIMIT, || resource(&ns, "base").unwrap()["status"].get("deposed").is_none());
+    wait_until("no deposed object is left", LIMIT, || {
+        resource(&ns, "base").unwrap()["status"].get("deposed").is_none()
+    });
 }
 
 #[test]
-fn everything_deleted_at_once_goes_dependents_first() {
-    let _world = shared();
+fn resources_deleted_together_are_destroyed_in_the_order_of_dependencies() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("all");
     let chain: String = (0..12)
@@ -91,34 +92,34 @@ fn everything_deleted_at_once_goes_dependents_first() {
 }
 
 #[test]
-fn a_used_object_waits_for_its_dependent_and_says_so() {
-    let _world = shared();
+fn the_deletion_of_an_object_in_use_is_blocked_by_its_dependent() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("used");
     plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("top", "\"${base.id}\"", "")));
     wait_ready(&ns, &["base", "top"]);
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "base", "--wait=false"]);
-    let blocked = wait_reason(&ns, "base", "DeletionBlocked", "StillUsed");
+    let blocked = wait_reason(&ns, "base", "DeletionBlocked", "InUse");
     assert!(blocked["message"].as_str().unwrap().contains("top"), "{blocked}");
-    assert!(is_ready(&resource(&ns, "top").unwrap()), "the dependent is untouched");
+    assert!(is_ready(&resource(&ns, "top").unwrap()), "the dependent does not change");
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "top", "--wait=false"]);
     wait_empty(&ns);
 }
 
 #[test]
 fn a_namespace_can_be_deleted() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("gone");
     plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("top", "\"${base.id}\"", "")));
     wait_ready(&ns, &["base", "top"]);
     plane.kubectl_ok(&["delete", "namespace", &ns, "--timeout=90s"]);
-    wait_until("its records are gone", LIMIT, || records(&ns).is_empty());
+    wait_until("its records are deleted", LIMIT, || records(&ns).is_empty());
 }
 
 #[test]
-fn prevented_deletion_is_held_until_the_spec_allows_it() {
-    let _world = shared();
+fn a_prevented_deletion_is_blocked_until_the_spec_allows_it() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("prevent");
     let protected = data("precious", "one", "lifecycle: { preventDestroy: true }");
@@ -132,15 +133,15 @@ fn prevented_deletion_is_held_until_the_spec_allows_it() {
     wait_ready(&ns, &["precious"]);
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_reason(&ns, "precious", "DeletionBlocked", "PreventDestroy");
-    // The spec stays editable while the object is being deleted, which is the way out.
+    // To unblock the deletion, the user edits the spec, which is possible while the Resource is being deleted.
     let allow = r#"{"spec":{"lifecycle":{"preventDestroy":false}}}"#;
     plane.kubectl_ok(&["-n", &ns, "patch", "pres", "precious", "--type=merge", "-p", allow]);
     wait_empty(&ns);
 }
 
 #[test]
-fn an_expression_about_the_namespace_protects_an_object() {
-    let _world = shared();
+fn an_expression_over_the_namespace_protects_an_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("protect-when");
     plane.kubectl_ok(&["label", "namespace", &ns, "stage=live"]);
@@ -155,8 +156,8 @@ fn an_expression_about_the_namespace_protects_an_object() {
 }
 
 #[test]
-fn an_object_that_may_not_be_replaced_says_so_and_one_that_may_not_be_deleted_is_forgotten() {
-    let _world = shared();
+fn a_policy_without_replace_blocks_a_replacement_and_one_without_delete_forgets_the_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("policies");
     let policies = "managementPolicies: [Observe, Create, Update]";
@@ -166,7 +167,7 @@ fn an_object_that_may_not_be_replaced_says_so_and_one_that_may_not_be_deleted_is
     plane.apply(&["-n", &ns], &object("one"));
     wait_ready(&ns, &["kept"]);
     plane.apply(&["-n", &ns], &object("two"));
-    let refused = wait_reason(&ns, "kept", "Stalled", "ActionNotAllowed");
+    let refused = wait_reason(&ns, "kept", "Stalled", "ActionForbiddenByPolicy");
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("triggers_replace") && message.contains("`Replace`"), "{message}");
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--wait=false"]);
@@ -175,8 +176,8 @@ fn an_object_that_may_not_be_replaced_says_so_and_one_that_may_not_be_deleted_is
 }
 
 #[test]
-fn a_change_of_another_object_replaces_the_one_that_it_triggers() {
-    let _world = shared();
+fn a_change_of_a_trigger_replaces_the_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("triggers");
     let trigger = "lifecycle: { replaceTriggeredBy: [cause] }";
@@ -194,19 +195,19 @@ fn a_change_of_another_object_replaces_the_one_that_it_triggers() {
 }
 
 #[test]
-fn suspended_objects_are_left_alone() {
-    let _world = shared();
+fn suspended_objects_are_not_changed() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("pause");
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused=true"]);
     wait_reason(&ns, "item", "Synced", "Suspended");
-    assert!(is_ready(&resource(&ns, "item").unwrap()), "what was known of it still stands");
+    assert!(is_ready(&resource(&ns, "item").unwrap()), "the last status is kept");
     plane.apply(&["-n", &ns], &data("item", "two", ""));
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
     wait_reason(&ns, "item", "DeletionBlocked", "Suspended");
-    assert!(!is_ready(&resource(&ns, "item").unwrap()), "nobody looked at the new generation");
+    assert!(!is_ready(&resource(&ns, "item").unwrap()), "the new generation is not planned");
     assert_eq!(records(&ns).len(), 1);
     plane.kubectl_ok(&["-n", &ns, "annotate", "pres", "item", "purlin.dev/paused-"]);
     wait_empty(&ns);
@@ -214,7 +215,7 @@ fn suspended_objects_are_left_alone() {
 
 #[test]
 fn requests_by_annotation_are_carried_out_once() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("ask");
     plane.apply(&["-n", &ns], &data("item", "one", ""));
@@ -234,15 +235,15 @@ fn requests_by_annotation_are_carried_out_once() {
 }
 
 #[test]
-fn a_settled_object_is_not_written_again() {
-    let _world = shared();
+fn an_unchanged_object_is_not_written_again() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("idle");
     plane.apply(&["-n", &ns], &format!("{}{}", data("base", "one", ""), data("other", "two", "")));
     wait_ready(&ns, &["base", "other"]);
     let version = |name: &str| resource(&ns, name).unwrap()["metadata"]["resourceVersion"].clone();
     let before = version("base");
-    // A change of another object wakes the namespace; the settled one stays as it is.
+    // A change of another object wakes the namespace; the unchanged one is not written.
     plane.apply(&["-n", &ns], &data("other", "three", ""));
     wait_until("the other is updated", LIMIT, || {
         resource(&ns, "other")
@@ -252,8 +253,8 @@ fn a_settled_object_is_not_written_again() {
 }
 
 #[test]
-fn orphan_policy_forgets_instead_of_destroying() {
-    let _world = shared();
+fn the_deletion_policy_orphan_forgets_the_object() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("orphan");
     plane.kubectl_ok(&[
@@ -276,8 +277,8 @@ fn orphan_policy_forgets_instead_of_destroying() {
 }
 
 #[test]
-fn what_kubectl_shows_is_what_a_user_wants_to_know() {
-    let _world = shared();
+fn kubectl_shows_the_columns_and_events_of_a_resource() {
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("show");
     plane.apply(&["-n", &ns], &data("item", "one", ""));
@@ -302,22 +303,22 @@ fn what_kubectl_shows_is_what_a_user_wants_to_know() {
 
 #[test]
 fn a_create_costs_four_writes() {
-    let _world = shared();
+    let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("cost");
     plane.apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     let record = records(&ns)[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    // The intent, the marks, the result, the status. Besides, one event tells of it.
+    // The intent, the finalizer and annotations, the result, and the status. There is also one event.
     let expected = ["create secrets", "patch resources", "update secrets", "patch resources/status"];
     assert_eq!(writes_about(&ns, &record), expected);
-    wait_until("the event is there", LIMIT, || events(&ns, "item").len() == 1);
-    // A request to look again costs the one status that says so.
+    wait_until("the event exists", LIMIT, || events(&ns, "item").len() == 1);
+    // A reconcile request costs one write of the status.
     reconcile(&ns, &["item"], "now");
     assert_eq!(writes_about(&ns, &record), [&expected[..], &["patch resources/status"]].concat());
 }
 
-/// What the controller has written about the Resources of a namespace, and to a record, in the order of the audit log.
+/// The writes of the controller to the Resources of a namespace and to a record, in the order of the audit log.
 fn writes_about(namespace: &str, record: &str) -> Vec<String> {
     let log = std::fs::read_to_string(plane().audit_log()).expect("the audit log");
     let entries = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -330,7 +331,7 @@ fn writes_about(namespace: &str, record: &str) -> Vec<String> {
             && entry["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:purlin")
             && ["create", "update", "patch", "delete"].iter().any(|verb| entry["verb"] == *verb)
     });
-    let told = ours.map(|entry| {
+    let writes = ours.map(|entry| {
         let target = &entry["objectRef"];
         let part = target["subresource"].as_str().map(|part| format!("/{part}")).unwrap_or_default();
         format!(
@@ -339,5 +340,5 @@ fn writes_about(namespace: &str, record: &str) -> Vec<String> {
             target["resource"].as_str().unwrap_or_default()
         )
     });
-    told.collect()
+    writes.collect()
 }

@@ -1,10 +1,10 @@
-//! Against a real API server: the controller runs with the arguments, the ServiceAccount and the rights that the
-//! chart renders, and everything is done and looked at with kubectl, as a user does.
+//! Tests against a real API server. The controller runs with the arguments, the ServiceAccount and the permissions that
+//! the chart renders, and the tests apply and read everything with kubectl, as a user does.
 //!
-//! Tests share one control plane and one controller, each in a namespace of its own. A test that disturbs either
-//! (kills, pauses, takes the API server away) has them for itself: see `installation::exclusive`.
+//! The tests share one control plane and one controller, and each test has its own namespace. A test that kills or
+//! pauses the controller or stops the API server runs alone: see `installation::exclusive`.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and prints what it observed")]
 
 #[path = "../support/controlplane.rs"]
 mod controlplane;

@@ -1,4 +1,4 @@
-//! Renaming Resources: the object follows the record, and nothing is made or destroyed.
+//! Renamed Resources: the record is moved, and no object is created or destroyed.
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::providers::{attribute, provider, typed};
-use crate::proxy::{Proxy, Trouble};
+use crate::proxy::{Fault, Proxy};
 
 fn purlin(namespace: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
@@ -64,10 +64,13 @@ fn delete(namespace: &str, name: &str) {
 }
 
 fn wait_moved(namespace: &str, from: &str, to: &str) {
-    wait_until(&format!("{from} is gone"), LIMIT, || resource(namespace, from).is_none());
+    wait_until(&format!("{from} is deleted"), LIMIT, || resource(namespace, from).is_none());
     wait_ready(namespace, &[to]);
     let now = resource(namespace, to).unwrap();
-    assert_eq!(now["metadata"]["annotations"]["purlin.dev/record"], now["metadata"]["uid"], "it has the marks");
+    assert_eq!(
+        now["metadata"]["annotations"]["purlin.dev/record"], now["metadata"]["uid"],
+        "it has the record annotation"
+    );
     assert_eq!(now["metadata"]["finalizers"], serde_json::json!(["purlin.dev/destroy"]));
     wait_until("only the new one is recorded", LIMIT, || {
         let addresses = recorded(namespace);
@@ -75,53 +78,57 @@ fn wait_moved(namespace: &str, from: &str, to: &str) {
     });
 }
 
-/// Waits until a condition tells this.
+/// Waits until the message of a condition contains this text.
 fn wait_message(namespace: &str, name: &str, kind: &str, text: &str) {
-    wait_until(&format!("{namespace}/{name}: {kind} tells: {text}"), LIMIT, || {
+    wait_until(&format!("{namespace}/{name}: {kind} shows: {text}"), LIMIT, || {
         let condition = resource(namespace, name).and_then(|resource| condition(&resource, kind));
         condition.is_some_and(|condition| condition["message"].as_str().unwrap_or_default().contains(text))
     });
 }
 
-/// Waits until all three tell that two Resources want the object of a third one.
+/// Waits until all three Resources report that two of them claim the object of the third.
 fn wait_claimed_twice(namespace: &str, from: &str, to: [&str; 2]) {
-    let told = format!("`{from}` is to be moved to `{}` and `{}`; only one of them", to[0], to[1]);
-    wait_message(namespace, from, "DeletionBlocked", &told);
-    to.iter().for_each(|name| wait_message(namespace, name, "Ready", &told));
+    let message = format!("`{from}` is claimed by `{}` and `{}` (hint: ", to[0], to[1]);
+    wait_message(namespace, from, "DeletionBlocked", &message);
+    to.iter().for_each(|name| wait_message(namespace, name, "Ready", &message));
 }
 
 const PUBLISH: &str = "publish: [{ configMapRef: { name: out }, data: { id: \"${self.id}\" } }]";
 
 #[test]
-fn a_renamed_resource_keeps_its_object_when_the_new_manifest_comes_first() {
-    let _world = shared();
+fn a_renamed_resource_keeps_its_object_when_the_new_manifest_is_applied_first() {
+    let _guard = shared();
     let ns = with_rights("rename");
     plane().apply(&["-n", &ns], &(site("zone", "", PUBLISH) + &data("user", "\"${zone.id}\"", "")));
     wait_ready(&ns, &["zone", "user"]);
     let (before, copy) = (uid(&ns), found(&ns, "configmap", "out").unwrap()["metadata"]["uid"].clone());
 
-    // As GitOps tools do it: everything new is applied, then what is gone is pruned.
+    // The order of GitOps tools: they apply all new manifests, then prune.
     let renamed = site("dns-zone", "zone", PUBLISH) + &data("user", "\"${dns_zone.id}\"", "");
     plane().apply(&["-n", &ns], &renamed);
     let waits = wait_reason(&ns, "dns-zone", "Ready", "MoveBlocked");
-    assert!(waits["message"].as_str().unwrap().contains("`zone` still has a Resource that wants it"), "{waits}");
+    assert!(waits["message"].as_str().unwrap().contains("`zone` is still configured by a Resource"), "{waits}");
     delete(&ns, "zone");
     wait_moved(&ns, "zone", "dns-zone");
     wait_ready(&ns, &["user"]);
 
     assert_eq!(uid(&ns), before, "it is the same object");
     let owner = || found(&ns, "configmap", "site").unwrap()["metadata"]["annotations"]["purlin.dev/owner"].clone();
-    wait_until("the owner mark follows", LIMIT, || owner().as_str().unwrap().ends_with(&format!("/{ns}/dns-zone/")));
+    wait_until("the owner annotation is updated", LIMIT, || {
+        owner().as_str().unwrap().ends_with(&format!("/{ns}/dns-zone/"))
+    });
     let out = found(&ns, "configmap", "out").unwrap();
     let new_uid = resource(&ns, "dns-zone").unwrap()["metadata"]["uid"].clone();
     assert_eq!((&out["metadata"]["uid"], &out["metadata"]["ownerReferences"][0]["uid"]), (&copy, &new_uid));
     assert_eq!(recorded(&ns), ["dns-zone", "user"]);
-    wait_until("the move is told", LIMIT, || events(&ns, "dns-zone").iter().any(|event| event.starts_with("Moved: ")));
+    wait_until("the move is reported", LIMIT, || {
+        events(&ns, "dns-zone").iter().any(|event| event.starts_with("Moved: "))
+    });
     let shown = purlin(&ns, &["state", "show", "user", "-o", "json"]);
     let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(shown["objects"][0]["dependencies"], serde_json::json!(["dns-zone"]));
 
-    // It goes with its new Resource like any other.
+    // The object is destroyed with its new Resource.
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(found(&ns, "configmap", "site").is_none());
@@ -129,8 +136,8 @@ fn a_renamed_resource_keeps_its_object_when_the_new_manifest_comes_first() {
 }
 
 #[test]
-fn what_is_deleted_first_and_held_is_taken_over() {
-    let _world = shared();
+fn an_object_whose_deletion_is_blocked_can_be_moved() {
+    let _guard = shared();
     let ns = with_rights("held");
     plane().apply(&["-n", &ns], &site("zone", "", "lifecycle: { preventDestroy: true }"));
     wait_ready(&ns, &["zone"]);
@@ -146,8 +153,8 @@ fn what_is_deleted_first_and_held_is_taken_over() {
 }
 
 #[test]
-fn what_cannot_be_moved_says_why_and_moves_nothing() {
-    let _world = shared();
+fn an_impossible_move_is_reported_and_moves_nothing() {
+    let _guard = shared();
     let ns = with_rights("unmoved");
     let all = ["one", "two", "three"].map(|name| data(name, name, "")).concat();
     plane().apply(&["-n", &ns], &all);
@@ -155,7 +162,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     let id = |name: &str| resource(&ns, name).map(|resource| resource["status"]["id"].clone());
     let (two, three) = (id("two"), id("three"));
 
-    // There is an object already: nobody knows which one is meant, so the old one stays until the annotation goes.
+    // Both Resources have an object, so the move is ambiguous: the old object stays until the annotation is removed.
     let annotated = |name: &str, from: &str, body: String| {
         body.replace(
             &format!("{{ name: {name} }}"),
@@ -169,7 +176,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     wait_until("one is destroyed", LIMIT, || resource(&ns, "one").is_none());
     assert_eq!(id("two"), two);
 
-    // Two that say that they were the same one: nobody gets it, nothing is made, nothing is destroyed.
+    // Two Resources claim the same object: it is not moved, and no object is created or destroyed.
     plane().apply(
         &["-n", &ns],
         &(annotated("four", "three", data("four", "three", ""))
@@ -186,7 +193,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     assert_eq!(id("four"), three);
     assert_ne!(id("five"), three);
 
-    // Another type. Who is refused says so all the same, and nobody else gets the object meanwhile.
+    // A Resource of another type cannot take the object. It still claims the object, so no other Resource gets it.
     plane().apply(&["-n", &ns], &site("six", "four", ""));
     delete(&ns, "four");
     wait_reason(&ns, "six", "Ready", "MoveBlocked");
@@ -195,9 +202,9 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     wait_claimed_twice(&ns, "four", ["nine", "six"]);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "nine", "purlin.dev/moved-from-"]);
     wait_ready(&ns, &["nine"]);
-    wait_message(&ns, "six", "Ready", "of type `terraform_data`, so nothing is moved");
+    wait_message(&ns, "six", "Ready", "which has the type `terraform_data`, so nothing is moved");
 
-    // Nor does anybody get what is said to belong to a Resource with an error.
+    // An object that a Resource with an error claims is not moved to another one either.
     let wrong = data("ten", "\"${\"", "");
     plane().apply(&["-n", &ns], &annotated("ten", "nine", wrong));
     delete(&ns, "nine");
@@ -212,7 +219,7 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
     wait_moved(&ns, "nine", "ten");
     assert_eq!(id("ten"), nine);
 
-    // An annotation that nobody can read keeps what it may have meant.
+    // An invalid annotation protects the object that it may refer to.
     plane().apply(&["-n", &ns], &data("seven", "seven", ""));
     wait_ready(&ns, &["seven"]);
     plane().apply(&["-n", &ns], &annotated("eight", "\"seven[blue]\"", data("eight", "eight", "")));
@@ -230,8 +237,8 @@ fn what_cannot_be_moved_says_why_and_moves_nothing() {
 }
 
 #[test]
-fn a_misspelt_name_holds_what_may_be_meant_until_it_is_corrected() {
-    let _world = shared();
+fn a_misspelled_name_protects_similar_objects_until_it_is_corrected() {
+    let _guard = shared();
     let ns = with_rights("misspelt");
     let protected = "lifecycle: { preventDestroy: true }";
     plane().apply(&["-n", &ns], &(site("zone", "", protected) + &data("first", "first", protected)));
@@ -243,79 +250,80 @@ fn a_misspelt_name_holds_what_may_be_meant_until_it_is_corrected() {
         wait_reason(&ns, name, "DeletionBlocked", "PreventDestroy");
     }
 
-    // Nothing is made, and the old one stays, also when nothing protects it any more.
+    // No object is created, and the old one stays, also after its `preventDestroy` is removed.
     plane().apply(&["-n", &ns], &site("dns-zone", "zome", ""));
-    wait_message(&ns, "dns-zone", "Ready", "there is no record; did you mean `zone`? (hint: correct the annotation");
-    wait_message(&ns, "zone", "DeletionBlocked", "`dns-zone` says that it was `zome`");
+    wait_message(&ns, "dns-zone", "Ready", "which has no record; did you mean `zone`? (hint: correct the annotation");
+    wait_message(&ns, "zone", "DeletionBlocked", "`dns-zone` claims `zome`");
     plane().apply(&["-n", &ns], &site("zone", "", ""));
-    wait_until("the change is seen", LIMIT, || {
+    wait_until("the change is observed", LIMIT, || {
         let zone = resource(&ns, "zone").unwrap();
         zone["status"]["observedGeneration"] == zone["metadata"]["generation"]
     });
     wait_reason(&ns, "zone", "DeletionBlocked", "MoveBlocked");
-    let told = |name: &str, reason: &str, text: &str| {
-        wait_until(&format!("an event of {name} tells {text}"), LIMIT, || {
+    let check_reported = |name: &str, reason: &str, text: &str| {
+        wait_until(&format!("an event of {name} contains {text}"), LIMIT, || {
             events(&ns, name).iter().any(|event| event.starts_with(reason) && event.contains(text))
         });
         let described = plane().kubectl_ok(&["-n", &ns, "describe", "pres", name]);
-        assert!(described.matches(text).count() > 1, "in its conditions and in its events: {described}");
+        assert!(described.matches(text).count() > 1, "in conditions and events: {described}");
     };
-    told("dns-zone", "MoveBlocked: ", "did you mean `zone`?");
-    told("zone", "DeletionBlocked: MoveBlocked: ", "`dns-zone` says that it was `zome`");
+    check_reported("dns-zone", "MoveBlocked: ", "did you mean `zone`?");
+    check_reported("zone", "DeletionBlocked: MoveBlocked: ", "`dns-zone` claims `zome`");
     assert_eq!(uid(&ns), before);
     plane().apply(&["-n", &ns], &site("dns-zone", "zone", ""));
     wait_moved(&ns, "zone", "dns-zone");
     assert_eq!(uid(&ns), before, "it is the same object");
 
-    // Without the annotation the old one goes, and so it does when there is nobody any more who says so.
-    let says = |name: &str, from: &str| {
+    // The old object is destroyed when the annotation is removed, and also when the Resource with the annotation is
+    // deleted.
+    let apply_claim = |name: &str, from: &str| {
         let annotations = format!("{{ name: {name}, annotations: {{ purlin.dev/moved-from: {from} }} }}");
         plane().apply(&["-n", &ns], &data(name, name, "").replace(&format!("{{ name: {name} }}"), &annotations));
     };
     let unprotect = |name: &str| plane().apply(&["-n", &ns], &data(name, name, ""));
-    says("third", "frist");
+    apply_claim("third", "frist");
     wait_reason(&ns, "first", "DeletionBlocked", "MoveBlocked");
     unprotect("first");
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "third", "purlin.dev/moved-from-"]);
     wait_ready(&ns, &["third"]);
-    wait_until("first is gone", LIMIT, || resource(&ns, "first").is_none());
-    says("fourth", "secnd");
+    wait_until("first is deleted", LIMIT, || resource(&ns, "first").is_none());
+    apply_claim("fourth", "secnd");
     wait_reason(&ns, "fourth", "Ready", "MoveBlocked");
     wait_reason(&ns, "second", "DeletionBlocked", "MoveBlocked");
     unprotect("second");
     delete(&ns, "fourth");
-    wait_until("second is gone", LIMIT, || resource(&ns, "second").is_none());
+    wait_until("second is deleted", LIMIT, || resource(&ns, "second").is_none());
 }
 
 #[test]
-fn a_record_is_moved_by_hand() {
-    let _world = shared();
+fn a_record_is_moved_with_state_mv() {
+    let _guard = shared();
     let ns = with_rights("by-hand");
     plane().apply(&["-n", &ns], &site("zone", "", ""));
     wait_ready(&ns, &["zone"]);
     let before = uid(&ns);
     let refused = |text: &str| {
         let output = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && told.contains(text), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && stderr.contains(text), "{stderr}");
     };
     refused("there is no Resource `dns-zone`");
     plane().apply(&["-n", &ns], &site("dns-zone", "", "suspend: true"));
     wait_reason(&ns, "dns-zone", "Ready", "Suspended");
-    refused("the Resource `zone` still wants its object");
+    refused("the Resource `zone` is still active");
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "zone", "purlin.dev/paused=true"]);
     wait_reason(&ns, "zone", "Synced", "Suspended");
     let moved = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
     wait_until("it is moved", LIMIT, || recorded(&ns) == ["dns-zone"]);
     delete(&ns, "zone");
-    wait_until("the old Resource goes, since it has nothing", LIMIT, || resource(&ns, "zone").is_none());
+    wait_until("the old Resource is deleted, because it has no object", LIMIT, || resource(&ns, "zone").is_none());
     plane().apply(&["-n", &ns], &site("dns-zone", "", ""));
     wait_ready(&ns, &["dns-zone"]);
     assert_eq!(uid(&ns), before);
 }
 
-/// Every write of the controller that counts: to records, and to Resources but for their status.
+/// Whether a request writes a record, or a Resource except for its status.
 fn is_write(method: &str, path: &str) -> bool {
     let records = path.contains(&format!("/{NAMESPACE}/secrets"));
     let resources = path.contains("/resources/") && !path.contains("/status");
@@ -323,10 +331,10 @@ fn is_write(method: &str, path: &str) -> bool {
 }
 
 #[test]
-fn a_move_that_is_cut_anywhere_is_finished() {
-    let _world = exclusive();
-    // The writes of a move: the old record, the new one, its marks, the record of who used it, the old marks, the old
-    // record.
+fn an_interrupted_move_is_completed() {
+    let _guard = exclusive();
+    // The writes of a move: the old record, the new record, the new annotations, the record of the dependent, the old
+    // annotations, the deletion of the old record.
     for cut in 0..6 {
         let ns = with_rights("cut");
         let first = Controller::start(plane());
@@ -334,7 +342,7 @@ fn a_move_that_is_cut_anywhere_is_finished() {
         wait_ready(&ns, &["zone", "user"]);
         let before = uid(&ns);
         first.kill(plane());
-        // The deletion comes first here, and the new Resource before anybody could act upon that.
+        // The deletion comes first here, and the new Resource before a controller can process the deletion.
         delete(&ns, "zone");
         plane().apply(&["-n", &ns], &(site("dns-zone", "zone", "") + &data("user", "\"${dns_zone.id}\"", "")));
 
@@ -342,10 +350,10 @@ fn a_move_that_is_cut_anywhere_is_finished() {
         let counted = Arc::clone(&count);
         let proxy = Proxy::start(plane(), move |method, path| {
             let blocked = is_write(method, path) && counted.fetch_add(1, Ordering::SeqCst) >= cut;
-            blocked.then_some(Trouble::TooManyRequests)
+            blocked.then_some(Fault::TooManyRequests)
         });
         let second = Controller::launch_over(plane(), &[], proxy.kubeconfig());
-        wait_until("it is cut", LIMIT, || count.load(Ordering::SeqCst) > cut);
+        wait_until("the move is interrupted", LIMIT, || count.load(Ordering::SeqCst) > cut);
         second.kill(plane());
         drop(proxy);
 
@@ -359,8 +367,8 @@ fn a_move_that_is_cut_anywhere_is_finished() {
 }
 
 #[test]
-fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
-    let _world = exclusive();
+fn an_interrupted_move_is_reverted_when_it_is_no_longer_desired() {
+    let _guard = exclusive();
     for cut in [1, 2] {
         let ns = with_rights("back");
         let first = Controller::start(plane());
@@ -368,7 +376,7 @@ fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
         wait_ready(&ns, &["zone"]);
         let before = uid(&ns);
         first.kill(plane());
-        // Its Resource is lost, so that the record is abandoned.
+        // The Resource is deleted by force, so the record is abandoned.
         let patch = r#"{"metadata":{"finalizers":null}}"#;
         plane().kubectl_ok(&["-n", &ns, "patch", "pres", "zone", "--type=merge", "-p", patch]);
         plane().kubectl_ok(&["-n", &ns, "delete", "pres", "zone"]);
@@ -379,10 +387,10 @@ fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
         let proxy = Proxy::start(plane(), move |method, path| {
             let mut count = counted.lock().unwrap();
             *count += usize::from(is_write(method, path));
-            (is_write(method, path) && *count > cut).then_some(Trouble::TooManyRequests)
+            (is_write(method, path) && *count > cut).then_some(Fault::TooManyRequests)
         });
         let second = Controller::launch_over(plane(), &[], proxy.kubeconfig());
-        wait_until("it is cut", LIMIT, || *count.lock().unwrap() > cut);
+        wait_until("the move is interrupted", LIMIT, || *count.lock().unwrap() > cut);
         second.kill(plane());
         drop(proxy);
         plane().kubectl_ok(&["-n", &ns, "delete", "pres", "dns-zone"]);
@@ -396,8 +404,8 @@ fn a_move_that_is_cut_and_not_wanted_any_more_is_taken_back() {
 }
 
 #[test]
-fn a_provider_takes_the_object_of_another_type_over() {
-    let _world = shared();
+fn a_provider_moves_an_object_to_another_type() {
+    let _guard = shared();
     let ns = plane().namespace("retyped");
     plane().apply(&[], &provider("corner", "corner"));
     plane().apply(
@@ -407,32 +415,32 @@ fn a_provider_takes_the_object_of_another_type_over() {
     wait_ready(&ns, &["old", "user"]);
     let id = attribute(&ns, "old", "id");
 
-    // To what cannot be made of it nothing is moved, whatever becomes of the old Resource.
+    // The provider cannot move the object to this type, so nothing is moved, also after the old Resource is deleted.
     let named = |name: &str, type_name: &str, config: &str| {
         let annotations = "annotations: { purlin.dev/moved-from: old }";
         typed(name, type_name, config, "").replacen(" }", &format!(", {annotations} }}"), 1)
     };
     plane().apply(&["-n", &ns], &named("new", "corner_identified", "{ region: north, name: first }"));
     wait_reason(&ns, "new", "Ready", "MoveBlocked");
-    plane().apply(&["-n", &ns], &data("user", "\"gone\"", ""));
-    wait_until("user lets go of it", LIMIT, || attribute(&ns, "user", "output") == "gone");
+    plane().apply(&["-n", &ns], &data("user", "\"none\"", ""));
+    wait_until("user no longer depends on it", LIMIT, || attribute(&ns, "user", "output") == "none");
     delete(&ns, "old");
-    let held = wait_reason(&ns, "new", "Ready", "MoveBlocked");
-    wait_until("the refusal is told", LIMIT, || {
+    let blocked = wait_reason(&ns, "new", "Ready", "MoveBlocked");
+    wait_until("the rejection is reported", LIMIT, || {
         let message = condition(&resource(&ns, "new").unwrap(), "Ready").unwrap_or_default()["message"].clone();
-        message.as_str().unwrap_or_default().contains("does not make a `corner_identified` of a `corner_thing`")
+        message.as_str().unwrap_or_default().contains("cannot move a `corner_thing` to a `corner_identified`")
     });
-    assert_eq!(recorded(&ns), ["old", "user"], "{held}");
+    assert_eq!(recorded(&ns), ["old", "user"], "{blocked}");
 
-    // Nobody else takes it while the wrong one says that it is its own, and then the right one does.
+    // The right Resource gets the object only after the wrong one no longer claims it.
     plane().apply(&["-n", &ns], &named("newer", "corner_versioned", "{ title: first }"));
     for name in ["new", "newer"] {
-        wait_message(&ns, name, "Ready", "`old` is to be moved to `new` and `newer`; only one of them");
+        wait_message(&ns, name, "Ready", "`old` is claimed by `new` and `newer` (hint: ");
     }
     assert_eq!(recorded(&ns), ["old", "user"]);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "new", "purlin.dev/moved-from-"]);
     wait_moved(&ns, "old", "newer");
-    wait_until("what the provider warns of is told", LIMIT, || {
+    wait_until("the warning of the provider is reported", LIMIT, || {
         events(&ns, "newer").iter().any(|event| event == "ProviderWarning: Of the thing only the name is kept: first")
     });
     assert_eq!(attribute(&ns, "newer", "id"), id);

@@ -1,5 +1,5 @@
-//! Namespaces that are deleted: what lived in them goes with them, in the order in which the real namespace controller
-//! deletes it, which is any.
+//! Deleted namespaces: the objects in them are deleted in the order of the real namespace controller, which is
+//! arbitrary.
 
 use std::fs;
 
@@ -26,13 +26,15 @@ fn exists(namespace: &str, what: &[&str]) -> bool {
 }
 
 fn wait_gone(namespace: &str) {
-    wait_until(&format!("the namespace {namespace} is gone"), LIMIT, || !exists("default", &["namespace", namespace]));
+    wait_until(&format!("the namespace {namespace} is deleted"), LIMIT, || {
+        !exists("default", &["namespace", namespace])
+    });
     wait_until("nothing of it is recorded", LIMIT, || records(namespace).is_empty());
 }
 
 #[test]
-fn the_example_goes_with_its_namespace_and_its_rights() {
-    let _world = shared();
+fn the_example_is_deleted_with_its_namespace_and_permissions() {
+    let _guard = shared();
     let ns = plane().namespace("whole");
     plane().apply(&["-n", &ns], &example("rbac.yaml"));
     plane().apply(&["-n", &ns], &example("shop.yaml"));
@@ -41,10 +43,10 @@ fn the_example_goes_with_its_namespace_and_its_rights() {
     wait_gone(&ns);
 }
 
-/// Rights and objects are gone before anything is destroyed, and one create is still open.
+/// Permissions and objects are deleted before Purlin destroys anything, and the outcome of one create is unknown.
 #[test]
-fn what_went_while_no_controller_ran_is_known_to_be_gone_without_rights() {
-    let _world = exclusive();
+fn objects_deleted_while_no_controller_ran_are_detected_without_permissions() {
+    let _guard = exclusive();
     let ns = plane().namespace("rightless");
     let first = Controller::start(plane());
     plane().apply(&["-n", &ns], &example("rbac.yaml"));
@@ -54,7 +56,7 @@ fn what_went_while_no_controller_ran_is_known_to_be_gone_without_rights() {
                 matchLabels: { app: slow } }, template: { metadata: { labels: { app: slow }, annotations: { \
                 test.purlin.dev/outcome: unready } }, spec: { containers: [{ name: c, image: x }] } } } }";
     plane().apply(&["-n", &ns], &object("slow", slow));
-    wait_until("the Deployment is made", LIMIT, || exists(&ns, &["deployment", "slow"]));
+    wait_until("the Deployment is created", LIMIT, || exists(&ns, &["deployment", "slow"]));
     first.kill(plane());
     plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
     for kind in ["rolebindings", "roles", "deployments", "configmaps"] {
@@ -62,14 +64,14 @@ fn what_went_while_no_controller_ran_is_known_to_be_gone_without_rights() {
             plane().get(&["-n", &ns, kind])["items"].as_array().is_some_and(Vec::is_empty)
         });
     }
-    assert!(resource(&ns, "web").is_some() && resource(&ns, "slow").is_some(), "Purlin holds its Resources");
+    assert!(resource(&ns, "web").is_some() && resource(&ns, "slow").is_some(), "the finalizers keep the Resources");
     let _second = Controller::start(plane());
     wait_gone(&ns);
 }
 
 #[test]
-fn an_object_that_another_controller_holds_is_waited_for_and_told() {
-    let _world = exclusive();
+fn an_object_with_the_finalizer_of_another_controller_is_awaited_and_reported() {
+    let _guard = exclusive();
     let ns = plane().namespace("held");
     let first = Controller::start(plane());
     plane().apply(&["-n", &ns], &example("rbac.yaml"));
@@ -85,12 +87,12 @@ fn an_object_that_another_controller_holds_is_waited_for_and_told() {
     };
     finalizers(r#"["example.com/hold"]"#);
     plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
-    wait_until("the rights are gone", LIMIT, || !exists(&ns, &["rolebinding", "purlin"]));
+    wait_until("the permissions are deleted", LIMIT, || !exists(&ns, &["rolebinding", "purlin"]));
     let _second = Controller::start(plane());
-    let told = wait_reason(&ns, "kept", "Ready", "Forbidden");
-    let message = told["message"].as_str().unwrap();
+    let forbidden = wait_reason(&ns, "kept", "Ready", "Forbidden");
+    let message = forbidden["message"].as_str().unwrap();
     assert!(message.contains("the namespace is being deleted"), "{message}");
-    wait_until("it says what is left", LIMIT, || {
+    wait_until("the message lists the remaining objects", LIMIT, || {
         let resource = resource(&ns, "kept").unwrap_or_default();
         condition(&resource, "Ready").is_some_and(|ready| ready["message"].to_string().contains("configmaps. has 1"))
     });
@@ -99,12 +101,12 @@ fn an_object_that_another_controller_holds_is_waited_for_and_told() {
 }
 
 #[test]
-fn an_object_elsewhere_does_not_count_as_gone() {
-    let _world = shared();
+fn an_object_in_another_namespace_does_not_count_as_deleted() {
+    let _guard = shared();
     let (ns, far) = (plane().namespace("near"), plane().namespace("far"));
     let account = format!("--serviceaccount={ns}:default");
-    let give = || plane().kubectl_ok(&["-n", &far, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
-    give();
+    let grant = || plane().kubectl_ok(&["-n", &far, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
+    grant();
     let manifest = format!(
         "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ name: away, namespace: {far} }}, data: {{ a: b }} }}"
     );
@@ -112,37 +114,37 @@ fn an_object_elsewhere_does_not_count_as_gone() {
     wait_ready(&ns, &["away"]);
     plane().kubectl_ok(&["-n", &far, "delete", "rolebinding", "edit"]);
     plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
-    let told = wait_reason(&ns, "away", "Ready", "Forbidden");
-    let message = told["message"].as_str().unwrap();
-    assert!(message.contains(&format!("bind a Role of namespace `{far}` to the service account")), "{message}");
+    let forbidden = wait_reason(&ns, "away", "Ready", "Forbidden");
+    let message = forbidden["message"].as_str().unwrap();
+    assert!(message.contains(&format!("bind a Role in namespace `{far}` to the service account")), "{message}");
     assert!(exists(&far, &["configmap", "away"]) && exists("default", &["namespace", &ns]));
-    // The way out.
-    give();
+    // The user grants the permission again.
+    grant();
     wait_gone(&ns);
     assert!(!exists(&far, &["configmap", "away"]), "it was destroyed");
 }
 
-/// A record without a Resource, of a create of which a provider cannot tell whether it was made: it holds its
-/// ProviderConfig, and that the namespace.
+/// A record without a Resource, of a create whose outcome the provider cannot determine: it keeps its ProviderConfig,
+/// and the ProviderConfig keeps the namespace.
 #[test]
-fn a_cut_create_that_holds_a_namespace_is_named_with_the_way_out() {
-    let _world = exclusive();
+fn an_interrupted_create_that_keeps_a_namespace_is_reported_with_a_hint() {
+    let _guard = exclusive();
     let bench = crate::troubled::Bench::new("orphaned");
     let ns = &bench.ns;
     let first = Controller::start(plane());
     bench.trouble("cut", "on_create: slow", "");
-    bench.at_work();
+    bench.wait_started();
     let corner = || plane().get(&["-n", ns, "ppc", "corner"]);
-    wait_until("the ProviderConfig is held", LIMIT, || corner()["metadata"]["finalizers"].is_array());
+    wait_until("the ProviderConfig has its finalizer", LIMIT, || corner()["metadata"]["finalizers"].is_array());
     first.kill(plane());
     let none = r#"{"metadata":{"finalizers":null}}"#;
     plane().kubectl_ok(&["-n", ns, "patch", "pres", "cut", "--type=merge", "-p", none]);
     plane().kubectl_ok(&["-n", ns, "delete", "pres", "cut", "--timeout=30s"]);
     plane().kubectl_ok(&["delete", "namespace", ns, "--wait=false"]);
     let second = Controller::start(plane());
-    wait_until("the ProviderConfig says what holds it", LIMIT, || {
-        let told = condition(&corner(), "DeletionBlocked").unwrap_or_default();
-        told["message"].as_str().is_some_and(|message| message.contains("`purlin state rm cut --force`"))
+    wait_until("the ProviderConfig shows what uses it", LIMIT, || {
+        let blocked = condition(&corner(), "DeletionBlocked").unwrap_or_default();
+        blocked["message"].as_str().is_some_and(|message| message.contains("`purlin state rm cut --force`"))
     });
     wait_until("the record is reported", LIMIT, || {
         let log = second.log();

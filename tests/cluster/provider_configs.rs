@@ -1,4 +1,4 @@
-//! Settings of providers: what they are read from and refer to, who uses them, and what is told of them.
+//! ProviderConfigs: inputs and references, the Resources that use them, status and events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use crate::providers::{attribute, provider, typed};
 
 const SECRET: &str = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
 
-/// A folder of a test, for the objects of `corner`.
-fn world(name: &str) -> PathBuf {
-    let folder = plane().scratch().join(name);
-    fs::create_dir_all(&folder).unwrap();
-    folder
+/// The directory of a test for the objects of `corner`.
+fn object_directory(name: &str) -> PathBuf {
+    let directory = plane().scratch().join(name);
+    fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
-/// How many objects there are in it.
-fn objects(folder: &Path) -> usize {
-    fs::read_dir(folder).unwrap().count()
+/// The number of objects in the directory.
+fn objects(directory: &Path) -> usize {
+    fs::read_dir(directory).unwrap().count()
 }
 
-fn config(name: &str, provider: &str, settings: &str, more: &str) -> String {
+fn config(name: &str, provider: &str, configuration: &str, more: &str) -> String {
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: {name} }}\nspec:\n  \
-         provider: {{ name: {provider} }}\n  config: {settings}\n  {more}\n"
+         provider: {{ name: {provider} }}\n  config: {configuration}\n  {more}\n"
     )
 }
 
@@ -46,18 +46,18 @@ fn may_read(namespace: &str) {
     plane().kubectl_ok(&[&place[..], &["create", "rolebinding", "read", "--role=read", &account]].concat());
 }
 
-fn settings(namespace: &str, name: &str) -> Option<Json> {
+fn provider_config(namespace: &str, name: &str) -> Option<Json> {
     let output = plane().kubectl(&["-n", namespace, "get", "ppc", name, "-o", "json"]);
     output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Waits until a condition of a ProviderConfig has the reason, and gives its message.
-fn wait_settings(namespace: &str, name: &str, kind: &str, reason: &str) -> String {
+/// Waits until a condition of a ProviderConfig has the reason, and returns its message.
+fn wait_provider_config(namespace: &str, name: &str, kind: &str, reason: &str) -> String {
     wait_for(&format!("{namespace}/{name}: {kind} has the reason {reason}"), LIMIT, || {
-        let found = settings(namespace, name)?;
+        let found = provider_config(namespace, name)?;
         let current = found["status"]["observedGeneration"] == found["metadata"]["generation"];
-        let told = condition(&found, kind).filter(|condition| current && condition["reason"] == reason)?;
-        told["message"].as_str().map(str::to_owned)
+        let condition = condition(&found, kind).filter(|condition| current && condition["reason"] == reason)?;
+        condition["message"].as_str().map(str::to_owned)
     })
 }
 
@@ -67,134 +67,134 @@ fn delete_all(namespace: &str) {
 }
 
 #[test]
-fn settings_are_tried_and_stay_as_long_as_anything_uses_them() {
-    let _world = shared();
+fn a_provider_configuration_is_checked_and_kept_while_resources_use_it() {
+    let _guard = shared();
     let ns = plane().namespace("settings");
     plane().apply(&[], &provider("corner", "corner"));
     may_read(&ns);
     secret(&ns, "canary-tried");
-    let folder = world(&ns);
-    let good = format!("{{ folder: '{}', secret: '${{inputs.s}}' }}", folder.display());
+    let directory = object_directory(&ns);
+    let good = format!("{{ folder: '{}', secret: '${{inputs.s}}' }}", directory.display());
     plane().apply(&["-n", &ns], &config("corner", "corner", &good, SECRET));
-    wait_settings(&ns, "corner", "Ready", "Available");
-    let unused = settings(&ns, "corner").unwrap();
+    wait_provider_config(&ns, "corner", "Ready", "Available");
+    let unused = provider_config(&ns, "corner").unwrap();
     assert_eq!((&unused["status"]["users"], &unused["metadata"]["finalizers"]), (&json!(0), &Json::Null));
 
-    // One that is named like the prefix of the type is used without being named.
+    // A ProviderConfig named like the prefix of the type is the default.
     plane().apply(&["-n", &ns], &typed("thing", "corner_thing", "{ name: a, text: b }", ""));
     wait_ready(&ns, &["thing"]);
-    wait_until("the ProviderConfig is held", LIMIT, || {
-        settings(&ns, "corner").unwrap()["metadata"]["finalizers"] == json!(["purlin.dev/in-use"])
+    wait_until("the ProviderConfig has its finalizer", LIMIT, || {
+        provider_config(&ns, "corner").unwrap()["metadata"]["finalizers"] == json!(["purlin.dev/in-use"])
     });
     let shown = plane().kubectl_ok(&["-n", &ns, "get", "ppc,pprov"]);
     assert!(shown.contains("USERS") && shown.contains("SYNCED") && shown.contains("TYPES"), "{shown}");
 
-    // What the provider warns of is told, also by a status that is not written anew.
-    let warned = format!("{{ folder: '{}', warn: 'soon gone', secret: '${{inputs.s}}' }}", folder.display());
+    // A warning of the provider is reported, also in a status that is not written again.
+    let warned = format!("{{ folder: '{}', warn: 'soon gone', secret: '${{inputs.s}}' }}", directory.display());
     plane().apply(&["-n", &ns], &config("corner", "corner", &warned, SECRET));
-    wait_until("the warning is told", LIMIT, || {
-        let told = wait_settings(&ns, "corner", "Ready", "Available");
-        told == "the provider accepts the settings; it warns: spec.config.warn: The settings are old: soon gone"
+    wait_until("the warning is reported", LIMIT, || {
+        let message = wait_provider_config(&ns, "corner", "Ready", "Available");
+        message == "the provider accepted the configuration; warning: spec.config.warn: The configuration is old: soon gone"
     });
 
-    // Settings that are refused are told where they are, and where they are used.
+    // A rejected configuration is reported on the ProviderConfig and on the Resources that use it.
     plane().apply(&["-n", &ns], &config("corner", "corner", "{ fail: 'not with ${inputs.s}' }", SECRET));
-    let refused = wait_settings(&ns, "corner", "Ready", "ProviderNotReady");
+    let refused = wait_provider_config(&ns, "corner", "Ready", "ProviderNotReady");
     assert!(refused.contains("The configuration is refused: (sensitive)"), "{refused}");
-    wait_settings(&ns, "corner", "Synced", "Available");
+    wait_provider_config(&ns, "corner", "Synced", "Available");
     wait_reason(&ns, "thing", "Ready", "ProviderNotReady");
     plane().apply(&["-n", &ns], &config("corner", "corner", "{ secret: '${1 + true}' }", SECRET));
-    let broken = wait_settings(&ns, "corner", "Synced", "InvalidExpression");
+    let broken = wait_provider_config(&ns, "corner", "Synced", "InvalidExpression");
     assert!(broken.starts_with("spec.config.secret: "), "{broken}");
     plane().apply(&["-n", &ns], &config("corner", "corner", "{ fail: '', nothing: x }", SECRET));
-    let unknown = wait_settings(&ns, "corner", "Ready", "ProviderNotReady");
+    let unknown = wait_provider_config(&ns, "corner", "Ready", "ProviderNotReady");
     assert!(unknown.contains("nothing"), "{unknown}");
     plane().apply(&["-n", &ns], &config("corner", "corner", &good, SECRET));
-    wait_settings(&ns, "corner", "Ready", "Available");
+    wait_provider_config(&ns, "corner", "Ready", "Available");
     wait_ready(&ns, &["thing"]);
 
     plane().kubectl_ok(&["-n", &ns, "delete", "ppc", "corner", "--wait=false"]);
-    let held = wait_settings(&ns, "corner", "DeletionBlocked", "StillUsed");
-    assert!(held.starts_with("still used by `thing` (hint: "), "{held}");
-    // It still serves.
+    let held = wait_provider_config(&ns, "corner", "DeletionBlocked", "InUse");
+    assert!(held.starts_with("in use by `thing` (hint: "), "{held}");
+    // It can still be used.
     plane().apply(&["-n", &ns], &typed("thing", "corner_thing", "{ name: a, text: c }", ""));
-    wait_until("the change is made", LIMIT, || attribute(&ns, "thing", "text") == "c");
-    let told = events(&ns, "corner");
-    assert!(told.iter().any(|event| event.starts_with("StillUsed: ")), "{told:?}");
-    assert!(told.iter().any(|event| event.starts_with("ProviderNotReady: ")), "{told:?}");
-    assert_eq!(objects(&folder), 1);
+    wait_until("the object is updated", LIMIT, || attribute(&ns, "thing", "text") == "c");
+    let events = events(&ns, "corner");
+    assert!(events.iter().any(|event| event.starts_with("InUse: ")), "{events:?}");
+    assert!(events.iter().any(|event| event.starts_with("ProviderNotReady: ")), "{events:?}");
+    assert_eq!(objects(&directory), 1);
     delete_all(&ns);
-    wait_until("the ProviderConfig goes with its last user", LIMIT, || settings(&ns, "corner").is_none());
-    assert_eq!(objects(&folder), 0);
+    wait_until("the ProviderConfig is deleted after its last user", LIMIT, || provider_config(&ns, "corner").is_none());
+    assert_eq!(objects(&directory), 0);
 }
 
 #[test]
-fn a_default_of_one_namespace_is_none_of_another() {
-    let _world = shared();
+fn a_default_provider_configuration_applies_to_its_namespace_only() {
+    let _guard = shared();
     plane().apply(&[], &provider("corner", "corner"));
     let namespaces = ["shop", "bank"].map(|name| plane().namespace(name));
-    let folders = namespaces.each_ref().map(|ns| world(ns));
-    for (ns, folder) in namespaces.iter().zip(&folders) {
-        let settings = config("corner", "corner", &format!("{{ folder: '{}' }}", folder.display()), "");
-        plane().apply(&["-n", ns], &(settings + &typed("thing", "corner_thing", "{ name: a, text: one }", "")));
+    let directories = namespaces.each_ref().map(|ns| object_directory(ns));
+    for (ns, directory) in namespaces.iter().zip(&directories) {
+        let configuration = config("corner", "corner", &format!("{{ folder: '{}' }}", directory.display()), "");
+        plane().apply(&["-n", ns], &(configuration + &typed("thing", "corner_thing", "{ name: a, text: one }", "")));
     }
-    for (ns, folder) in namespaces.iter().zip(&folders) {
+    for (ns, directory) in namespaces.iter().zip(&directories) {
         wait_ready(ns, &["thing"]);
-        assert_eq!(objects(folder), 1, "{ns}");
+        assert_eq!(objects(directory), 1, "{ns}");
     }
-    // Everything of it happens there: changes, refreshes and the end.
+    // Updates, refreshes and destroys use it too.
     plane().apply(&["-n", &namespaces[0]], &typed("thing", "corner_thing", "{ name: a, text: two }", ""));
-    wait_until("the change is made", LIMIT, || attribute(&namespaces[0], "thing", "text") == "two");
-    let texts = folders.each_ref().map(|folder| {
-        let file = fs::read_dir(folder).unwrap().next().unwrap().unwrap();
+    wait_until("the object is updated", LIMIT, || attribute(&namespaces[0], "thing", "text") == "two");
+    let contents = directories.each_ref().map(|directory| {
+        let file = fs::read_dir(directory).unwrap().next().unwrap().unwrap();
         fs::read_to_string(file.path()).unwrap()
     });
-    assert_eq!(texts, ["two", "one"]);
+    assert_eq!(contents, ["two", "one"]);
     delete_all(&namespaces[0]);
-    assert_eq!(folders.each_ref().map(|folder| objects(folder)), [0, 1]);
+    assert_eq!(directories.each_ref().map(|directory| objects(directory)), [0, 1]);
     delete_all(&namespaces[1]);
-    assert_eq!(folders.each_ref().map(|folder| objects(folder)), [0, 0]);
+    assert_eq!(directories.each_ref().map(|directory| objects(directory)), [0, 0]);
 }
 
 #[test]
-fn settings_that_refer_to_resources_come_after_them_and_go_before_them() {
-    let _world = shared();
+fn a_provider_configuration_that_references_resources_is_created_after_and_destroyed_before_them() {
+    let _guard = shared();
     let ns = plane().namespace("refer");
     plane().apply(&[], &(provider("corner", "corner") + &provider("random", "random")));
-    let folder = world(&ns);
-    // They are known only when the pet is made, and then all goes on by itself.
-    let settings = format!("{{ folder: '{}', secret: '${{pet.id}}' }}", folder.display());
+    let directory = object_directory(&ns);
+    // The configuration is known only after the pet is created. Then its users proceed.
+    let configuration = format!("{{ folder: '{}', secret: '${{pet.id}}' }}", directory.display());
     let all = [
-        config("corner", "corner", &settings, ""),
+        config("corner", "corner", &configuration, ""),
         typed("thing", "corner_thing", "{ name: a, text: '${pet.id}' }", ""),
         data("after", "\"${thing.id}\"", ""),
     ];
     plane().apply(&["-n", &ns], &all.concat());
-    let waits = wait_settings(&ns, "corner", "Synced", "DependencyNotFound");
+    let waits = wait_provider_config(&ns, "corner", "Synced", "DependencyNotFound");
     assert!(waits.contains("`pet`"), "{waits}");
     wait_reason(&ns, "thing", "Ready", "DependencyNotFound");
     plane().apply(&["-n", &ns], &typed("pet", "random_pet", "{}", ""));
     wait_ready(&ns, &["pet", "thing", "after"]);
-    wait_settings(&ns, "corner", "Ready", "Available");
-    assert_eq!(objects(&folder), 1);
-    // All at once, the settings included.
+    wait_provider_config(&ns, "corner", "Ready", "Available");
+    assert_eq!(objects(&directory), 1);
+    // All are deleted together, including the ProviderConfig.
     plane().kubectl_ok(&["-n", &ns, "delete", "pres,ppc", "--all", "--wait=false"]);
     wait_empty(&ns);
-    wait_until("the ProviderConfig is gone", LIMIT, || settings_gone(&ns));
-    assert_eq!(objects(&folder), 0);
+    wait_until("the ProviderConfig is deleted", LIMIT, || provider_configs_gone(&ns));
+    assert_eq!(objects(&directory), 0);
     assert!(records(&ns).is_empty());
-    let told = events(&ns, "pet");
-    assert!(told.iter().any(|event| event.starts_with("Destroyed")), "{told:?}");
+    let events = events(&ns, "pet");
+    assert!(events.iter().any(|event| event.starts_with("Destroyed")), "{events:?}");
 }
 
 #[test]
-fn settings_that_read_a_family_wait_for_all_of_it() {
-    let _world = shared();
+fn a_provider_configuration_that_references_a_family_waits_for_all_instances() {
+    let _guard = shared();
     let ns = plane().namespace("whole");
     plane().apply(&[], &provider("corner", "corner"));
-    let folder = world(&ns);
+    let directory = object_directory(&ns);
     let own = |name: &str, secret: &str| {
-        config(name, "corner", &format!("{{ folder: '{}', secret: {secret} }}", folder.display()), "")
+        config(name, "corner", &format!("{{ folder: '{}', secret: {secret} }}", directory.display()), "")
     };
     let all = [
         own("corner", "plain"),
@@ -208,61 +208,61 @@ fn settings_that_read_a_family_wait_for_all_of_it() {
         typed("thing", "corner_thing", "{ name: a }", "providerConfigRef: { name: after }"),
     ];
     plane().apply(&["-n", &ns], &all.concat());
-    // Two of three are there: these are no settings.
-    wait_until("the others are made", LIMIT, || objects(&folder) == 2);
+    // Two of three instances exist, so the configuration is not known yet.
+    wait_until("the others are created", LIMIT, || objects(&directory) == 2);
     wait_reason(&ns, "many", "Ready", "OperationFailed");
-    wait_settings(&ns, "after", "Synced", "DependencyNotReady");
+    wait_provider_config(&ns, "after", "Synced", "DependencyNotReady");
     wait_reason(&ns, "thing", "Ready", "DependencyNotReady");
-    let asked = |events: Vec<String>| events.iter().any(|event| event.starts_with("Available"));
-    assert!(!asked(events(&ns, "after")), "{:?}", events(&ns, "after"));
-    fs::write(folder.join("peace"), "").unwrap();
-    wait_settings(&ns, "after", "Ready", "Available");
+    let is_available = |events: Vec<String>| events.iter().any(|event| event.starts_with("Available"));
+    assert!(!is_available(events(&ns, "after")), "{:?}", events(&ns, "after"));
+    fs::write(directory.join("peace"), "").unwrap();
+    wait_provider_config(&ns, "after", "Ready", "Available");
     wait_ready(&ns, &["many", "thing"]);
     delete_all(&ns);
 }
 
-fn settings_gone(namespace: &str) -> bool {
+fn provider_configs_gone(namespace: &str) -> bool {
     plane().get(&["-n", namespace, "ppc"])["items"].as_array().is_some_and(Vec::is_empty)
 }
 
 #[test]
 fn a_changed_secret_reaches_the_provider_in_a_new_process() {
-    let _world = shared();
+    let _guard = shared();
     let ns = plane().namespace("turned");
-    // A program of its own, so that its processes can be told from others.
+    // A copy of the program, so that its processes can be distinguished from others.
     let program = plane().scratch().join(format!("{ns}-provider"));
     fs::copy(crate::real_providers::program("corner"), &program).unwrap();
     let own = provider("turned", "corner")
         .replace(&crate::real_providers::program("corner").display().to_string(), &program.display().to_string());
     plane().apply(&[], &own);
-    let folder = world(&ns);
+    let directory = object_directory(&ns);
     for name in ["one", "two"] {
-        fs::create_dir_all(folder.join(name)).unwrap();
+        fs::create_dir_all(directory.join(name)).unwrap();
     }
     secret(&ns, "one");
-    let settings = format!("{{ folder: '{}/${{inputs.s}}' }}", folder.display());
+    let configuration = format!("{{ folder: '{}/${{inputs.s}}' }}", directory.display());
     let thing = |name: &str| typed(name, "corner_thing", "{ name: a, text: b }", "providerConfigRef: { name: own }");
-    plane().apply(&["-n", &ns], &(config("own", "turned", &settings, SECRET) + &thing("first")));
-    // Nothing is read through Purlin that the tenant may not read.
-    let refused = wait_settings(&ns, "own", "Synced", "Forbidden");
+    plane().apply(&["-n", &ns], &(config("own", "turned", &configuration, SECRET) + &thing("first")));
+    // Purlin reads nothing that the tenant may not read.
+    let refused = wait_provider_config(&ns, "own", "Synced", "Forbidden");
     assert!(refused.contains(&format!("`default` of namespace `{ns}`")), "{refused}");
     wait_reason(&ns, "first", "Ready", "Forbidden");
     may_read(&ns);
     wait_ready(&ns, &["first"]);
-    assert_eq!(objects(&folder.join("one")), 1);
+    assert_eq!(objects(&directory.join("one")), 1);
     let before = processes(&program);
     assert_eq!(before.len(), 1, "{before:?}");
     secret(&ns, "two");
     plane().apply(&["-n", &ns], &thing("second"));
     wait_ready(&ns, &["second"]);
-    assert_eq!(objects(&folder.join("two")), 1);
+    assert_eq!(objects(&directory.join("two")), 1);
     wait_until("the old process has ended", LIMIT, || {
         let now = processes(&program);
         now.len() == 1 && now != before
     });
-    // Under the new settings the first one is not there, which is no reason to make it anew.
+    // With the new configuration the first object is missing. Purlin does not create it again.
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "first", "purlin.dev/reconcile-requested-at=now"]);
-    wait_reason(&ns, "first", "Ready", "GoneAfterConfigChange");
+    wait_reason(&ns, "first", "Ready", "ObjectMissingAfterConfigChange");
     secret(&ns, "one");
     wait_ready(&ns, &["first"]);
 }
@@ -279,8 +279,8 @@ fn processes(program: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_provider_has_against_an_object_is_told_with_its_place() {
-    let _world = shared();
+fn errors_of_a_provider_are_reported_with_the_path_of_the_field() {
+    let _guard = shared();
     let ns = plane().namespace("places");
     plane().apply(&[], &(provider("corner", "corner") + &provider("random", "random")));
     let all = [
@@ -295,23 +295,26 @@ fn what_a_provider_has_against_an_object_is_told_with_its_place() {
     plane().apply(&["-n", &ns], &all.concat());
     let message =
         |name: &str, reason: &str| wait_reason(&ns, name, "Ready", reason)["message"].as_str().unwrap().to_owned();
-    assert_eq!(message("mistyped", "InvalidConfig"), "spec.config.length: must be a number, not a text");
+    assert_eq!(message("mistyped", "InvalidConfig"), "spec.config.length: must be a number, not a string");
     assert_eq!(message("missing", "InvalidConfig"), "spec.config.input: is required, but not set");
     let refused = message("refused", "InvalidConfig");
     assert!(refused.starts_with("spec.config.length: Invalid Attribute Value: "), "{refused}");
     let nested = message("nested", "InvalidConfig");
     assert!(nested.starts_with("spec.config.one.key: "), "{nested}");
     for (name, at) in [("planned", "on_plan"), ("created", "on_create")] {
-        let told = message(name, "OperationFailed");
-        assert!(told.contains(&format!("spec.config.{at}: ")) && told.contains("It failed as asked"), "{told}");
+        let message = message(name, "OperationFailed");
+        assert!(
+            message.contains(&format!("spec.config.{at}: ")) && message.contains("It failed as asked"),
+            "{message}"
+        );
     }
     wait_ready(&ns, &["good"]);
     delete_all(&ns);
 }
 
 #[test]
-fn a_changed_write_only_argument_is_told_to_the_provider() {
-    let _world = shared();
+fn a_changed_write_only_argument_updates_the_object() {
+    let _guard = shared();
     let ns = plane().namespace("wronly");
     plane().apply(&[], &provider("corner", "corner"));
     may_read(&ns);
@@ -319,18 +322,18 @@ fn a_changed_write_only_argument_is_told_to_the_provider() {
     plane().apply(&["-n", &ns], &typed("account", "corner_thing", "{ name: a, secret_wo: '${inputs.s}' }", SECRET));
     wait_ready(&ns, &["account"]);
     secret(&ns, "canary-wo-two");
-    wait_until("the provider is told", LIMIT, || {
+    wait_until("the object is updated", LIMIT, || {
         events(&ns, "account").iter().any(|event| event.starts_with("Updated"))
     });
     wait_ready(&ns, &["account"]);
-    let told = events(&ns, "account");
-    assert_eq!(told.iter().filter(|event| event.starts_with("Updated")).count(), 1, "{told:?}");
+    let events = events(&ns, "account");
+    assert_eq!(events.iter().filter(|event| event.starts_with("Updated")).count(), 1, "{events:?}");
     delete_all(&ns);
 }
 
 #[test]
-fn secrets_of_providers_are_found_nowhere_but_where_they_belong() {
-    let world = shared();
+fn secrets_of_providers_do_not_leak() {
+    let guard = shared();
     let ns = plane().namespace("leaks");
     let account = format!("--serviceaccount={ns}:default");
     plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
@@ -339,29 +342,34 @@ fn secrets_of_providers_are_found_nowhere_but_where_they_belong() {
     let publish =
         |of: &str, key: &str| format!("publish: [{{ secretRef: {{ name: {of} }}, data: {{ v: '${{self.{key}}}' }} }}]");
     let all = [
-        // It is printed by the provider, quoted in its errors, and a part of a path.
+        // The provider logs the secret, quotes it in an error, and uses it in a path.
         config("corner", "corner", "{ secret: '${inputs.s}' }", SECRET),
         config("odd", "corner", "{ fail: 'not with ${inputs.s}' }", SECRET),
         config("lost", "corner", "{ folder: '/nowhere/${inputs.s}' }", SECRET),
         typed("thing", "corner_thing", "{ name: a, password: '${password.result}', text: plain }", ""),
         typed("odd", "corner_thing", "{ name: a }", "providerConfigRef: { name: odd }"),
         typed("lost", "corner_thing", "{ name: a }", "providerConfigRef: { name: lost }"),
-        typed("told", "corner_thing", "{ name: a, secret_wo: '${inputs.s}', one: { key: '${inputs.s}' } }", SECRET),
+        typed(
+            "write-only",
+            "corner_thing",
+            "{ name: a, secret_wo: '${inputs.s}', one: { key: '${inputs.s}' } }",
+            SECRET,
+        ),
         typed("password", "random_password", "{ length: 24, special: false }", &publish("password", "result")),
         typed("key", "tls_private_key", "{ algorithm: ED25519 }", &publish("key", "private_key_pem")),
         typed("token", "corner_thing", "{ name: a }", &publish("token", "token")),
     ];
     plane().apply(&["-n", &ns], &all.concat());
-    wait_ready(&ns, &["thing", "told", "password", "key", "token"]);
+    wait_ready(&ns, &["thing", "write-only", "password", "key", "token"]);
     wait_reason(&ns, "odd", "Ready", "ProviderNotReady");
     wait_reason(&ns, "lost", "Ready", "OperationFailed");
-    wait_settings(&ns, "odd", "Ready", "ProviderNotReady");
+    wait_provider_config(&ns, "odd", "Ready", "ProviderNotReady");
     let mut canaries = vec!["canary-setting-5d1".to_owned(), "Y2FuYXJ5LXNldHRpbmctNWQx".to_owned()];
     for name in ["password", "key", "token"] {
-        let made = plane().get(&["-n", &ns, "secret", name])["data"]["v"].as_str().unwrap().to_owned();
-        let bytes = base64_text(&made);
+        let value = plane().get(&["-n", &ns, "secret", name])["data"]["v"].as_str().unwrap().to_owned();
+        let bytes = decode_base64(&value);
         canaries.extend(bytes.lines().filter(|line| !line.starts_with("-----")).map(str::to_owned));
-        canaries.push(made);
+        canaries.push(value);
     }
     let clean = |what: &str, text: &str| {
         for canary in &canaries {
@@ -369,10 +377,10 @@ fn secrets_of_providers_are_found_nowhere_but_where_they_belong() {
         }
     };
     clean("status", &plane().get(&["-n", &ns, "pres"]).to_string());
-    clean("the status of settings", &plane().get(&["-n", &ns, "ppc"]).to_string());
+    clean("the status of a ProviderConfig", &plane().get(&["-n", &ns, "ppc"]).to_string());
     clean("an event", &plane().get(&["-n", &ns, "events.events.k8s.io"]).to_string());
-    clean("a metric", &world.controller().metrics());
-    for line in world.controller().log().lines() {
+    clean("a metric", &guard.controller().metrics());
+    for line in guard.controller().log().lines() {
         clean("the log of the controller", line);
     }
     let kubeconfig = plane().kubeconfig();
@@ -396,23 +404,22 @@ fn secrets_of_providers_are_found_nowhere_but_where_they_belong() {
     delete_all(&ns);
 }
 
-/// What is in base64, as a text.
-fn base64_text(encoded: &str) -> String {
+fn decode_base64(encoded: &str) -> String {
     use base64::Engine as _;
     String::from_utf8(base64::prelude::BASE64_STANDARD.decode(encoded).unwrap()).unwrap()
 }
 
-/// Puts a package of `hashicorp/random` into a folder laid out as a filesystem mirror.
+/// Writes a package of `hashicorp/random` into a filesystem mirror.
 fn publish_package(mirror: &Path, version: &str, more: &str) {
-    let platform = purlin::install::Platform::here().to_string();
-    let folder = mirror.join("registry.opentofu.org/hashicorp/random").join(version).join(platform);
-    fs::create_dir_all(&folder).unwrap();
-    fs::copy(crate::real_providers::program("random"), folder.join("terraform-provider-random")).unwrap();
-    fs::write(folder.join("NOTES"), more).unwrap();
+    let platform = purlin::install::Platform::current().to_string();
+    let directory = mirror.join("registry.opentofu.org/hashicorp/random").join(version).join(platform);
+    fs::create_dir_all(&directory).unwrap();
+    fs::copy(crate::real_providers::program("random"), directory.join("terraform-provider-random")).unwrap();
+    fs::write(directory.join("NOTES"), more).unwrap();
 }
 
 #[test]
-fn a_controller_that_starts_again_installs_the_very_same_package() {
+fn a_restarted_controller_installs_the_locked_package() {
     let exclusive = exclusive();
     let mirror = plane().scratch().join("locked-mirror");
     publish_package(&mirror, "3.1.0", "as it was");
@@ -424,7 +431,7 @@ fn a_controller_that_starts_again_installs_the_very_same_package() {
     plane().apply(&[], &text);
     let status = || plane().get(&["provider.purlin.dev", "locked"])["status"].clone();
     let ready = |reason: &str| {
-        wait_until(&format!("the Provider says {reason}"), LIMIT, || {
+        wait_until(&format!("the Provider has the reason {reason}"), LIMIT, || {
             condition(&json!({ "status": status() }), "Ready").is_some_and(|ready| ready["reason"] == reason)
         });
         status()
@@ -436,32 +443,34 @@ fn a_controller_that_starts_again_installs_the_very_same_package() {
     assert!(first["lock"]["hashes"][0].as_str().unwrap().starts_with("h1:"), "{first}");
     controller.terminate(plane());
 
-    // A newer version is passed over.
+    // A newer version is not installed.
     publish_package(&mirror, "3.2.0", "newer");
     let mut controller = Controller::start(plane());
     let ns = plane().namespace("locked");
     let pet = typed("pet", "random_pet", "{}", "providerConfigRef: { name: pets }");
     plane().apply(&["-n", &ns], &(config("pets", "locked", "{}", "") + &pet));
     wait_ready(&ns, &["pet"]);
-    wait_settings(&ns, "pets", "Ready", "Available");
-    assert_eq!(settings(&ns, "pets").unwrap()["status"]["version"], "3.1.0");
+    wait_provider_config(&ns, "pets", "Ready", "Available");
+    assert_eq!(provider_config(&ns, "pets").unwrap()["status"]["version"], "3.1.0");
     assert_eq!(status()["lock"], first["lock"]);
     delete_all(&ns);
-    wait_until("the ProviderConfig is free", LIMIT, || settings(&ns, "pets").unwrap()["status"]["users"] == 0);
-    let accepted = settings(&ns, "pets").unwrap()["status"].clone();
+    wait_until("no Resource uses the ProviderConfig", LIMIT, || {
+        provider_config(&ns, "pets").unwrap()["status"]["users"] == 0
+    });
+    let accepted = provider_config(&ns, "pets").unwrap()["status"].clone();
     controller.terminate(plane());
 
-    // The same version with another content is somebody else's.
+    // The same version with different content does not match the lock.
     publish_package(&mirror, "3.1.0", "changed");
     let mut controller = Controller::start(plane());
     let refused = ready("ProviderNotReady");
-    // Settings that were accepted are not tried again only because the process is a new one.
-    assert_eq!(settings(&ns, "pets").unwrap()["status"], accepted);
+    // A new controller process does not check an accepted configuration again.
+    assert_eq!(provider_config(&ns, "pets").unwrap()["status"], accepted);
     let message = refused["conditions"][0]["message"].as_str().unwrap();
-    assert!(message.contains("3.1.0") && message.contains("is not one that is locked"), "{message}");
+    assert!(message.contains("3.1.0") && message.contains("does not match the locked checksums"), "{message}");
     assert_eq!(refused["lock"], first["lock"]);
 
-    // Another constraint chooses anew.
+    // Another constraint selects a version again.
     plane().apply(&[], &text.replace("~> 3.0", ">= 3.2"));
     assert_eq!(ready("Available")["version"], "3.2.0");
     controller.terminate(plane());

@@ -1,4 +1,4 @@
-//! Real providers, driven by the controller.
+//! Real providers, used by the controller.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,8 +7,8 @@ use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::real_providers;
 
-/// A Provider whose program the test suite has built. Providers are of the whole cluster, so each test names its own.
-/// A provider that may write the files of the test suite, and no others.
+/// A Provider with a program that the test suite has built, which may write only the files of the test suite. Providers
+/// are cluster-scoped.
 pub(crate) fn provider(name: &str, program: &str) -> String {
     let program = real_providers::program(program);
     format!(
@@ -29,8 +29,8 @@ pub(crate) fn attribute(namespace: &str, name: &str, attribute: &str) -> serde_j
 }
 
 #[test]
-fn types_of_a_provider_are_used_like_any_other() {
-    let _world = shared();
+fn types_of_a_provider_work_like_built_in_types() {
+    let _guard = shared();
     let ns = plane().namespace("random");
     plane().apply(&[], &provider("random", "random"));
     wait_until("the Provider is ready", LIMIT, || {
@@ -46,13 +46,13 @@ fn types_of_a_provider_are_used_like_any_other() {
     wait_ready(&ns, &["pet", "password", "user"]);
     let first = attribute(&ns, "pet", "id");
     assert_eq!(attribute(&ns, "user", "output"), first);
-    // What the schema calls sensitive is shown nowhere.
+    // Attributes that the schema marks as sensitive are not shown.
     let shown = plane().kubectl_ok(&["-n", &ns, "get", "pres", "password", "-o", "yaml"]);
     assert!(shown.contains("length: 20") && !shown.contains("bcrypt_hash: $2"), "{shown}");
 
-    // A replacement, and what hangs on it.
+    // A replacement updates its dependents.
     plane().apply(&["-n", &ns], &typed("pet", "random_pet", "{ length: 3 }", ""));
-    wait_until("the new pet is known", LIMIT, || {
+    wait_until("the new pet is created", LIMIT, || {
         let now = attribute(&ns, "pet", "id");
         now.is_string() && now != first && attribute(&ns, "user", "output") == now
     });
@@ -62,8 +62,8 @@ fn types_of_a_provider_are_used_like_any_other() {
 }
 
 #[test]
-fn a_provider_that_hangs_keeps_no_other_from_being_checked() {
-    let _world = shared();
+fn a_provider_that_hangs_does_not_block_the_check_of_others() {
+    let _guard = shared();
     let program = plane().scratch().join("hangs");
     fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -72,23 +72,23 @@ fn a_provider_that_hangs_keeps_no_other_from_being_checked() {
     plane().apply(&[], &(hanging + &provider("b-well", "corner")));
     let ready = |name: &str| condition(&plane().get(&["provider.purlin.dev", name]), "Ready");
     wait_until("the other one is ready", LIMIT, || ready("b-well").is_some_and(|ready| ready["status"] == "True"));
-    assert_eq!(ready("a-hangs"), None, "it is still given its time");
+    assert_eq!(ready("a-hangs"), None, "its check has not timed out yet");
     assert_eq!(condition(&plane().get(&["provider.purlin.dev", "b-well"]), "Unconfined"), None);
     plane().kubectl_ok(&["delete", "provider.purlin.dev", "a-hangs", "b-well"]);
 }
 
 #[test]
-fn what_is_wrong_with_a_provider_is_told_and_passes_when_it_is_mended() {
-    let _world = shared();
+fn an_error_of_a_provider_is_reported_until_it_is_corrected() {
+    let _guard = shared();
     let ns = plane().namespace("absent");
     let missing = "{ apiVersion: purlin.dev/v1alpha1, kind: Provider, metadata: { name: tls }, spec: { package: { path: /nowhere } } }";
     plane().apply(&[], missing);
     plane().apply(&["-n", &ns], &typed("key", "tls_private_key", "{ algorithm: ED25519 }", ""));
-    plane().apply(&["-n", &ns], &typed("lost", "nobody_thing", "{}", ""));
-    let told = wait_reason(&ns, "key", "Ready", "ProviderNotReady");
-    assert!(told["message"].as_str().unwrap().contains("/nowhere"), "{told}");
+    plane().apply(&["-n", &ns], &typed("lost", "absent_thing", "{}", ""));
+    let failed = wait_reason(&ns, "key", "Ready", "ProviderNotReady");
+    assert!(failed["message"].as_str().unwrap().contains("/nowhere"), "{failed}");
     wait_reason(&ns, "lost", "Ready", "UnknownType");
-    wait_until("the Provider says the same", LIMIT, || {
+    wait_until("the Provider reports the same", LIMIT, || {
         condition(&plane().get(&["provider.purlin.dev", "tls"]), "Ready")
             .is_some_and(|ready| ready["reason"] == "ProviderNotReady")
     });

@@ -1,7 +1,7 @@
-//! An API server that answers some requests with trouble: a proxy in front of the real one.
+//! A proxy in front of the real API server that responds to some requests with errors.
 //!
-//! `kubectl proxy` speaks TLS and authenticates; what stands before it reads the head of each request and either lets
-//! the connection through, or answers itself.
+//! `kubectl proxy` does TLS and authentication. The proxy in front of it reads the head of each request, and either
+//! forwards the connection or responds with an error.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,37 +15,36 @@ use serde_json::json;
 use crate::controlplane::ControlPlane;
 use crate::installation::NAMESPACE;
 
-/// What a request is answered with instead of being let through.
+/// The response to a request that is not forwarded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Trouble {
-    /// 429, with the request to come back in a second.
+pub(crate) enum Fault {
+    /// 429, with the hint to retry after a second.
     TooManyRequests,
-    /// A list or watch that is told at once that its version is too old.
+    /// 410 for a list or watch: its version is too old.
     Gone,
-    /// A watch that begins, and then is told the same.
+    /// A watch that starts, and then receives the same error as an event.
     GoneLater,
 }
 
-type Rule = dyn FnMut(&str, &str) -> Option<Trouble> + Send;
+type Rule = dyn FnMut(&str, &str) -> Option<Fault> + Send;
 
-/// The proxy. Dropping it takes the way to the API server away.
+/// The proxy. Dropping it closes the connections to the API server.
 pub(crate) struct Proxy {
     upstream: Child,
     kubeconfig: PathBuf,
 }
 
 impl Proxy {
-    /// Stands before the API server for the controller's own account. `rule` is asked about each request: its method,
-    /// and its path with the query.
-    pub(crate) fn start(
-        plane: &ControlPlane,
-        rule: impl FnMut(&str, &str) -> Option<Trouble> + Send + 'static,
-    ) -> Self {
+    /// Starts a proxy with the account of the controller. `rule` decides on each request, by its method and its path
+    /// with the query.
+    pub(crate) fn start(plane: &ControlPlane, rule: impl FnMut(&str, &str) -> Option<Fault> + Send + 'static) -> Self {
         let account = plane.service_account_kubeconfig(NAMESPACE, "purlin");
-        let account = account.to_str().expect("a path of text");
+        let account = account.to_str().expect("a path in UTF-8");
         let mut upstream = plane.kubectl_child(&["--kubeconfig", account, "proxy", "--port=0"]);
         let mut line = String::new();
-        BufReader::new(upstream.stdout.take().expect("its output")).read_line(&mut line).expect("its announcement");
+        BufReader::new(upstream.stdout.take().expect("a piped stdout"))
+            .read_line(&mut line)
+            .expect("the line with the port");
         let port = line.trim().rsplit(':').next().expect("a port").to_owned();
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -53,7 +52,7 @@ impl Proxy {
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let (rule, port) = (Arc::clone(&rule), port.clone());
-                // A connection that breaks is what a proxy does when either side goes away.
+                // An I/O error only means that either side has closed the connection.
                 thread::spawn(move || drop(serve(connection, &rule, &port)));
             }
         });
@@ -61,14 +60,14 @@ impl Proxy {
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "proxy",
             "clusters": [{"name": "proxy", "cluster": {"server": format!("http://{address}")}}],
-            "users": [{"name": "nobody", "user": {}}],
-            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "nobody"}}],
+            "users": [{"name": "anonymous", "user": {}}],
+            "contexts": [{"name": "proxy", "context": {"cluster": "proxy", "user": "anonymous"}}],
         });
         std::fs::write(&kubeconfig, config.to_string()).expect("write a kubeconfig");
         Self { upstream, kubeconfig }
     }
 
-    /// The way through it.
+    /// A kubeconfig that connects through the proxy.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.kubeconfig.clone()
     }
@@ -76,13 +75,13 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It is ours, and nothing of it is needed any more.
+        // Errors do not matter: the process may have ended already.
         let _ = self.upstream.kill();
         let _ = self.upstream.wait();
     }
 }
 
-/// Serves one request of a connection, which ends with it.
+/// Serves one request, and closes the connection.
 fn serve(client: TcpStream, rule: &Mutex<Box<Rule>>, port: &str) -> std::io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut head = Vec::new();
@@ -100,9 +99,9 @@ fn serve(client: TcpStream, rule: &Mutex<Box<Rule>>, port: &str) -> std::io::Res
     }
     let mut words = head.first().map(String::as_str).unwrap_or_default().split_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let trouble = rule.lock().ok().and_then(|mut rule| rule(method, path));
-    if let Some(trouble) = trouble {
-        return answer(client, trouble);
+    let fault = rule.lock().ok().and_then(|mut rule| rule(method, path));
+    if let Some(fault) = fault {
+        return respond(client, fault);
     }
     let mut server = TcpStream::connect(format!("127.0.0.1:{port}"))?;
     server.write_all(head.concat().as_bytes())?;
@@ -113,24 +112,24 @@ fn serve(client: TcpStream, rule: &Mutex<Box<Rule>>, port: &str) -> std::io::Res
         let _ = to_client.shutdown(Shutdown::Both);
         copied
     });
-    // The body of the request, until the client has said all or is gone.
+    // Copy the body of the request until the client closes its side.
     let _ = std::io::copy(&mut reader.by_ref(), &mut server);
     let _ = server.shutdown(Shutdown::Write);
     let _ = back.join();
     Ok(())
 }
 
-fn answer(mut client: TcpStream, trouble: Trouble) -> std::io::Result<()> {
+fn respond(mut client: TcpStream, fault: Fault) -> std::io::Result<()> {
     let status = |code: u16, reason: &str| {
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "reason": reason,
-            "message": format!("{reason}, as the test wants it")})
+            "message": format!("{reason}, injected by the test")})
     };
-    let (line, more, body) = match trouble {
-        Trouble::TooManyRequests => {
+    let (line, more, body) = match fault {
+        Fault::TooManyRequests => {
             ("429 Too Many Requests", "Retry-After: 1\r\n", status(429, "TooManyRequests").to_string())
         }
-        Trouble::Gone => ("410 Gone", "", status(410, "Expired").to_string()),
-        Trouble::GoneLater => {
+        Fault::Gone => ("410 Gone", "", status(410, "Expired").to_string()),
+        Fault::GoneLater => {
             ("200 OK", "", json!({"type": "ERROR", "object": status(410, "Expired")}).to_string() + "\n")
         }
     };

@@ -1,8 +1,8 @@
-//! The simulated API server against the real one: the same requests to both, and the same answers from both.
+//! Compares the simulated API server with the real one: both must return the same responses to the same requests.
 //!
-//! Each test plays one sequence in a namespace of its own and compares codes and bodies. What differs by nature is
-//! made equal before (`normal`): versions and UIDs are named in the order of their appearance, times are dropped. What
-//! the simulated one does not have is listed there, with the reason.
+//! Each test sends one sequence in its own namespace and compares codes and bodies. `normal` first replaces values that
+//! always differ: versions and UIDs are numbered in the order of their appearance, and times are removed. It also lists
+//! what the simulated server does not have, with the reason.
 
 mod more;
 mod normal;
@@ -11,7 +11,7 @@ mod player;
 use http::Method;
 use serde_json::{Value, json};
 
-use player::{Step, apply, delete, get, json_patch, merge, play, post, put, settle, watch};
+use player::{Step, apply, delete, get, json_patch, merge, play, post, put, wait_deleted, watch};
 
 const CM: &str = "/api/v1/namespaces/{ns}/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
@@ -33,7 +33,7 @@ fn resource(name: &str, input: &str) -> Value {
 }
 
 #[test]
-fn objects_are_made_changed_and_deleted() {
+fn objects_are_created_changed_and_deleted() {
     play(
         "life",
         &[
@@ -78,7 +78,7 @@ fn objects_are_made_changed_and_deleted() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_in_the_same_words() {
+fn invalid_requests_are_rejected_with_the_same_messages() {
     let in_other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "other"}});
     play(
         "wrong",
@@ -111,7 +111,7 @@ fn what_is_wrong_is_refused_in_the_same_words() {
 }
 
 #[test]
-fn json_patches_test_what_they_build_on() {
+fn json_patches_test_versions() {
     let path = at(RESOURCES, "web");
     play(
         "jsonpatch",
@@ -145,7 +145,7 @@ fn json_patches_test_what_they_build_on() {
 }
 
 #[test]
-fn generations_and_status_keep_apart() {
+fn status_writes_do_not_change_the_generation() {
     let (path, status) = (at(RESOURCES, "web"), format!("{RESOURCES}/web/status"));
     let condition = |message: &str| {
         json!([{"type": "Ready", "status": "True", "reason": "Available", "message": message,
@@ -201,7 +201,7 @@ fn generations_and_status_keep_apart() {
 }
 
 #[test]
-fn finalizers_hold_what_is_deleted() {
+fn finalizers_block_deletions() {
     let path = at(RESOURCES, "web");
     let held = json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "spec": {"type": "terraform_data"},
         "metadata": {"name": "web", "finalizers": ["purlin.dev/destroy"]}});
@@ -239,7 +239,7 @@ fn finalizers_hold_what_is_deleted() {
 }
 
 #[test]
-fn managers_share_an_object_by_applying_to_it() {
+fn field_managers_share_an_object() {
     let path = at(CM, "site");
     play(
         "apply",
@@ -299,7 +299,7 @@ fn managers_share_an_object_by_applying_to_it() {
 }
 
 #[test]
-fn built_in_objects_are_applied_too() {
+fn built_in_objects_can_be_applied() {
     let deployment = |replicas: i64, image: &str| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
             "replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
@@ -337,7 +337,7 @@ fn built_in_objects_are_applied_too() {
 }
 
 #[test]
-fn names_are_drawn_and_lists_come_in_pages() {
+fn names_are_generated_and_lists_are_paged() {
     let drawn = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "site-"}});
     let some = |name: &str, tier: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"t": tier, "app": "x"}}});
     let list = |query: &str| get(CM).query(query);
@@ -371,7 +371,7 @@ fn names_are_drawn_and_lists_come_in_pages() {
 }
 
 #[test]
-fn watches_tell_what_comes_after_a_version() {
+fn watches_deliver_the_events_after_a_version() {
     let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "1"},
         "metadata": {"name": "a", "labels": {"app": "x"}, "finalizers": ["x.dev/y"]}});
     let since = |query: &str| watch(CM, &format!("resourceVersion={{rv:start}}&{query}"));
@@ -401,7 +401,7 @@ fn watches_tell_what_comes_after_a_version() {
 }
 
 #[test]
-fn records_are_secrets_that_are_replaced_by_their_version() {
+fn secrets_are_replaced_with_a_version() {
     let record = |kind: &str, data: &str| {
         json!({"apiVersion": "v1", "kind": "Secret", "type": "purlin.dev/record.v1", "data": {"record": data},
             "metadata": {"name": format!("r-{kind}"), "labels": {"purlin.dev/record": kind}}})
@@ -445,7 +445,7 @@ fn records_are_secrets_that_are_replaced_by_their_version() {
 }
 
 #[test]
-fn leases_change_hands_by_their_version() {
+fn leases_are_replaced_with_a_version() {
     let lease = |holder: Value, version: Value| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "purlin-controller", "resourceVersion": version},
@@ -472,7 +472,7 @@ fn leases_change_hands_by_their_version() {
 }
 
 #[test]
-fn a_namespace_that_ends_takes_in_nothing_new() {
+fn a_namespace_being_deleted_accepts_no_new_objects() {
     let gone = "/api/v1/namespaces/{ns}-gone";
     let inside = format!("{gone}/configmaps");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-gone"}});
@@ -492,7 +492,7 @@ fn a_namespace_that_ends_takes_in_nothing_new() {
             post("/apis/purlin.dev/v1alpha1/namespaces/{ns}-gone/resources", web),
             merge(&at(&inside, "held"), json!({"data": {"still": "works"}})).code_only(),
             merge(&at(&inside, "held"), json!({"metadata": {"finalizers": null}})).code_only(),
-            settle(gone),
+            wait_deleted(gone),
             get(gone),
             post(&inside, cm("late", json!({}))),
         ],
@@ -500,28 +500,28 @@ fn a_namespace_that_ends_takes_in_nothing_new() {
 }
 
 #[test]
-fn an_account_without_rights_is_told_what_it_may_not() {
-    let nobody = |step: Step| step.by("system:serviceaccount:{ns}:nobody");
+fn requests_without_permission_are_forbidden() {
+    let unprivileged = |step: Step| step.by("system:serviceaccount:{ns}:unprivileged");
     play(
         "access",
         &[
-            nobody(get(&at(CM, "a"))),
-            nobody(get(CM)),
-            nobody(watch(CM, "resourceVersion=0")),
-            nobody(post(CM, cm("a", json!({})))),
-            nobody(apply(&at(CM, "a"), "one", true, cm("a", json!({})))),
-            nobody(delete(&at(CM, "a"), Value::Null)),
-            nobody(merge(&format!("{RESOURCES}/web/status"), json!({}))),
-            nobody(get("/api/v1/namespaces")),
-            nobody(get("/api/v1/namespaces/{ns}")),
-            nobody(get("/apis/purlin.dev/v1alpha1/resources")),
-            nobody(get("/apis/purlin.dev/v1alpha1/providers/x")),
+            unprivileged(get(&at(CM, "a"))),
+            unprivileged(get(CM)),
+            unprivileged(watch(CM, "resourceVersion=0")),
+            unprivileged(post(CM, cm("a", json!({})))),
+            unprivileged(apply(&at(CM, "a"), "one", true, cm("a", json!({})))),
+            unprivileged(delete(&at(CM, "a"), Value::Null)),
+            unprivileged(merge(&format!("{RESOURCES}/web/status"), json!({}))),
+            unprivileged(get("/api/v1/namespaces")),
+            unprivileged(get("/api/v1/namespaces/{ns}")),
+            unprivileged(get("/apis/purlin.dev/v1alpha1/resources")),
+            unprivileged(get("/apis/purlin.dev/v1alpha1/providers/x")),
         ],
     );
 }
 
 #[test]
-fn what_there_is_to_ask_for_is_told() {
+fn discovery_returns_the_same_groups_and_errors() {
     let deployments = "/apis/apps/v1/namespaces/{ns}/deployments";
     play(
         "discovery",

@@ -1,4 +1,4 @@
-//! Crashes, pauses, hands in the works. Each test has the controller for itself.
+//! Crashes, pauses, API errors, and lost or damaged records. Most tests have exclusive access to the control plane.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,9 +6,9 @@ use crate::controller::Controller;
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::kubernetes_objects::{object, writes_of};
-use crate::proxy::{Proxy, Trouble};
+use crate::proxy::{Fault, Proxy};
 
-/// A Deployment whose Pods do not become ready before somebody says so: a wait that lasts as long as the test wants.
+/// A Deployment whose Pods become ready only when the test calls [`release`].
 fn slow(name: &str) -> String {
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
@@ -50,22 +50,22 @@ fn with_rights(prefix: &str) -> String {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_a_create_makes_nothing_twice() {
-    let _world = exclusive();
+fn a_crash_during_a_create_does_not_create_the_object_twice() {
+    let _guard = exclusive();
     let ns = with_rights("kill");
     let first = Controller::start(plane());
     plane().apply(&["-n", &ns], &slow("web"));
     wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
-    let made = deployments(&ns);
+    let created = deployments(&ns);
     first.kill(plane());
 
     let second = Controller::start(plane());
     release(&ns, "web");
     wait_ready(&ns, &["web"]);
-    assert_eq!(deployments(&ns), made, "it is the one that was made before the kill");
+    assert_eq!(deployments(&ns), created, "it is the object that was created before the crash");
     second.kill(plane());
 
-    // Between two runs nothing is open; a third finds nothing to do.
+    // Everything is complete now: a third controller finds nothing to do.
     let third = Controller::start(plane());
     let version = resource(&ns, "web").unwrap()["metadata"]["resourceVersion"].clone();
     plane().apply(&["-n", &ns], &data("other", "one", ""));
@@ -78,8 +78,8 @@ fn a_kill_in_the_middle_of_a_create_makes_nothing_twice() {
 }
 
 #[test]
-fn kills_at_any_time_lose_nothing() {
-    let _world = exclusive();
+fn crashes_at_any_time_lose_nothing() {
+    let _guard = exclusive();
     let ns = plane().namespace("kills");
     let all: Vec<String> = (0..60).map(|number| format!("item-{number}")).collect();
     let manifests: String = all
@@ -90,9 +90,9 @@ fn kills_at_any_time_lose_nothing() {
             _ => data(name, &format!("\"${{item_{}.id}}\"", number - 10), ""),
         })
         .collect();
-    // The controller is killed whenever some more objects are there than at the last kill.
+    // The controller is killed each time the number of ready objects reaches the next goal.
     plane().kubectl_with_stdin(&["apply", "-n", &ns, "-f", "-"], &manifests);
-    // Whatever was ready at a kill is the same object in the end: nothing was made anew.
+    // An object that was ready at a crash must be the same object at the end.
     let ready = || {
         let list = plane().get(&["-n", &ns, "pres"]);
         let items = list["items"].as_array().cloned().unwrap_or_default().into_iter().filter(is_ready);
@@ -119,94 +119,94 @@ fn kills_at_any_time_lose_nothing() {
 }
 
 #[test]
-fn a_stop_awaits_and_records_what_runs() {
-    let _world = exclusive();
+fn a_shutdown_waits_for_running_calls_and_records_their_results() {
+    let _guard = exclusive();
     let ns = with_rights("stop");
     let mut controller = Controller::start(plane());
     let held = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: held, finalizers: [test.purlin.dev/hold] } }";
     plane().apply(&["-n", &ns], &object("held", held, ""));
     wait_ready(&ns, &["held"]);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "held", "--wait=false"]);
-    let is_going = || plane().get(&["-n", &ns, "configmap", "held"])["metadata"]["deletionTimestamp"].is_string();
-    wait_until("the call runs", LIMIT, is_going);
+    let is_deleting = || plane().get(&["-n", &ns, "configmap", "held"])["metadata"]["deletionTimestamp"].is_string();
+    wait_until("the call runs", LIMIT, is_deleting);
     controller.signal("TERM");
     wait_until("it drains", LIMIT, || controller.log().contains("no new step starts"));
     let free = "[{\"op\": \"remove\", \"path\": \"/metadata/finalizers\"}]";
     plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "held", "--type=json", "-p", free]);
     assert_eq!(controller.wait_for_end(plane()), Some(0));
-    assert!(records(&ns).is_empty(), "what ran was recorded");
+    assert!(records(&ns).is_empty(), "the result of the call was recorded");
 }
 
 #[test]
-fn a_stop_does_not_wait_until_an_object_is_ready_and_the_next_controller_does() {
-    let _world = exclusive();
+fn a_shutdown_ends_the_wait_for_readiness_and_the_next_controller_continues_it() {
+    let _guard = exclusive();
     let ns = with_rights("unready");
     let waits = || {
         resource(&ns, "web").and_then(|web| condition(&web, "Ready")).is_some_and(|ready| {
             ready["reason"] == "Progressing"
-                && ready["message"].as_str().is_some_and(|message| message.contains("until the object is ready: "))
+                && ready["message"].as_str().is_some_and(|message| message.contains("waiting for the object to become ready: "))
         })
     };
     let mut controller = Controller::start(plane());
     plane().apply(&["-n", &ns], &format!("{}{}", slow("web"), data("after", "\"${web.id}\"", "")));
-    wait_until("it says what it waits for", LIMIT, waits);
+    wait_until("the status shows what it waits for", LIMIT, waits);
     let began = std::time::Instant::now();
     assert_eq!(controller.terminate(plane()), Some(0));
     let took = began.elapsed();
     assert!(took < std::time::Duration::from_secs(20), "the wait was not ended: {took:?}");
-    assert_eq!(records(&ns).len(), 1, "the object was recorded as made, and no new step started");
-    let (made, written) = (deployments(&ns), writes_of(&ns));
+    assert_eq!(records(&ns).len(), 1, "the object was recorded as created, and no new step started");
+    let (created, written) = (deployments(&ns), writes_of(&ns));
 
     let next = Controller::start(plane());
-    wait_until("the next one leads", LIMIT, || next.log().contains("\"leading\""));
+    wait_until("the next one leads", LIMIT, || next.log().contains("started leading"));
     release(&ns, "web");
     wait_ready(&ns, &["web", "after"]);
-    assert_eq!((deployments(&ns), writes_of(&ns)), (made, written), "nothing was applied once more");
+    assert_eq!((deployments(&ns), writes_of(&ns)), (created, written), "nothing was applied again");
 }
 
 #[test]
-fn two_controllers_do_nothing_twice() {
-    let _world = exclusive();
+fn a_paused_controller_that_loses_its_lease_does_nothing_twice() {
+    let _guard = exclusive();
     let ns = with_rights("two");
     let first = Controller::start(plane());
     let second = Controller::launch(plane());
     plane().apply(&["-n", &ns], &slow("web"));
     wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
-    let made = deployments(&ns);
-    // The first sleeps in the middle of its call, long enough to lose the lease.
+    let created = deployments(&ns);
+    // The first controller is paused during its call, long enough to lose the lease.
     first.signal("STOP");
-    wait_until("the second leads", LIMIT, || second.log().contains("\"leading\""));
+    wait_until("the second leads", LIMIT, || second.log().contains("started leading"));
     plane().apply(&["-n", &ns], &data("other", "one", ""));
     wait_ready(&ns, &["other"]);
     release(&ns, "web");
     first.signal("CONT");
     wait_ready(&ns, &["web"]);
-    assert_eq!(deployments(&ns), made, "nothing was made twice");
+    assert_eq!(deployments(&ns), created, "nothing was created twice");
 }
 
 #[test]
-fn an_api_server_that_is_away_is_waited_for() {
-    let _world = exclusive();
+fn the_controller_survives_an_outage_of_the_api_server() {
+    let _guard = exclusive();
     let ns = plane().namespace("away");
     let controller = Controller::start(plane());
     plane().apply(&["-n", &ns], &data("before", "one", ""));
     wait_ready(&ns, &["before"]);
     plane().stop_api_server();
-    wait_until("the loss is noticed", LIMIT, || controller.log().to_lowercase().contains("error"));
+    wait_until("the outage is detected", LIMIT, || controller.log().to_lowercase().contains("error"));
     plane().start_api_server();
     plane().apply(&["-n", &ns], &data("after", "\"${before.id}\"", ""));
     wait_ready(&ns, &["before", "after"]);
 }
 
 #[test]
-fn a_deleted_record_is_never_taken_for_not_created() {
-    let _world = exclusive();
+fn a_missing_record_never_means_that_the_object_was_not_created() {
+    let _guard = exclusive();
     let ns = with_rights("lost");
     let controller = Controller::start(plane());
     plane().apply(&["-n", &ns], &data("item", "one", ""));
     wait_ready(&ns, &["item"]);
     let record = records(&ns)[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    // The chart's policy keeps hands off: not even an administrator deletes a record.
+    // The policy of the chart prevents the deletion of records, also by administrators.
     let refused = plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]);
     assert!(!refused.status.success());
     plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
@@ -214,7 +214,7 @@ fn a_deleted_record_is_never_taken_for_not_created() {
         plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
     });
     wait_reason(&ns, "item", "Ready", "RecordMissing");
-    assert!(records(&ns).is_empty(), "it was not made again");
+    assert!(records(&ns).is_empty(), "it was not created again");
     plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
     drop(controller);
 }
@@ -228,7 +228,7 @@ fn config_maps(count: usize) -> String {
     )
 }
 
-fn made(namespace: &str) -> std::collections::BTreeSet<String> {
+fn created(namespace: &str) -> std::collections::BTreeSet<String> {
     let list = plane().get(&["-n", namespace, "configmaps", "-l", "of=web"]);
     let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
     names.map(str::to_owned).collect()
@@ -242,13 +242,13 @@ fn addresses(namespace: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_lost_record_of_one_instance_stops_that_instance_alone() {
-    let _world = exclusive();
+fn a_missing_record_of_one_instance_blocks_only_that_instance() {
+    let _guard = exclusive();
     let ns = with_rights("lostone");
     let _controller = Controller::start(plane());
     plane().apply(&["-n", &ns], &config_maps(3));
     wait_ready(&ns, &["web"]);
-    let before = made(&ns);
+    let before = created(&ns);
     let is_second = |secret: &serde_json::Value| secret["metadata"]["annotations"]["purlin.dev/address"] == "web[1]";
     let record = records(&ns).into_iter().find(is_second).unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
     plane().kubectl_ok(&["delete", "validatingadmissionpolicybinding", &format!("purlin-records-{NAMESPACE}")]);
@@ -257,24 +257,24 @@ fn a_lost_record_of_one_instance_stops_that_instance_alone() {
     });
     let lost = wait_reason(&ns, "web", "Ready", "RecordMissing");
     assert!(lost["message"].as_str().unwrap().starts_with("2 of 3 ready; web[1]: "), "{lost}");
-    assert_eq!(made(&ns), before, "it was not made again");
-    // The others go on, and so does the family.
+    assert_eq!(created(&ns), before, "it was not created again");
+    // The other instances and the family still change.
     plane().apply(&["-n", &ns], &config_maps(4));
-    wait_until("a new one is made", LIMIT, || made(&ns).len() == 4);
-    // The way out: see that there is no object, and say so.
+    wait_until("a new one is created", LIMIT, || created(&ns).len() == 4);
+    // To unblock it, the user deletes the object and then the record.
     let second = before.iter().find(|name| name.starts_with("web-1-")).unwrap();
     plane().kubectl_ok(&["-n", &ns, "delete", "configmap", second]);
     crate::command_line::ok(&["state", "rm", "web[1]", "--yes", "-n", &ns]);
     wait_ready(&ns, &["web"]);
-    assert_eq!(made(&ns).len(), 4);
+    assert_eq!(created(&ns).len(), 4);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "web", "--timeout=60s"]);
-    assert!(made(&ns).is_empty() && records(&ns).is_empty());
+    assert!(created(&ns).is_empty() && records(&ns).is_empty());
     plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
 }
 
 #[test]
-fn a_lost_record_without_a_key_is_noticed_beside_one_that_has_a_key() {
-    let _world = exclusive();
+fn a_missing_record_without_a_key_is_detected_although_one_with_a_key_exists() {
+    let _guard = exclusive();
     let ns = with_rights("lostkeyless");
     let _controller = Controller::start(plane());
     let web = |more: &str| {
@@ -286,10 +286,10 @@ fn a_lost_record_without_a_key_is_noticed_beside_one_that_has_a_key() {
     };
     plane().apply(&["-n", &ns], &web("  count: 2\n"));
     wait_ready(&ns, &["web"]);
-    let before = made(&ns);
+    let before = created(&ns);
     // `web[0]` loses its key, and `web[1]` is protected.
     plane().apply(&["-n", &ns], &web(""));
-    wait_until("its object has no key any more", LIMIT, || !addresses(&ns).contains(&"\"web[0]\"".to_owned()));
+    wait_until("its object has no key", LIMIT, || !addresses(&ns).contains(&"\"web[0]\"".to_owned()));
     let is_single = |secret: &serde_json::Value| secret["metadata"]["annotations"]["purlin.dev/address"] == "web";
     let is_record = |secret: &serde_json::Value| secret["metadata"]["labels"]["purlin.dev/record"] == "head";
     let all = records(&ns);
@@ -299,71 +299,71 @@ fn a_lost_record_without_a_key_is_noticed_beside_one_that_has_a_key() {
     wait_until("the policy is off", LIMIT, || {
         plane().kubectl(&["-n", NAMESPACE, "delete", "secret", &record]).status.success()
     });
-    wait_until("it is noticed", LIMIT, || {
+    wait_until("it is detected", LIMIT, || {
         resource(&ns, "web").unwrap()["status"].to_string().contains("RecordMissing")
     });
-    // Nor is the first of a family made in its place.
+    // The first instance of a family is not created in its place either.
     plane().apply(&["-n", &ns], &web("  count: 2\n"));
-    let lost = wait_for("web[0] is told", LIMIT, || {
+    let lost = wait_for("web[0] is reported", LIMIT, || {
         let ready = condition(&resource(&ns, "web")?, "Ready")?;
         ready["message"].as_str().filter(|message| message.contains("web[0]")).map(str::to_owned)
     });
-    assert!(lost.contains("says that `web` has a record, and there is none"), "{lost}");
-    assert_eq!(made(&ns), before, "nothing was made");
+    assert!(lost.contains("the record of `web` is missing"), "{lost}");
+    assert_eq!(created(&ns), before, "nothing was created");
     crate::command_line::ok(&["state", "rm", "web", "--yes", "-n", &ns]);
     wait_ready(&ns, &["web"]);
-    assert_eq!(made(&ns).len(), 3, "only now a new one was made");
+    assert_eq!(created(&ns).len(), 3, "only now a new one was created");
     plane().helm_ok(&["upgrade", "purlin", chart(), "-n", NAMESPACE, "--set", "replicas=0", "--wait"]);
 }
 
 #[test]
-fn a_kill_between_the_record_of_an_instance_and_the_index_of_its_family_makes_it_once() {
-    let _world = exclusive();
+fn a_crash_between_the_record_of_an_instance_and_the_index_of_its_family_creates_it_once() {
+    let _guard = exclusive();
     let ns = with_rights("between");
     let armed = Arc::new(Mutex::new(false));
-    let seen = armed.clone();
+    let shared = armed.clone();
     let proxy = Proxy::start(plane(), move |method, path| {
         let is_index = method == "PUT" && path.contains("/secrets/purlin-family-");
-        (is_index && *seen.lock().unwrap()).then_some(Trouble::TooManyRequests)
+        (is_index && *shared.lock().unwrap()).then_some(Fault::TooManyRequests)
     });
     let first = Controller::launch_over(plane(), &[], proxy.kubeconfig());
     plane().apply(&["-n", &ns], &config_maps(1));
     wait_ready(&ns, &["web"]);
-    let before = made(&ns);
+    let before = created(&ns);
     *armed.lock().unwrap() = true;
     plane().apply(&["-n", &ns], &config_maps(2));
-    wait_until("the record of the second is there", LIMIT, || addresses(&ns).len() == 3);
-    assert_eq!(made(&ns), before, "nothing is made before the index names it");
+    wait_until("the record of the second instance exists", LIMIT, || addresses(&ns).len() == 3);
+    assert_eq!(created(&ns), before, "an instance is created only after the index lists it");
     first.kill(plane());
     drop(proxy);
     let _second = Controller::start(plane());
     wait_ready(&ns, &["web"]);
-    assert_eq!(made(&ns).len(), 2);
-    assert!(made(&ns).is_superset(&before));
+    assert_eq!(created(&ns).len(), 2);
+    assert!(created(&ns).is_superset(&before));
     assert_eq!(addresses(&ns), ["\"web\"", "\"web[0]\"", "\"web[1]\""]);
 }
 
 #[test]
-fn kills_at_any_time_make_every_instance_of_a_family_once() {
-    let _world = exclusive();
+fn crashes_at_any_time_create_every_instance_of_a_family_once() {
+    let _guard = exclusive();
     let ns = with_rights("killfamily");
     plane().apply(&["-n", &ns], &config_maps(60));
     for goal in [3, 20, 40] {
         let controller = Controller::start(plane());
-        wait_until("some are made", LIMIT, || made(&ns).len() >= goal);
+        wait_until("some are created", LIMIT, || created(&ns).len() >= goal);
         controller.kill(plane());
     }
     let _last = Controller::start(plane());
     wait_ready(&ns, &["web"]);
-    assert_eq!(made(&ns).len(), 60);
+    assert_eq!(created(&ns).len(), 60);
     assert_eq!(resource(&ns, "web").unwrap()["status"]["instances"]["ready"], 60);
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "web", "--timeout=60s"]);
-    assert!(made(&ns).is_empty() && records(&ns).is_empty());
+    assert!(created(&ns).is_empty() && records(&ns).is_empty());
 }
 
 #[test]
-fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
-    let _world = exclusive();
+fn the_record_of_a_force_deleted_resource_is_abandoned_and_can_be_adopted() {
+    let _guard = exclusive();
     let ns = with_rights("force");
     let controller = Controller::start(plane());
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
@@ -390,14 +390,16 @@ fn a_force_deleted_resource_leaves_an_abandoned_record_that_is_adopted_later() {
     plane().apply(&["-n", &ns], manifest);
     wait_ready(&ns, &["item"]);
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is the same object");
-    wait_until("the adoption is told", LIMIT, || events(&ns, "item").iter().any(|event| event.starts_with("Adopted")));
+    wait_until("the adoption is reported", LIMIT, || {
+        events(&ns, "item").iter().any(|event| event.starts_with("Adopted"))
+    });
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=60s"]);
     assert!(records(&ns).is_empty());
 }
 
 #[test]
 fn a_deleted_crd_destroys_nothing() {
-    let _world = exclusive();
+    let _guard = exclusive();
     let ns = with_rights("crd");
     let controller = Controller::start(plane());
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
@@ -407,9 +409,9 @@ fn a_deleted_crd_destroys_nothing() {
     wait_ready(&ns, &["item"]);
     let uid = plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"].clone();
     plane().kubectl_ok(&["delete", "crd", "resources.purlin.dev", "--wait=false"]);
-    wait_reason(&ns, "item", "DeletionBlocked", "CustomResourceDefinitionDeleted");
+    wait_reason(&ns, "item", "DeletionBlocked", "CustomResourceDefinitionTerminating");
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "nothing is destroyed");
-    // The documented way out: let go of the Resources, which leaves the records, and install again.
+    // The documented procedure: release the Resources, which keeps the records, and install again.
     let released = std::process::Command::new(env!("CARGO_BIN_EXE_purlin"))
         .args(["state", "release", "--all", "--yes", "-n", &ns])
         .env("KUBECONFIG", plane().kubeconfig())
@@ -436,8 +438,8 @@ fn a_deleted_crd_destroys_nothing() {
 }
 
 #[test]
-fn a_damaged_record_holds_its_object_and_no_other() {
-    let _world = shared();
+fn a_damaged_record_blocks_only_its_object() {
+    let _guard = shared();
     let ns = with_rights("damaged");
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: item }\nspec:\n  type: \
                     kubernetes_object\n  config:\n    manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: \
@@ -455,30 +457,30 @@ fn a_damaged_record_holds_its_object_and_no_other() {
         plane().kubectl_ok(&["-n", NAMESPACE, "patch", "secret", name, "--type=merge", "-p", &patch]);
     };
     write(&"Z2FyYmFnZQ==".into());
-    let told = wait_reason(&ns, "item", "Ready", "RecordUnreadable");
-    assert!(!told["message"].as_str().unwrap().contains("garbage"), "{told}");
-    // Neither an edit nor a deletion touches what cannot be known; everything else goes on.
+    let unreadable = wait_reason(&ns, "item", "Ready", "RecordUnreadable");
+    assert!(!unreadable["message"].as_str().unwrap().contains("garbage"), "{unreadable}");
+    // Neither an edit nor a deletion changes the object; other objects proceed.
     plane().apply(&["-n", &ns], &format!("{}{}", manifest.replace("a: b", "a: c"), data("other", "two", "")));
-    wait_until("the other goes on", LIMIT, || {
+    wait_until("the other object is updated", LIMIT, || {
         resource(&ns, "other").is_some_and(|other| is_ready(&other) && other["status"]["attributes"]["output"] == "two")
     });
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--wait=false"]);
     wait_reason(&ns, "item", "DeletionBlocked", "RecordUnreadable");
     let live = plane().get(&["-n", &ns, "configmap", "item"]);
     assert_eq!((&live["metadata"]["uid"], &live["data"]["a"]), (&uid, &"b".into()));
-    // Once it is as it was, the deletion goes through.
+    // After the record is restored, the deletion completes.
     write(&record["data"][&key]);
-    wait_until("the deletion goes through", LIMIT, || resource(&ns, "item").is_none());
+    wait_until("the deletion completes", LIMIT, || resource(&ns, "item").is_none());
     assert!(!plane().kubectl(&["-n", &ns, "get", "configmap", "item"]).status.success());
 }
 
 #[test]
-fn two_controllers_without_a_lease_make_nothing_twice() {
-    let _world = exclusive();
+fn two_controllers_without_a_lease_create_nothing_twice() {
+    let _guard = exclusive();
     let ns = with_rights("fence");
     let both: Vec<Controller> = (0..2).map(|_| Controller::launch_with(plane(), &["--leader-elect=false"])).collect();
     for controller in &both {
-        wait_until("both work", LIMIT, || controller.http("/readyz").is_some_and(|(status, _)| status == 200));
+        wait_until("both are ready", LIMIT, || controller.http("/readyz").is_some_and(|(status, _)| status == 200));
     }
     let all: Vec<String> = (0..20).map(|number| format!("item-{number}")).collect();
     let manifests: String = all
@@ -494,35 +496,36 @@ fn two_controllers_without_a_lease_make_nothing_twice() {
     plane().apply(&["-n", &ns], &manifests);
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
     wait_ready(&ns, &names);
-    let made = plane().get(&["-n", &ns, "configmaps"])["items"].as_array().unwrap().clone();
-    let ours = made.iter().filter(|object| object["metadata"]["name"].as_str().unwrap().starts_with("item-")).count();
-    assert_eq!(ours, all.len(), "the compare-and-swap on records is the fence");
+    let created = plane().get(&["-n", &ns, "configmaps"])["items"].as_array().unwrap().clone();
+    let ours =
+        created.iter().filter(|object| object["metadata"]["name"].as_str().unwrap().starts_with("item-")).count();
+    assert_eq!(ours, all.len(), "the compare-and-swap of records prevents duplicates");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
     assert!(records(&ns).is_empty());
 }
 
 #[test]
-fn throttling_and_expired_watches_are_survived() {
-    let _world = exclusive();
+fn the_controller_survives_throttling_and_expired_watches() {
+    let _guard = exclusive();
     let ns = with_rights("busy");
     let counts = Arc::new(Mutex::new([0_u32; 3]));
-    let seen = Arc::clone(&counts);
-    // Every third write is throttled; each kind of watch is told twice that its version is too old, in either way.
+    let shared = Arc::clone(&counts);
+    // Every third write is throttled. The first twelve watches fail because their version is too old, in either way.
     let proxy = Proxy::start(plane(), move |method, path| {
-        let mut counts = seen.lock().unwrap();
+        let mut counts = shared.lock().unwrap();
         let count = |counts: &mut [u32; 3], which: usize| {
             counts[which] += 1;
             counts[which]
         };
         if path.contains("watch=") {
             let nth = count(&mut counts, 0);
-            return (nth <= 12).then_some(if nth % 2 == 0 { Trouble::Gone } else { Trouble::GoneLater });
+            return (nth <= 12).then_some(if nth % 2 == 0 { Fault::Gone } else { Fault::GoneLater });
         }
         if matches!(method, "POST" | "PATCH" | "PUT" | "DELETE") && !path.contains("/leases") {
-            return (count(&mut counts, 1) % 3 == 0).then_some(Trouble::TooManyRequests);
+            return (count(&mut counts, 1) % 3 == 0).then_some(Fault::TooManyRequests);
         }
-        (count(&mut counts, 2) % 5 == 0).then_some(Trouble::TooManyRequests)
+        (count(&mut counts, 2) % 5 == 0).then_some(Fault::TooManyRequests)
     });
     let controller = Controller::launch_over(plane(), &[], proxy.kubeconfig());
     let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: site }, data: { a: ours } }";
@@ -532,32 +535,32 @@ fn throttling_and_expired_watches_are_survived() {
     );
     plane().apply(&["-n", &ns], &format!("{site}{}", data("user", "\"${site.id}\"", "")));
     wait_ready(&ns, &["site", "user"]);
-    assert_eq!(records(&ns).len(), 2, "each was made once");
+    assert_eq!(records(&ns).len(), 2, "each was created once");
     let value = |ns: &str| plane().get(&["-n", ns, "configmap", "site"])["data"]["a"].clone();
     plane().kubectl_ok(&["-n", &ns, "patch", "configmap", "site", "--type=merge", "-p", "{\"data\":{\"a\":\"b\"}}"]);
-    // A watch that is refused several times in a row pauses for up to half a minute each time.
-    wait_until("drift is seen and set right all the same", 3 * LIMIT, || value(&ns) == "ours");
+    // After several failures in a row, a watch waits up to half a minute before each retry.
+    wait_until("drift is detected and corrected", 3 * LIMIT, || value(&ns) == "ours");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
-    // The record goes after the Resource, and its deletion is throttled too.
+    // The record is deleted after the Resource, and its deletion is throttled too.
     wait_until("nothing is recorded", LIMIT, || records(&ns).is_empty());
     assert!(counts.lock().unwrap().iter().all(|count| *count > 3), "{counts:?}");
     drop(controller);
 }
 
 #[test]
-fn a_finalizer_that_could_not_be_taken_off_is_tried_again() {
-    let _world = exclusive();
+fn the_removal_of_a_finalizer_is_retried() {
+    let _guard = exclusive();
     let ns = plane().namespace("stuck");
     let tried = Arc::new(Mutex::new(0));
-    let seen = Arc::clone(&tried);
+    let shared = Arc::clone(&tried);
     let proxy = Proxy::start(plane(), move |method, path| {
         if method != "PATCH" || !path.contains("/resources/never?") {
             return None;
         }
-        let mut tried = seen.lock().unwrap();
+        let mut tried = shared.lock().unwrap();
         *tried += 1;
-        (*tried <= 2).then_some(Trouble::Gone)
+        (*tried <= 2).then_some(Fault::Gone)
     });
     let _controller = Controller::launch_over(plane(), &[], proxy.kubeconfig());
     let never = data("never", "one", "dependsOn: [{ name: nothing }]");
@@ -566,5 +569,5 @@ fn a_finalizer_that_could_not_be_taken_off_is_tried_again() {
     wait_reason(&ns, "never", "Ready", "DependencyNotFound");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "never", "--wait=false"]);
     wait_empty(&ns);
-    assert_eq!(*tried.lock().unwrap(), 3, "refused twice, and then let go");
+    assert_eq!(*tried.lock().unwrap(), 3, "the removal fails twice, then succeeds");
 }

@@ -1,4 +1,4 @@
-//! Providers that fail, hang and warn, driven by the controller.
+//! Providers that fail, hang and warn, used by the controller.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,34 +8,34 @@ use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::real_providers;
 
-/// A namespace with the provider `corner` under the settings `corner` and `calm`, which means two processes. Its objects
-/// are files in a folder that it may write.
+/// A namespace with the provider `corner` and the ProviderConfigs `corner` and `calm`, so with two provider processes.
+/// Its objects are files in a directory that the provider may write.
 pub(crate) struct Bench {
     pub(crate) ns: String,
-    world: PathBuf,
+    directory: PathBuf,
     provider: String,
 }
 
 impl Bench {
     pub(crate) fn new(name: &str) -> Self {
         let bench = Self::without_files(name);
-        plane().apply(&[], &bench.provider(&format!("files: {{ write: ['{}'] }}", bench.world.display())));
+        plane().apply(&[], &bench.provider(&format!("files: {{ write: ['{}'] }}", bench.directory.display())));
         bench
     }
 
-    /// The same, and the provider has not been given the folder.
+    /// Like [`Bench::new`], but the provider may not access the directory.
     fn without_files(name: &str) -> Self {
         let ns = plane().namespace(name);
-        let world = plane().scratch().join(format!("world-{ns}"));
-        fs::create_dir(&world).unwrap();
-        let bench = Self { provider: format!("corner-{ns}"), ns, world };
+        let directory = plane().scratch().join(format!("world-{ns}"));
+        fs::create_dir(&directory).unwrap();
+        let bench = Self { provider: format!("corner-{ns}"), ns, directory };
         plane().apply(&[], &bench.provider(""));
         let config = |name: &str, more: &str| {
             format!(
                 "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: {name} }}\nspec:\n  \
                  provider: {{ name: {} }}\n  config: {{ folder: '{}{more}' }}\n",
                 bench.provider,
-                bench.world.display()
+                bench.directory.display()
             )
         };
         plane().apply(&["-n", &bench.ns], &format!("{}{}", config("corner", ""), config("calm", "/.")));
@@ -60,18 +60,18 @@ impl Bench {
     }
 
     /// The ids of the objects with this text.
-    fn made(&self, text: &str) -> Vec<String> {
-        let entries = fs::read_dir(&self.world).unwrap().map(|entry| entry.unwrap().path());
+    fn created(&self, text: &str) -> Vec<String> {
+        let entries = fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().path());
         let own = entries.filter(|path| fs::read_to_string(path).unwrap_or_default() == text);
         own.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     }
 
-    pub(crate) fn at_work(&self) {
-        wait_until("the call has begun", LIMIT, || self.world.join("started").exists());
+    pub(crate) fn wait_started(&self) {
+        wait_until("the call has begun", LIMIT, || self.directory.join("started").exists());
     }
 
-    fn peace(&self) {
-        fs::write(self.world.join("peace"), "").unwrap();
+    fn stop_failures(&self) {
+        fs::write(self.directory.join("peace"), "").unwrap();
     }
 
     fn clean(&self) {
@@ -83,12 +83,12 @@ impl Bench {
 }
 
 #[test]
-fn a_provider_that_hangs_disturbs_its_own_objects_only() {
-    let _world = shared();
+fn a_provider_that_hangs_affects_only_its_own_objects() {
+    let _guard = shared();
     let bench = Bench::new("hung");
     bench.trouble("hung", "on_plan: hang", "timeouts: { read: 1h }");
-    bench.at_work();
-    // All of these are planned while that one hangs.
+    bench.wait_started();
+    // All of these are planned while the provider of `hung` hangs.
     for round in 0..3 {
         let (beside, apart) = (format!("beside-{round}"), format!("apart-{round}"));
         bench.trouble(&beside, "", "providerConfigRef: { name: calm }");
@@ -96,61 +96,61 @@ fn a_provider_that_hangs_disturbs_its_own_objects_only() {
         wait_ready(&bench.ns, &[&beside, &apart]);
     }
     let hung = resource(&bench.ns, "hung").unwrap();
-    assert!(!is_ready(&hung) && bench.made("hung").is_empty(), "{hung}");
+    assert!(!is_ready(&hung) && bench.created("hung").is_empty(), "{hung}");
     plane().kubectl_ok(&["-n", &bench.ns, "delete", "pres", "hung", "--wait=false"]);
-    bench.peace();
+    bench.stop_failures();
 }
 
 #[test]
-fn the_controller_goes_on_by_itself_after_crashes_and_makes_nothing_twice() {
-    let _world = shared();
+fn the_controller_recovers_from_provider_crashes_and_creates_nothing_twice() {
+    let _guard = shared();
     let bench = Bench::new("crash");
-    // One process serves them all: what is being created when it ends is for a person to look after.
+    // All objects share one process. If it exits during a create, the outcome of the create is unknown.
     bench.trouble("good", "", "");
     wait_ready(&bench.ns, &["good"]);
     bench.trouble("moody", "on_plan: panic", "");
-    let told = wait_reason(&bench.ns, "moody", "Ready", "OperationFailed");
-    assert!(told["message"].as_str().unwrap().contains("panic: the provider panics as asked"), "{told}");
+    let failed = wait_reason(&bench.ns, "moody", "Ready", "OperationFailed");
+    assert!(failed["message"].as_str().unwrap().contains("panic: the provider panics as asked"), "{failed}");
     bench.trouble("moody", "", "");
     wait_ready(&bench.ns, &["moody", "good"]);
 
-    // An object that nobody can tell about waits for a person.
+    // An object with an unknown outcome waits for the user.
     bench.trouble("lost", "on_create: exit", "");
-    let told = wait_reason(&bench.ns, "lost", "Ready", "CreateOutcomeUnknown");
-    assert!(told["message"].as_str().unwrap().contains("spec.import.id"), "{told}");
-    let [id] = &bench.made("lost")[..] else { panic!("{:?}", bench.made("lost")) };
-    bench.peace();
+    let unknown = wait_reason(&bench.ns, "lost", "Ready", "CreateOutcomeUnknown");
+    assert!(unknown["message"].as_str().unwrap().contains("spec.import.id"), "{unknown}");
+    let [id] = &bench.created("lost")[..] else { panic!("{:?}", bench.created("lost")) };
+    bench.stop_failures();
     wait_ready(&bench.ns, &["moody"]);
     bench.trouble("lost", "", &format!("import: {{ id: {id} }}"));
     wait_ready(&bench.ns, &["lost"]);
-    assert_eq!(bench.made("lost"), std::slice::from_ref(id));
+    assert_eq!(bench.created("lost"), std::slice::from_ref(id));
     bench.clean();
-    assert!(bench.made("lost").is_empty() && bench.made("good").is_empty());
+    assert!(bench.created("lost").is_empty() && bench.created("good").is_empty());
 }
 
 #[test]
-fn what_was_made_halfway_is_kept_and_replaced() {
-    let _world = shared();
+fn a_partly_created_object_is_recorded_and_replaced() {
+    let _guard = shared();
     let bench = Bench::new("half");
     bench.trouble("half", "on_create: partial", "");
-    let told = wait_reason(&bench.ns, "half", "Ready", "OperationFailed");
+    let failed = wait_reason(&bench.ns, "half", "Ready", "OperationFailed");
     let expected = "spec.config.on_create: It failed halfway: the object is there";
-    assert!(told["message"].as_str().unwrap().contains(expected), "{told}");
-    bench.peace();
+    assert!(failed["message"].as_str().unwrap().contains(expected), "{failed}");
+    bench.stop_failures();
     wait_ready(&bench.ns, &["half"]);
-    assert_eq!(bench.made("half").len(), 1, "what was tainted is gone");
+    assert_eq!(bench.created("half").len(), 1, "the tainted object is destroyed");
     bench.clean();
 }
 
 #[test]
-fn a_provider_reaches_no_file_that_it_was_not_given() {
-    let _world = shared();
+fn a_provider_cannot_access_other_files() {
+    let _guard = shared();
     let bench = Bench::without_files("confined");
     bench.trouble("object", "", "");
-    let told = wait_reason(&bench.ns, "object", "Ready", "OperationFailed");
-    assert!(told["message"].as_str().unwrap().contains("permission denied"), "{told}");
-    assert!(fs::read_dir(&bench.world).unwrap().next().is_none());
-    plane().apply(&[], &bench.provider(&format!("files: {{ write: ['{}'] }}", bench.world.display())));
+    let failed = wait_reason(&bench.ns, "object", "Ready", "OperationFailed");
+    assert!(failed["message"].as_str().unwrap().contains("permission denied"), "{failed}");
+    assert!(fs::read_dir(&bench.directory).unwrap().next().is_none());
+    plane().apply(&[], &bench.provider(&format!("files: {{ write: ['{}'] }}", bench.directory.display())));
     wait_ready(&bench.ns, &["object"]);
     bench.clean();
     let refused = plane().kubectl_with_stdin(&["apply", "-f", "-"], &bench.provider("files: { read: [data] }"));
@@ -158,12 +158,12 @@ fn a_provider_reaches_no_file_that_it_was_not_given() {
 }
 
 #[test]
-fn what_a_provider_warns_of_while_it_makes_an_object_is_told() {
-    let _world = shared();
-    let bench = Bench::new("made");
+fn a_warning_of_a_create_is_reported() {
+    let _guard = shared();
+    let bench = Bench::new("creating");
     bench.trouble("object", "on_create: warning", "");
     wait_ready(&bench.ns, &["object"]);
-    wait_until("the event is there", LIMIT, || {
+    wait_until("the event exists", LIMIT, || {
         events(&bench.ns, "object")
             .iter()
             .any(|event| event.starts_with("ProviderWarning") && event.contains("It might have failed: but it did not"))
@@ -172,8 +172,8 @@ fn what_a_provider_warns_of_while_it_makes_an_object_is_told() {
 }
 
 #[test]
-fn warnings_of_readings_are_told_once_and_show_no_secret() {
-    let world = shared();
+fn warnings_of_reads_are_reported_once_and_show_no_secret() {
+    let guard = shared();
     let bench = Bench::new("gossip");
     let gossip = |kind: &str, name: &str| {
         format!(
@@ -181,25 +181,26 @@ fn warnings_of_readings_are_told_once_and_show_no_secret() {
              type: corner_gossip\n  config: {{ secret: canary-given }}\n"
         )
     };
-    plane().apply(&["-n", &bench.ns], &(gossip("Resource", "object") + &gossip("DataSource", "seen")));
+    plane().apply(&["-n", &bench.ns], &(gossip("Resource", "object") + &gossip("DataSource", "source")));
     wait_ready(&bench.ns, &["object"]);
     let masked = "I should not say: secret <(sensitive)>, token <(sensitive)>";
     let warnings = |name: &str| -> Vec<String> {
         let all = events(&bench.ns, name).into_iter();
         all.filter(|event| event.starts_with("ProviderWarning")).collect()
     };
-    wait_until("the data source was read", LIMIT, || warnings("seen").iter().any(|event| event.contains(masked)));
-    wait_until("the object was made", LIMIT, || warnings("object").iter().any(|event| event.contains(masked)));
+    wait_until("the data source was read", LIMIT, || warnings("source").iter().any(|event| event.contains(masked)));
+    wait_until("the object was created", LIMIT, || warnings("object").iter().any(|event| event.contains(masked)));
     let before = warnings("object");
-    // A reading finds a secret that nobody knew before, again and again.
-    let [file] = &fs::read_dir(&bench.world).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>()[..] else {
+    // Each refresh finds a secret that is new to Purlin.
+    let [file] = &fs::read_dir(&bench.directory).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>()[..]
+    else {
         panic!("one object");
     };
     for round in 0..3 {
         fs::write(file, format!("canary-found-{round}")).unwrap();
         reconcile(&bench.ns, &["object"], &format!("round-{round}"));
     }
-    assert_eq!(warnings("object"), before, "it says the same again");
+    assert_eq!(warnings("object"), before, "the warning is the same after masking");
     let clean = |what: &str, text: &str| {
         for canary in ["canary-given", "canary-token", "canary-found", "canary-rumour"] {
             assert!(!text.contains(canary), "{what} shows {canary}: {text}");
@@ -210,14 +211,14 @@ fn warnings_of_readings_are_told_once_and_show_no_secret() {
         all["items"].as_array().unwrap().iter().for_each(|item| clean(kind, &item["status"].to_string()));
     }
     clean("an event", &plane().get(&["-n", &bench.ns, "events.events.k8s.io"]).to_string());
-    world.controller().log().lines().for_each(|line| clean("the log", line));
-    plane().kubectl_ok(&["-n", &bench.ns, "delete", "pds", "seen"]);
+    guard.controller().log().lines().for_each(|line| clean("the log", line));
+    plane().kubectl_ok(&["-n", &bench.ns, "delete", "pds", "source"]);
     bench.clean();
 }
 
 #[test]
-fn what_a_provider_warns_of_is_told_once() {
-    let _world = shared();
+fn repeated_warnings_are_reported_once() {
+    let _guard = shared();
     let bench = Bench::new("warned");
     bench.trouble("planned", "on_plan: warning", "");
     bench.trouble("read", "on_read: warning", "");
@@ -227,37 +228,40 @@ fn what_a_provider_warns_of_is_told_once() {
     }
     for name in ["planned", "read"] {
         let warnings = || events(&bench.ns, name).into_iter().filter(|event| event.starts_with("ProviderWarning"));
-        wait_until("the event is there", LIMIT, || warnings().next().is_some());
-        let told: Vec<String> = warnings().collect();
-        assert!(matches!(&told[..], [only] if only.contains("It might have failed: but it did not")), "{told:?}");
+        wait_until("the event exists", LIMIT, || warnings().next().is_some());
+        let reported: Vec<String> = warnings().collect();
+        assert!(
+            matches!(&reported[..], [only] if only.contains("It might have failed: but it did not")),
+            "{reported:?}"
+        );
     }
     bench.clean();
 }
 
 #[test]
-fn a_stop_asks_providers_in_time_and_a_kill_leaves_what_a_person_finds() {
-    let _world = exclusive();
+fn a_shutdown_stops_providers_in_time_and_a_crash_leaves_an_unknown_outcome() {
+    let _guard = exclusive();
     let bench = Bench::new("ended");
-    // So short a grace period ends in less than the time that providers get to give up.
+    // The providers must be stopped before this short grace period ends.
     let mut first = Controller::launch_with(plane(), &["--grace-period=20s"]);
     bench.trouble("stopped", "on_create: slow", "");
-    bench.at_work();
+    bench.wait_started();
     assert_eq!(first.terminate(plane()), Some(0));
-    let kept = bench.made("stopped");
+    let kept = bench.created("stopped");
     assert_eq!(kept.len(), 1);
-    fs::remove_file(bench.world.join("started")).unwrap();
+    fs::remove_file(bench.directory.join("started")).unwrap();
     let second = Controller::start(plane());
     wait_ready(&bench.ns, &["stopped"]);
-    assert_eq!(bench.made("stopped"), kept, "it was complete");
+    assert_eq!(bench.created("stopped"), kept, "the object was complete");
 
     bench.trouble("killed", "on_create: slow", "");
-    bench.at_work();
+    bench.wait_started();
     second.kill(plane());
     let _third = Controller::start(plane());
     wait_reason(&bench.ns, "killed", "Ready", "CreateOutcomeUnknown");
-    assert_eq!(bench.made("killed").len(), 1);
-    bench.peace();
-    bench.trouble("killed", "", &format!("import: {{ id: {} }}", bench.made("killed")[0]));
+    assert_eq!(bench.created("killed").len(), 1);
+    bench.stop_failures();
+    bench.trouble("killed", "", &format!("import: {{ id: {} }}", bench.created("killed")[0]));
     wait_ready(&bench.ns, &["killed"]);
     bench.clean();
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// files are the paths of what one control plane keeps beside its etcd.
+// files are the paths of the files of a control plane, except for those of etcd.
 type files struct {
 	dir               string
 	port              string
@@ -45,7 +45,7 @@ func filesIn(dir string) files {
 	}
 }
 
-// Request bodies are what a search for leaked secrets has to see; answers would only repeat them.
+// Tests search the request bodies for leaked secrets; the responses only repeat them.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -72,14 +72,15 @@ contexts:
       user: admin
 `
 
-// prepare writes what is missing. Keys and the admin's token are kept over restarts, for clients hold them.
+// prepare writes the missing files. Keys and the token of the administrator are kept over restarts, because clients use
+// them.
 func (f files) prepare(port int) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
 	}
-	// The token is written last of all that is drawn, so its file tells whether the others are complete.
+	// The token is written last, so if its file exists, the other secrets exist too.
 	if _, err := os.Stat(f.tokens); os.IsNotExist(err) {
-		if err := f.drawSecrets(); err != nil {
+		if err := f.generateSecrets(); err != nil {
 			return err
 		}
 	}
@@ -108,7 +109,7 @@ func (f files) prepare(port int) error {
 	return nil
 }
 
-func (f files) drawSecrets() error {
+func (f files) generateSecrets() error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return replaceFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
-// replaceFile never lets a reader see half a file: clients read the kubeconfig while the server restarts.
+// replaceFile replaces a file atomically, because clients read the kubeconfig while the server restarts.
 func replaceFile(path string, content []byte) error {
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {

@@ -2,7 +2,7 @@ module purlin.dev/purlin/tests/controlplane
 
 go 1.26.0
 
-// Kubernetes builds with the same defaults of the runtime.
+// Kubernetes is built with the same runtime defaults.
 godebug default=go1.26
 
 require (
@@ -188,8 +188,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// The staging modules of k8s.io/kubernetes are published apart from it, as v0.MINOR.PATCH. Its own go.mod names
-// them v0.0.0 and replaces them by folders of its repository, which says nothing to a module that requires it.
+// The staging modules of k8s.io/kubernetes are published separately, as v0.MINOR.PATCH. Its own go.mod requires v0.0.0 and
+// replaces them by directories of its repository, which has no effect on a module that requires it.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

@@ -1,5 +1,5 @@
 // Command controlplane is a Kubernetes control plane for tests: etcd and kube-apiserver in one process, and
-// kube-controller-manager and a stand-in for scheduler and kubelet in two more. README.md tells how to use it.
+// kube-controller-manager and a simulated scheduler and kubelet in two more. README.md describes how to use it.
 package main
 
 import (
@@ -14,7 +14,7 @@ const usage = `usage: controlplane COMMAND [FLAGS]
 
   serve               run etcd and kube-apiserver
   controller-manager  run kube-controller-manager
-  nodes               stand in for scheduler and kubelet
+  nodes               run the simulated scheduler and kubelet
   up                  run all three until Ctrl-C
 
 "controlplane COMMAND --help" lists the flags of a command.
@@ -37,11 +37,11 @@ func main() {
 	}
 }
 
-// exitWithParent ends this process when its stdin closes or it is told to stop. The parent holds the other end of
-// stdin, which the system closes however the parent ends, so a killed test run leaves nothing behind.
+// exitWithParent exits when stdin is closed or on SIGINT or SIGTERM. The parent holds the other end of stdin, which the
+// system closes however the parent ends, so a killed test run leaves no processes behind.
 //
-// There is no orderly shutdown on purpose: kube-apiserver's takes seconds while watches are open, and what etcd
-// has acknowledged has reached the page cache, which outlives the process.
+// There is no orderly shutdown: that of kube-apiserver takes seconds while watches are open, and acknowledged writes of
+// etcd are in the page cache, which outlives the process.
 func exitWithParent(cleanup func()) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)

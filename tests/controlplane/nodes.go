@@ -23,8 +23,8 @@ import (
 
 const nodeName = "purlin-test-node"
 
-// standIn does what scheduler and kubelet would do to Pods, as far as the API shows it. Nothing runs.
-type standIn struct {
+// simulator updates Pods in the API as a scheduler and a kubelet would. It runs no containers.
+type simulator struct {
 	client kubernetes.Interface
 	pods   corelisters.PodLister
 	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
@@ -57,16 +57,16 @@ func nodes(args []string) error {
 
 	informer := informers.NewSharedInformerFactory(client, 0)
 	pods := informer.Core().V1().Pods()
-	stand := &standIn{
+	simulated := &simulator{
 		client: client,
 		pods:   pods.Lister(),
-		// Errors are conflicts, or the API server being away: worth another try soon, whatever came before.
+		// Errors are conflicts or an unavailable API server, so the back-off is short.
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second)),
 	}
 	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok {
-			stand.queue.Add(cache.MetaObjectToName(pod))
+			simulated.queue.Add(cache.MetaObjectToName(pod))
 		}
 	}
 	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -78,13 +78,13 @@ func nodes(args []string) error {
 	informer.Start(ctx.Done())
 	informer.WaitForCacheSync(ctx.Done())
 	for range 3 {
-		go stand.work(ctx)
+		go simulated.work(ctx)
 	}
-	stand.work(ctx)
+	simulated.work(ctx)
 	return nil
 }
 
-func (s *standIn) work(ctx context.Context) {
+func (s *simulator) work(ctx context.Context) {
 	for {
 		name, stopping := s.queue.Get()
 		if stopping {
@@ -103,13 +103,13 @@ func (s *standIn) work(ctx context.Context) {
 	}
 }
 
-// advance takes one Pod one step further; the event of that step brings it here again.
-func (s *standIn) advance(ctx context.Context, name cache.ObjectName) error {
+// advance does one step for one Pod. The event of that step enqueues the Pod again.
+func (s *simulator) advance(ctx context.Context, name cache.ObjectName) error {
 	pod, err := s.pods.Pods(name.Namespace).Get(name.Name)
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedOutcome(pod)
+	desired, err := desiredOutcome(pod)
 	if err != nil {
 		return err
 	}
@@ -117,22 +117,22 @@ func (s *standIn) advance(ctx context.Context, name cache.ObjectName) error {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return s.remove(ctx, pod, ended)
-	case ended || wanted.phase == corev1.PodPending || len(pod.Spec.SchedulingGates) > 0:
+	case ended || desired.phase == corev1.PodPending || len(pod.Spec.SchedulingGates) > 0:
 		return nil
 	case pod.Spec.NodeName == "":
 		return s.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName},
 		}, metav1.CreateOptions{})
-	case isAlready(pod, wanted):
+	case matches(pod, desired):
 		return nil
 	}
-	return s.setStatus(ctx, pod, wanted)
+	return s.setStatus(ctx, pod, desired)
 }
 
-// remove deletes without the grace period, which is time for processes that do not exist here.
-func (s *standIn) remove(ctx context.Context, pod *corev1.Pod, ended bool) error {
-	// A Job's Pod is held by a finalizer until the Job controller has counted it, which it does with ended ones.
+// remove deletes without the grace period, because there are no processes to stop.
+func (s *simulator) remove(ctx context.Context, pod *corev1.Pod, ended bool) error {
+	// The finalizer of a Job's Pod is removed only after the Pod has ended.
 	if !ended && pod.Spec.NodeName != "" && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return s.setStatus(ctx, pod, outcome{phase: corev1.PodFailed, exitCode: 137, message: "deleted"})
 	}
@@ -146,9 +146,9 @@ func (s *standIn) remove(ctx context.Context, pod *corev1.Pod, ended bool) error
 	})
 }
 
-func (s *standIn) setStatus(ctx context.Context, pod *corev1.Pod, wanted outcome) error {
+func (s *simulator) setStatus(ctx context.Context, pod *corev1.Pod, desired outcome) error {
 	pod = pod.DeepCopy()
-	fillStatus(pod, wanted, metav1.Now())
+	fillStatus(pod, desired, metav1.Now())
 	_, err := s.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
@@ -165,7 +165,7 @@ func registerNode(ctx context.Context, client kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	// Admission marks each new node as not ready until a controller, which we do not run, has seen that it is.
+	// Admission taints each new node as not ready. The controller that removes the taint does not run here.
 	if len(node.Spec.Taints) > 0 {
 		node.Spec.Taints = nil
 		if node, err = nodes.Update(ctx, node, metav1.UpdateOptions{}); err != nil {
@@ -180,7 +180,7 @@ func registerNode(ctx context.Context, client kubernetes.Interface) error {
 	node.Status.Allocatable = node.Status.Capacity
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: nodeName}}
 	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "StandIn", Message: "nothing runs here",
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated", Message: "the kubelet is simulated",
 		LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
 	}}
 	_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is to become of a Pod is told by these annotations on it, which may change while it lives, or by environment
-// variables of any of its containers, for Pods whose annotations somebody else writes. README.md lists the values.
+// These annotations select the outcome of a Pod, and may change while it exists. The environment variables of any of
+// its containers do the same, for Pods whose annotations a test cannot set. README.md lists the values.
 const (
 	outcomeAnnotation  = "test.purlin.dev/outcome"
 	exitCodeAnnotation = "test.purlin.dev/exit-code"
@@ -24,16 +24,16 @@ const (
 
 type outcome struct {
 	phase corev1.PodPhase
-	// ready matters while the Pod runs.
+	// ready applies while the Pod runs.
 	ready bool
-	// exitCode and message are those of its containers, once it has ended.
+	// exitCode and message apply to all containers, after the Pod has ended.
 	exitCode int32
 	message  string
 }
 
-func wantedOutcome(pod *corev1.Pod) (outcome, error) {
-	wanted := outcome{message: told(pod, messageAnnotation, messageVariable)}
-	name := told(pod, outcomeAnnotation, outcomeVariable)
+func desiredOutcome(pod *corev1.Pod) (outcome, error) {
+	desired := outcome{message: setting(pod, messageAnnotation, messageVariable)}
+	name := setting(pod, outcomeAnnotation, outcomeVariable)
 	if name == "" {
 		name = "succeeded"
 		if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
@@ -42,29 +42,29 @@ func wantedOutcome(pod *corev1.Pod) (outcome, error) {
 	}
 	switch name {
 	case "pending":
-		wanted.phase = corev1.PodPending
+		desired.phase = corev1.PodPending
 	case "unready":
-		wanted.phase = corev1.PodRunning
+		desired.phase = corev1.PodRunning
 	case "running":
-		wanted.phase, wanted.ready = corev1.PodRunning, true
+		desired.phase, desired.ready = corev1.PodRunning, true
 	case "succeeded":
-		wanted.phase = corev1.PodSucceeded
+		desired.phase = corev1.PodSucceeded
 	case "failed":
-		wanted.phase, wanted.exitCode = corev1.PodFailed, 1
+		desired.phase, desired.exitCode = corev1.PodFailed, 1
 	default:
-		return wanted, fmt.Errorf("%q is no outcome: pending, unready, running, succeeded or failed", name)
+		return desired, fmt.Errorf("%q is not an outcome: use pending, unready, running, succeeded or failed", name)
 	}
-	if code := told(pod, exitCodeAnnotation, exitCodeVariable); code != "" {
+	if code := setting(pod, exitCodeAnnotation, exitCodeVariable); code != "" {
 		number, err := strconv.ParseInt(code, 10, 32)
 		if err != nil {
-			return wanted, fmt.Errorf("exit code: %w", err)
+			return desired, fmt.Errorf("exit code: %w", err)
 		}
-		wanted.exitCode = int32(number)
+		desired.exitCode = int32(number)
 	}
-	return wanted, nil
+	return desired, nil
 }
 
-func told(pod *corev1.Pod, annotation, variable string) string {
+func setting(pod *corev1.Pod, annotation, variable string) string {
 	if value, ok := pod.Annotations[annotation]; ok {
 		return value
 	}
@@ -78,19 +78,19 @@ func told(pod *corev1.Pod, annotation, variable string) string {
 	return ""
 }
 
-func isAlready(pod *corev1.Pod, wanted outcome) bool {
+func matches(pod *corev1.Pod, desired outcome) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			ready := condition.Status == corev1.ConditionTrue
-			return pod.Status.Phase == wanted.phase && ready == wanted.ready
+			return pod.Status.Phase == desired.phase && ready == desired.ready
 		}
 	}
 	return false
 }
 
-func fillStatus(pod *corev1.Pod, wanted outcome, now metav1.Time) {
+func fillStatus(pod *corev1.Pod, desired outcome, now metav1.Time) {
 	status := &pod.Status
-	status.Phase = wanted.phase
+	status.Phase = desired.phase
 	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
 		status.StartTime = &now
@@ -100,16 +100,16 @@ func fillStatus(pod *corev1.Pod, wanted outcome, now metav1.Time) {
 	status.PodIP, status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 
 	reason := ""
-	if wanted.phase == corev1.PodSucceeded {
+	if desired.phase == corev1.PodSucceeded {
 		reason = "PodCompleted"
-	} else if wanted.phase == corev1.PodFailed {
+	} else if desired.phase == corev1.PodFailed {
 		reason = "PodFailed"
-	} else if !wanted.ready {
+	} else if !desired.ready {
 		reason = "ContainersNotReady"
 	}
 	setCondition(pod, corev1.PodInitialized, true, "", now)
-	setCondition(pod, corev1.ContainersReady, wanted.ready, reason, now)
-	setCondition(pod, corev1.PodReady, wanted.ready, reason, now)
+	setCondition(pod, corev1.ContainersReady, desired.ready, reason, now)
+	setCondition(pod, corev1.PodReady, desired.ready, reason, now)
 
 	status.InitContainerStatuses = nil
 	for _, container := range pod.Spec.InitContainers {
@@ -117,19 +117,19 @@ func fillStatus(pod *corev1.Pod, wanted outcome, now metav1.Time) {
 			true, corev1.ContainerState{Terminated: terminated(pod, 0, "", now)}))
 	}
 	state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *status.StartTime}}
-	if wanted.phase != corev1.PodRunning {
-		state = corev1.ContainerState{Terminated: terminated(pod, wanted.exitCode, wanted.message, now)}
+	if desired.phase != corev1.PodRunning {
+		state = corev1.ContainerState{Terminated: terminated(pod, desired.exitCode, desired.message, now)}
 	}
 	status.ContainerStatuses = nil
 	for _, container := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(container, wanted.ready, state))
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(container, desired.ready, state))
 	}
 }
 
 func containerStatus(container corev1.Container, ready bool, state corev1.ContainerState) corev1.ContainerStatus {
 	started := state.Running != nil
 	return corev1.ContainerStatus{
-		Name: container.Name, Image: container.Image, ImageID: "stand-in://" + container.Image,
+		Name: container.Name, Image: container.Image, ImageID: "simulated://" + container.Image,
 		Ready: ready, Started: &started, State: state,
 	}
 }
@@ -164,7 +164,7 @@ func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, holds bool, rea
 	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 }
 
-// podIP draws an address from the Pod's UID, so that none has to be remembered; two may come out alike.
+// podIP derives an address from the UID of the Pod, so that it need not be stored. Two Pods may have the same address.
 func podIP(pod *corev1.Pod) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(pod.UID))

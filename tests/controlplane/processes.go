@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// processes are programs that know nothing of our rule that a closed stdin means the end, and so have to be killed.
+// processes are programs that do not exit when their stdin is closed, and therefore must be killed.
 type processes struct {
 	mutex   sync.Mutex
 	killed  bool
@@ -21,11 +21,11 @@ func (p *processes) start(program string, arguments []string) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.killed {
-		return fmt.Errorf("%s: not started, we are stopping", program)
+		return fmt.Errorf("%s: not started, the control plane is stopping", program)
 	}
 	command := exec.Command(program, arguments...)
 	command.Stderr = os.Stderr
-	// Not stdout, on which our own parent waits for the line that says "ready".
+	// Not stdout, where the parent of this process waits for the "ready" line.
 	command.Stdout = os.Stderr
 	command.SysProcAttr = dieWithParent()
 	if err := command.Start(); err != nil {
@@ -43,16 +43,17 @@ func (p *processes) start(program string, arguments []string) error {
 	return nil
 }
 
-// wait returns when the first of them ends by itself, which none should.
+// wait returns an error when one of the processes exits unexpectedly.
 func (p *processes) wait() error {
 	err := <-p.ended
 	if !p.kill() {
-		select {} // Whoever has killed them also ends this process.
+		select {} // The caller of kill also ends this process.
 	}
 	return err
 }
 
-// kill returns when they are gone, with their ports and files free again. It tells whether this was the first call.
+// kill returns after the processes have exited and their ports and files are free. It reports whether this was the
+// first call.
 func (p *processes) kill() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// dieWithParent has the system kill a program when we are killed and cannot do so ourselves.
+// dieWithParent makes the system kill a program when this process is killed.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieWithParent has no counterpart outside Linux: there, only a parent that is killed leaves such programs behind.
+// dieWithParent does nothing outside Linux: such programs keep running when their parent is killed.
 func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -22,14 +22,14 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// serve runs etcd and kube-apiserver: linked into this process, or the programs of a folder of assets, which is how
-// the tests meet other versions of Kubernetes.
+// serve runs etcd and kube-apiserver: linked into this process, or the programs in a directory of assets, to test with
+// other versions of Kubernetes.
 func serve(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
-	dataDir := flags.String("data-dir", "", "where everything is kept; may exist already (required)")
-	port := flags.Int("port", 0, "port of the API server; by default the one used last in this data directory, or a free one")
+	dataDir := flags.String("data-dir", "", "directory for the data, new or existing (required)")
+	port := flags.Int("port", 0, "port of the API server; by default the last one of this data directory, or a free one")
 	auditLog := flags.String("audit-log", "", "file to append an audit log to, with the bodies of requests")
-	assets := flags.String("assets", "", "directory with etcd and kube-apiserver to run instead of those linked in")
+	assets := flags.String("assets", "", "directory with etcd and kube-apiserver to run instead of the linked ones")
 	_ = flags.Parse(args)
 	if *dataDir == "" {
 		return errors.New("--data-dir is required")
@@ -79,10 +79,10 @@ func newEtcdConfig(dir string, clientPort, peerPort int) (*embed.Config, error) 
 	config := embed.NewConfig()
 	config.Dir = dir
 	config.LogLevel = "error"
-	// A test's data need not survive a power cut, and flushing is most of what a write costs.
+	// Test data need not survive a power failure, and fsync is most of the cost of a write.
 	config.UnsafeNoFsync = true
 	config.EnableGRPCGateway = false
-	// The only member elects itself after an election timeout, which is part of every start.
+	// The only member elects itself after the election timeout, so the timeout delays every start.
 	config.TickMs = 20
 	config.ElectionMs = 200
 	client, err := url.Parse(fmt.Sprintf("http://127.0.0.1:%d", clientPort))
@@ -101,7 +101,7 @@ func newEtcdConfig(dir string, clientPort, peerPort int) (*embed.Config, error) 
 	return config, nil
 }
 
-// etcdArguments says in flags what newEtcdConfig says in fields.
+// etcdArguments returns the configuration of newEtcdConfig as flags.
 func etcdArguments(config *embed.Config) []string {
 	client, peer := config.ListenClientUrls[0].String(), config.ListenPeerUrls[0].String()
 	return []string{
@@ -120,7 +120,7 @@ func etcdArguments(config *embed.Config) []string {
 }
 
 func startEtcd(config *embed.Config) error {
-	// Each log segment is allocated in full, at once; the usual 64 MB would be most of a test's data.
+	// Each log segment is allocated at its full size; the default of 64 MB would be most of the data of a test.
 	wal.SegmentSizeBytes = 8 << 20
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
@@ -143,7 +143,7 @@ func apiServerArguments(files files, port, etcdPort int, auditLog string) []stri
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
 		"--advertise-address=127.0.0.1",
-		// A loopback address is not allowed in the endpoints of the service "kubernetes", so nobody keeps them.
+		// The endpoints of the service "kubernetes" must not contain a loopback address, so they are not written.
 		"--endpoint-reconciler-type=none",
 		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", etcdPort),
 		"--tls-cert-file=" + files.servingCert,
@@ -158,14 +158,14 @@ func apiServerArguments(files files, port, etcdPort int, auditLog string) []stri
 		"--profiling=false",
 	}
 	if auditLog != "" {
-		// Mode "blocking", the default: an answered request is in the file.
+		// The default mode is "blocking": when a request has returned, it is in the file.
 		arguments = append(arguments, "--audit-policy-file="+files.auditPolicy, "--audit-log-path="+auditLog)
 	}
 	return arguments
 }
 
-// announceReady says on stdout once that the API server is ready. /readyz covers the default roles, but not the
-// namespace "default", which everything else takes for granted.
+// announceReady prints the "ready" line when the API server is ready. /readyz covers the default roles, but not the
+// namespace "default", which clients need.
 func announceReady(kubeconfig string) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -187,31 +187,32 @@ func announceReady(kubeconfig string) {
 	}
 }
 
-// apiServerPort decides on a port and remembers it, so that kubeconfigs handed out stay right after a restart.
-func (f files) apiServerPort(wanted int) (int, error) {
-	if wanted == 0 {
+// apiServerPort selects the port: the requested one, the one of the last start, or a free one. The last one is
+// preferred so that kubeconfigs stay valid after a restart.
+func (f files) apiServerPort(requested int) (int, error) {
+	if requested == 0 {
 		if content, err := os.ReadFile(f.port); err == nil {
 			last, err := strconv.Atoi(strings.TrimSpace(string(content)))
 			if err == nil && portIsFree(last) {
-				wanted = last
+				requested = last
 			}
 		}
 	}
-	if wanted == 0 {
+	if requested == 0 {
 		free, err := freePorts(1)
 		if err != nil {
 			return 0, err
 		}
-		wanted = free[0]
+		requested = free[0]
 	}
-	if !portIsFree(wanted) {
-		return 0, fmt.Errorf("port %d is in use", wanted)
+	if !portIsFree(requested) {
+		return 0, fmt.Errorf("port %d is in use", requested)
 	}
-	return wanted, nil
+	return requested, nil
 }
 
-// freePorts chooses below the range from which systems take the ports of outgoing connections: the port of an API
-// server that is away for a while must not become the near end of somebody's connection.
+// freePorts returns ports below the range for outgoing connections: another connection must not take the port of an API
+// server that is stopped for a while.
 func freePorts(count int) ([]int, error) {
 	var found []int
 	for range 1000 {

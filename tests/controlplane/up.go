@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// up is for people: it starts the other commands as children, whose stdin it holds open, and waits for Ctrl-C.
+// up is for manual use: it starts the other commands as children, keeps their stdin open, and waits for Ctrl-C.
 func up(args []string) error {
 	flags := flag.NewFlagSet("up", flag.ExitOnError)
-	dataDir := flags.String("data-dir", "", "where everything is kept, with the logs; may exist already (required)")
-	port := flags.String("port", "0", "as of \"serve\"")
-	auditLog := flags.String("audit-log", "", "as of \"serve\"")
-	assets := flags.String("assets", "", "directory with Kubernetes programs to run instead of those linked in")
+	dataDir := flags.String("data-dir", "", "directory for data and logs, new or existing (required)")
+	port := flags.String("port", "0", "see \"serve\"")
+	auditLog := flags.String("audit-log", "", "see \"serve\"")
+	assets := flags.String("assets", "", "directory with Kubernetes programs to run instead of the linked ones")
 	_ = flags.Parse(args)
 	if *dataDir == "" {
 		return errors.New("--data-dir is required")
@@ -38,7 +38,7 @@ func up(args []string) error {
 	ended := make(chan string)
 	running := 0
 	var holds []io.Closer
-	// However we leave, the children have ended when we have, and the data directory is free again.
+	// The children must have exited when this function returns, so that the data directory is free.
 	defer func() {
 		for _, hold := range holds {
 			_ = hold.Close()
@@ -66,7 +66,7 @@ func up(args []string) error {
 	}
 	kubeconfig := strings.TrimPrefix(strings.TrimSpace(line), "ready ")
 	if *assets != "" {
-		// A folder of assets often holds no more than an API server needs.
+		// A directory of assets often contains only an API server.
 		if _, err := os.Stat(filepath.Join(*assets, "kube-controller-manager")); err != nil {
 			*assets = ""
 		}
@@ -89,7 +89,8 @@ func up(args []string) error {
 	}
 }
 
-// startChild runs this program with other arguments, and returns what holds the child's stdin open and its stdout.
+// startChild runs this program with other arguments. It returns a closer that keeps the stdin of the child open, and
+// the stdout of the child.
 func startChild(dir string, ended chan<- string, arguments []string) (io.Closer, io.Reader, error) {
 	program, err := os.Executable()
 	if err != nil {

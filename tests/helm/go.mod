@@ -1,5 +1,5 @@
-// Pins the Helm that the chart's tests run. A module of its own, since Helm wants another minor version of the
-// Kubernetes libraries than the test control plane does.
+// Pins the version of Helm for the tests of the chart. A separate module, because Helm requires another minor version of
+// the Kubernetes libraries than the test control plane.
 module purlin.dev/purlin/tests/helm
 
 go 1.26.0

@@ -1,25 +1,25 @@
-//! The command line as a process: what it prints, where, and with which exit code.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Tests of the `purlin` binary: output, exit codes and files.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod apply;
-mod bench;
 mod conditions;
 mod dev;
-mod documented;
-mod driven;
-mod evolving;
+mod documents;
 mod families;
 mod formats;
 mod hooks;
 mod importing;
 mod inputs;
-mod installed;
+mod invalid_input;
 mod migrating;
-mod problems;
-mod selecting;
+mod provider_failures;
+mod provider_installation;
+mod provider_runs;
+mod provider_sandbox;
 mod providers;
 mod publish;
 mod sandbox;
 mod saved;
+mod selecting;
 mod state;
-mod troubled;
+mod type_changes;

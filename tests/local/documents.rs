@@ -1,117 +1,162 @@
-//! Documents that are made from code are current. `UPDATE_EXPECT=1` rewrites them.
+//! Checks that documents which are generated from code are up to date. `UPDATE_EXPECT=1` rewrites them.
 
 use std::fmt::Write as _;
 
 use expect_test::expect_file;
 use purlin::model::Reason;
 
-/// What a user can do about it, for the reasons that wait for a person.
-fn way_out(reason: Reason) -> &'static str {
+/// Returns the next step of the user, or when Purlin continues automatically.
+#[expect(clippy::too_many_lines, reason = "one entry for each reason")]
+fn next_step(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidManifest => "Correct the manifest where the message points.",
         Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
-        Reason::ProviderNotFound => "Create it, or correct the name; the object goes on by itself then.",
+        Reason::ProviderNotFound => "Create it, or correct the name. Purlin then continues automatically.",
         Reason::ProviderNotReady => {
-            "See to what the message names: the package, the settings, or whatever the provider needs to start."
+            "Fix the problem in the message: the package, the configuration, or a requirement of the provider."
         }
         Reason::InvalidExpression => {
-            "Correct the expression at the field named; `docs/expressions.md` has the language."
+            "Correct the expression in the field that the message names. `docs/expressions.md` documents the language."
         }
         Reason::InvalidRepetition => {
-            "Correct `count`, `forEach` or `enabledWhen`: `docs/families.md` tells what they may be."
+            "Correct `count`, `forEach` or `enabledWhen`. `docs/families.md` documents the allowed values."
         }
-        Reason::InvalidConfig => "Correct the field named; `docs/types/` has the attributes of built-in types.",
-        Reason::SelfReference => "Remove the reference, or refer to what you meant.",
-        Reason::DependencyCycle => "Remove one of the references that the message names; it says which one is enough.",
+        Reason::InvalidConfig => {
+            "Correct the field that the message names. `docs/types/` documents the attributes of built-in types."
+        }
+        Reason::SelfReference => "Remove the reference, or correct the name in it.",
+        Reason::DependencyCycle => {
+            "Remove one of the references in the message. The hint names one whose removal is sufficient."
+        }
         Reason::InputNotFound => {
-            "Create the ConfigMap or Secret with that key, or set `optional: true`. The object goes on by itself then."
+            "Create the ConfigMap or Secret with the key, or set `optional: true`. Purlin then continues automatically."
         }
-        Reason::DependencyNotFound => "Create the Resource, or correct the name. The object goes on by itself then.",
+        Reason::DependencyNotFound => "Create the Resource, or correct the name. Purlin then continues automatically.",
         Reason::PreconditionFailed | Reason::PostconditionFailed => {
-            "See the message, which is the author's; `docs/conditions.md` tells what a condition does."
+            "Read the message, which is defined in the Resource. `docs/conditions.md` documents conditions."
         }
-        Reason::HookFailed => "Correct the hook, or what it needs; the message has the end of its output.",
-        Reason::OperationRefused | Reason::CreateKeepsFailing | Reason::ReplacementFailed => {
-            "Change the object so that it can be made; a change of its spec starts the count anew."
+        Reason::HookFailed => "Correct the hook or its requirements. The message contains the end of its output.",
+        Reason::OperationRejected | Reason::RepeatedCreateFailures | Reason::ReplacementFailed => {
+            "Correct the spec of the Resource. A change of the spec also resets the count of failures."
         }
-        Reason::TooManyLeftovers => "See why the old objects cannot be destroyed: `status.deposed` lists them.",
+        Reason::TooManyDeposedObjects => {
+            "Find out why the deposed objects cannot be destroyed. `status.deposed` lists them."
+        }
         Reason::CreateOutcomeUnknown => {
-            "Set `spec.import.id` to the id of the object that was made, or declare that none was: `purlin state rm --force`."
+            "Set `spec.import.id` to the ID of the created object. If none was created, run `purlin state rm --force`."
         }
-        Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it: `purlin state rm`.",
-        Reason::RecordOfOtherType => "Give the Resource another name, or delete it with its old type first.",
-        Reason::RecordUnreadable => "Upgrade Purlin if a newer one wrote the record; else restore it from a backup.",
-        Reason::IdentityConflict => "Delete one of the two Resources; `deletionPolicy: Orphan` leaves the object.",
+        Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it with `purlin state rm`.",
+        Reason::RecordTypeMismatch => "Rename the Resource, or delete it with its old type first.",
+        Reason::RecordUnreadable => {
+            "Upgrade Purlin if a newer version wrote the record. Otherwise, restore the record from a backup."
+        }
+        Reason::IdentityConflict => {
+            "Delete one of the two Resources. With `deletionPolicy: Orphan`, the object is not destroyed."
+        }
         Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
-        Reason::PublishConflict => "Publish under another name, or delete the ConfigMap or Secret that is there.",
+        Reason::PublishConflict => "Publish under another name, or delete the existing ConfigMap or Secret.",
         Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
         Reason::Drifted => {
-            "Nothing with `spec.drift.action: Correct`. Otherwise set that, or change what is wanted; `docs/drift.md`."
+            "With `spec.drift.action: Correct`, nothing. Otherwise, set it or adjust the spec. See `docs/drift.md`."
         }
-        Reason::GoneAfterConfigChange => {
-            "Go back to the configuration that made it; or have it made anew with `purlin.dev/replace-requested-at` \
-             (locally `purlin apply --replace`), or forget it with `purlin state rm`."
+        Reason::ObjectMissingAfterConfigChange => {
+            "Restore the previous provider configuration. Or recreate the object with the annotation \
+             `purlin.dev/replace-requested-at` (locally `purlin apply --replace`), or forget it with `purlin state rm`."
         }
-        Reason::MassDisappearance => {
-            "See what became of them. To have one made anew, set the annotation `purlin.dev/replace-requested-at` on its \
-             Resource (locally `purlin apply --replace`)."
+        Reason::ManyObjectsMissing => {
+            "Find out why the objects are missing. To recreate one, set the annotation \
+             `purlin.dev/replace-requested-at` on its Resource (locally `purlin apply --replace`)."
         }
-        Reason::Gone => "Set `spec.drift.action: Correct` to have it made anew, or delete the Resource.",
+        Reason::ObjectMissing => "Set `spec.drift.action: Correct` to recreate the object, or delete the Resource.",
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
         Reason::MoveBlocked => {
-            "Delete the Resource that the object comes from, or remove the annotation `purlin.dev/moved-from`."
+            "Delete the Resource of the old address, or remove the annotation `purlin.dev/moved-from`."
         }
-        Reason::StillUsed => "Delete the object that uses it, or remove its reference.",
-        Reason::FixedIdentity => {
-            "Let the name be generated (`metadata.generateName`), or switch createBeforeDestroy off where it is asked for."
+        Reason::InUse => "Delete the dependent object, or remove its reference.",
+        Reason::CreateBeforeDestroyImpossible => {
+            "Let the name be generated (`metadata.generateName`), or disable `createBeforeDestroy` where it is set."
         }
-        Reason::NotSelected => "Nothing; plan and apply without `--target` to have everything done.",
-        Reason::ActionNotAllowed => {
+        Reason::NotSelected => "Plan and apply without `--target` to apply all changes.",
+        Reason::ActionForbiddenByPolicy => {
             "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
         }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
         Reason::Forbidden => {
-            "Give the service account that the message names a Role with the verbs it lacks. In a namespace that is being \
-             deleted, see to what is left in it."
+            "Bind a Role with the missing verbs to the service account in the message. In a namespace that is being \
+             deleted, clean up the remaining objects."
         }
-        Reason::SourceIncomplete => "Correct the file that cannot be read; orphans are destroyed only then.",
-        Reason::CustomResourceDefinitionDeleted => {
-            "`purlin state release --all` lets the Resources go and keeps the objects; installing again adopts them."
+        Reason::SourceIncomplete => "Correct the file that cannot be read. Purlin then destroys orphans again.",
+        Reason::CustomResourceDefinitionTerminating => {
+            "Run `purlin state release --all` to release the Resources and keep their objects."
         }
-        Reason::CustomResourceDefinitionUnknown | Reason::RecordNotRead => {
-            "See in the message what keeps the API server from answering; the object goes on by itself then."
+        Reason::CustomResourceDefinitionUnknown | Reason::RecordUnavailable => {
+            "Fix the problem with the API server in the message. Purlin then continues automatically."
         }
-        Reason::NamespaceTerminating => "Nothing; the namespace goes.",
+        Reason::NamespaceTerminating => {
+            "Nothing. Create the Resource in another namespace if you still need the object."
+        }
         Reason::RecordNotWritten => {
-            "See in the message why: no space on the disk, no right to write, or an API server that refuses or does not answer."
+            "Fix the problem in the message, such as a full disk, a missing permission or an unavailable API server."
         }
-        Reason::TimeLimitExceeded => {
-            "Wait, or see in the provider's log why it takes so long. `spec.timeouts` sets the limit."
+        Reason::TimeLimitExceeded => "Wait, or find the cause in the provider's log. `spec.timeouts` sets the limit.",
+        Reason::SandboxUnavailable => {
+            "Run the controller on nodes with Landlock, or keep files that providers must not read out of its Pod."
         }
-        Reason::NotConfined => {
-            "Run the controller on nodes with Landlock, or give its Pod nothing that providers must not see."
-        }
-        Reason::ProviderWarning => {
-            "Read it. Nothing is held up by it; the provider's documentation tells what it would rather see."
-        }
-        Reason::DriverFault => "Report it to the authors of the provider; another version of it may work.",
-        Reason::InternalError => "Report it, with the message.",
+        Reason::ProviderWarning => "Read the warning and the provider's documentation. The warning blocks nothing.",
+        Reason::DriverFault => "Report it to the authors of the provider. Another version of the provider can help.",
+        Reason::InternalError => "Report the bug with the message.",
         Reason::Abandoned => {
-            "Create the Resource again: it adopts the object. Or forget the object: `purlin state rm`."
+            "Create the Resource again to adopt the object, or forget the object with `purlin state rm`."
         }
-        _ => "Nothing.",
+        Reason::Available => "Nothing. The object is up to date.",
+        Reason::Progressing => "Wait. The message names the running operation, and Purlin updates it while it runs.",
+        Reason::Deleting => "Wait. If the deletion takes long, check the message for the dependents that block it.",
+        Reason::Disabled => "Nothing. To create the object, set `spec.enabled: true` or change `spec.enabledWhen`.",
+        Reason::NoInstances => {
+            "Nothing if this is intended. Otherwise, check the value of `count` or `forEach`, and what it reads."
+        }
+        Reason::DependencyNotReady => {
+            "Check the dependency that the message names. Purlin continues automatically when it is ready."
+        }
+        Reason::DependencyFailed => {
+            "Fix the dependency that the message names. Purlin continues automatically when its step succeeds."
+        }
+        Reason::Waiting => {
+            "Check the change or condition that the message names. Purlin continues automatically when it is resolved."
+        }
+        Reason::OperationFailed => {
+            "Read the error in the message. The controller retries after 1 second, then with delays of up to 5 \
+             minutes, and immediately after a change of the Resource. Locally, run `purlin apply` again."
+        }
+        Reason::OperationInProgress => {
+            "Wait. Purlin checks again automatically, at the time in the message if it names one."
+        }
+        Reason::CreateBeforeDestroyForced => {
+            "Remove `createBeforeDestroy: false`, or disable create-before-destroy in the dependent that the message \
+             names."
+        }
+        Reason::ReleaseOrderFallback => {
+            "Nothing. If a destroy fails because its object is still in use, Purlin retries it after the dependents \
+             have changed."
+        }
+        Reason::RecordedCycle => {
+            "Apply the configuration once. This rewrites the records of the objects that the message names."
+        }
+        Reason::OrphanDependsOnDestroyed => "Check whether the kept object still works. Purlin no longer manages it.",
+        Reason::Deferred => "Run `purlin apply` again. The controller plans the change automatically.",
     }
 }
 
 #[test]
-fn every_reason_has_its_page() {
+fn every_reason_is_documented() {
     let mut text = String::from(
-        "# Reasons\n\nA condition's `reason`, and the `reason` of a blocked change, is one of these. They are part of the \
-         API: a\nreason keeps its meaning. The message beside it names the object, the field and the next step.\n",
+        "# Reasons\n\nA condition's `reason`, and the `reason` of a blocked change, is one of these. They are part of \
+         the API: the\nmeaning of a reason does not change. The message names the object, the field and the \
+         next step.\n",
     );
     for reason in Reason::ALL {
         let meaning = reason.explanation().trim();
-        let _ = write!(text, "\n## {reason}\n\n{meaning}\n\nWhat to do: {}\n", way_out(*reason));
+        let _ = write!(text, "\n## {reason}\n\n{meaning}\n\nWhat to do: {}\n", next_step(*reason));
     }
     expect_file!["../../docs/reasons.md"].assert_eq(&text);
 }

@@ -1,26 +1,25 @@
-//! The independent judge: random histories of edits, failures and crashes, watched by a slow and obvious checker that
-//! shares nothing with planning and ordering.
+//! The judge: random histories of edits, failures and crashes, checked by a slow and simple implementation that shares
+//! no code with planning and ordering.
 //!
-//! It holds that every step runs after everything that the rules R1 to R9 say it waits for, and after nothing else,
-//! nothing is made twice, nothing is lost, nothing healthy is destroyed, what was deposed comes back when nothing was
-//! made, what gets another name, a key, or loses it is the same object, a hook runs before what it is for is destroyed,
-//! preconditions and policies are kept to, a plan that only reads changes nothing, what is adopted is neither made a
-//! second time nor taken by two, a saved plan does what it said or nothing, events tell of the steps that the plan
-//! announced, records tell the truth, and in the end everything is as it is wanted.
+//! It checks that every step waits for exactly the steps that the rules R1 to R9 require; that no object is created
+//! twice, lost, or destroyed while it is healthy; that a deposed object becomes current again if its successor was not
+//! created; that a moved object stays the same; that hooks run before the destroy; that preconditions and policies are
+//! satisfied; that a refresh changes nothing; that an adopted object is not created again and has one owner; that a
+//! saved plan is applied as saved or not at all; that events report the planned steps; that the records are correct;
+//! and that in the end all objects match the desired state.
 //!
-//! `PURLIN_SEED=n cargo test judge` replays one history and tells what happened in it; `PURLIN_SEEDS=from..to` judges
-//! others than the usual ones.
+//! `PURLIN_SEED=n cargo test judge` replays one history and prints its events. `PURLIN_SEEDS=from..to` runs others.
 
-mod adopting;
+mod imports;
 mod history;
 mod rules;
-mod saving;
+mod saved_plans;
 mod tape;
-mod verdict;
-mod view;
-mod wish;
+mod final_state;
+mod plan_check;
+mod desired_state;
 mod witness;
-mod world;
+mod fake_driver;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,29 +29,29 @@ use std::time::Duration;
 
 use history::History;
 
-/// The histories of every test run. The same ones each time, so that a failure is nobody's bad luck.
+/// The seeds of every test run. They are fixed, so that failures can be reproduced.
 const HISTORIES: Range<u64> = 0..550;
 
-/// A history takes milliseconds; one that is not over by then waits for something that never comes. Who judges thousands
-/// of them lets other work go first, and waits longer.
+/// The time limit of a history, which takes milliseconds. A slower one blocks permanently. The limit is longer for
+/// `PURLIN_SEEDS`, because such runs share the machine with other work.
 fn patience() -> Duration {
     let is_by_the_way = variable("PURLIN_SEEDS").is_some();
     Duration::from_secs(if is_by_the_way { 120 } else { 5 })
 }
 
-/// Lives through one history; gives what happened in it, and the objection.
+/// Runs one history. Returns its events, and the objection if there is one.
 fn judge(seed: u64) -> (Vec<String>, Result<(), String>) {
     let mut history = History::new(seed);
     let living = async {
         let outcome = tokio::time::timeout(patience(), history.live()).await;
-        outcome.unwrap_or_else(|_| Err("nothing happens any more".into()))
+        outcome.unwrap_or_else(|_| Err("the history makes no progress".into()))
     };
     let lived = catch_unwind(AssertUnwindSafe(|| crate::kit::block_on(living)));
     let verdict = lived.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
     });
-    (history.trail, verdict)
+    (history.events, verdict)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -61,12 +60,12 @@ fn variable(name: &str) -> Option<String> {
 
 fn seeds() -> Range<u64> {
     let Some(range) = variable("PURLIN_SEEDS") else { return HISTORIES };
-    let (from, to) = range.split_once("..").expect("PURLIN_SEEDS is written from..to");
+    let (from, to) = range.split_once("..").expect("PURLIN_SEEDS has the form from..to");
     from.parse().unwrap()..to.parse().unwrap()
 }
 
 #[test]
-fn judge_finds_nothing_to_object_to() {
+fn judge_has_no_objections() {
     if let Some(seed) = variable("PURLIN_SEED") {
         let seed = seed.parse().expect("PURLIN_SEED is a number");
         let (trail, verdict) = judge(seed);
@@ -90,7 +89,7 @@ fn judge_finds_nothing_to_object_to() {
                     if let (_, Err(objection)) = judge(seed) {
                         let mut objections = objections.lock().unwrap();
                         objections.push((seed, objection));
-                        // More would say the same again.
+                        // More failures would have the same causes.
                         is_enough.store(objections.len() >= 40, Ordering::Relaxed);
                     }
                 }
@@ -99,7 +98,7 @@ fn judge_finds_nothing_to_object_to() {
     });
     let mut objections = objections.into_inner().unwrap();
     objections.sort();
-    let told: Vec<String> =
+    let lines: Vec<String> =
         objections.iter().map(|(seed, what)| format!("PURLIN_SEED={seed} cargo test judge   # {what}")).collect();
-    assert!(told.is_empty(), "{} histories went wrong:\n{}", told.len(), told.join("\n"));
+    assert!(lines.is_empty(), "{} histories failed:\n{}", lines.len(), lines.join("\n"));
 }

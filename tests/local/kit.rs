@@ -1,5 +1,4 @@
-//! The small things that the scenarios and the judge share: a clock that stands still, dice that always fall the same
-//! way, and a point at which a process can be made to crash. All of it is deterministic.
+//! Deterministic helpers of the scenarios and the judge: a manual clock, seeded random numbers, and crash points.
 
 use std::future::Future;
 use std::sync::Mutex;
@@ -11,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use purlin::process::{Clock, Random};
 use tokio::sync::Notify;
 
-/// A clock that moves only when it is told to.
+/// A clock that only the test advances.
 pub(crate) struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
     pub(crate) fn new() -> Self {
-        // The moment is arbitrary; it only has to be the same in every run.
+        // Arbitrary, but the same in every run.
         Self(Mutex::new(Timestamp::from_second(1_767_225_600).unwrap()))
     }
 
@@ -37,7 +36,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Dice that fall the same way for the same seed (SplitMix64: small, and good enough to choose among cases).
+/// A seeded random number generator (SplitMix64).
 pub(crate) struct Dice(Mutex<u64>);
 
 impl Dice {
@@ -54,24 +53,23 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub(crate) fn below(&self, limit: usize) -> usize {
         usize::try_from(self.roll() % limit.max(1) as u64).unwrap()
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true with this probability.
     pub(crate) fn chance(&self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the items.
     pub(crate) fn pick<'a, T>(&self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len()))
     }
 }
 
 impl Random for Dice {
-    fn draw(&self) -> [u8; 16] {
+    fn bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.roll().to_le_bytes());
         bytes[8..].copy_from_slice(&self.roll().to_le_bytes());
@@ -79,35 +77,35 @@ impl Random for Dice {
     }
 }
 
-/// Where a process dies. Everything that reaches a point of a dead process stays there for ever, so nothing of it
-/// has any effect afterwards; whoever drives the process drops it then.
+/// Simulates a crash of a process. Everything that reaches a crash point of a crashed process blocks permanently, so
+/// that it has no further effect. The test then drops the process.
 #[derive(Default)]
 pub(crate) struct Crash {
-    /// So many points are passed before the crash; `None`: it does not crash.
+    /// The number of points before the crash. `None`: no crash.
     countdown: Mutex<Option<usize>>,
-    dead: AtomicBool,
-    died: Notify,
+    has_crashed: AtomicBool,
+    crashed: Notify,
 }
 
 impl Crash {
-    /// The process lives again, and dies after so many points.
+    /// Starts a new process, which crashes after this number of points.
     pub(crate) fn arm(&self, countdown: Option<usize>) {
         *self.countdown.lock().unwrap() = countdown;
-        self.dead.store(false, Ordering::SeqCst);
+        self.has_crashed.store(false, Ordering::SeqCst);
     }
 
-    /// The process dies here and now, or at the next point that it comes to.
-    pub(crate) fn strike(&self) {
-        self.dead.store(true, Ordering::SeqCst);
-        self.died.notify_waiters();
-        self.died.notify_one();
+    /// Crashes the process now or at the next point.
+    pub(crate) fn crash(&self) {
+        self.has_crashed.store(true, Ordering::SeqCst);
+        self.crashed.notify_waiters();
+        self.crashed.notify_one();
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::SeqCst)
+        self.has_crashed.load(Ordering::SeqCst)
     }
 
-    /// Counts one point; true when the process is dead by now.
+    /// Counts one point. Returns whether the process has crashed.
     pub(crate) fn tick(&self) -> bool {
         let strikes = match self.countdown.lock().unwrap().as_mut() {
             Some(0) => true,
@@ -118,24 +116,24 @@ impl Crash {
             None => false,
         };
         if strikes {
-            self.strike();
+            self.crash();
         }
         self.is_dead()
     }
 
-    /// A point at which the process may die.
+    /// A point at which the process may crash.
     pub(crate) async fn point(&self) {
         if self.tick() {
             pending::<()>().await;
         }
     }
 
-    /// Runs something until it ends (`Some`) or the process dies (`None`).
+    /// Returns the result of `work`, or `None` if the process crashes first.
     pub(crate) async fn survive<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let work = std::pin::pin!(work);
         let death = async {
             while !self.is_dead() {
-                self.died.notified().await;
+                self.crashed.notified().await;
             }
         };
         tokio::select! {
@@ -152,7 +150,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// Reads manifests as `purlin` reads files.
-pub(crate) fn load(yaml: &str) -> purlin::load::Loaded {
-    purlin::load::source::read_texts(&[("resources.yaml", yaml)])
+/// Loads manifests like files.
+pub(crate) fn load(yaml: &str) -> purlin::load::LoadedSource {
+    purlin::load::source::read_strings(&[("resources.yaml", yaml)])
 }

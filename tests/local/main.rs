@@ -1,6 +1,6 @@
-//! Everything that needs no cluster: the layout, the scenarios, the judge, and the command line.
+//! Tests that need no cluster: the layout, the scenarios, the judge, providers, and the command line.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and tells what it saw")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and prints what it found")]
 
 #[path = "../support/programs.rs"]
 mod programs;
@@ -14,5 +14,6 @@ mod documents;
 mod plugins;
 mod installing;
 mod tidy;
-mod circles;
+mod words;
+mod import_cycles;
 mod own_process;

@@ -1,11 +1,11 @@
-//! Provider plugins as processes: how they come up, answer, hang, crash and go, with real providers.
+//! Provider processes: start, calls, hangs, crashes and exit, with real providers.
 
 mod calls;
 mod corner;
-mod driving;
-mod pooling;
+mod driver;
+mod pool;
 mod starting;
-mod trouble;
+mod failures;
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use purlin::plugin::{Client, Launch, Msgpack};
 
 use crate::providers;
 
-/// How a provider of `tests/providers` is started in tests.
+/// Returns how tests start a provider of `tests/providers`.
 pub(crate) fn launch(name: &str) -> Launch {
     of(name, providers::program(name))
 }
 
-/// How a program is started as if it were a provider.
+/// Returns how tests start any program as a provider.
 fn of(name: &str, program: impl Into<PathBuf>) -> Launch {
     let mut launch = Launch::new(name, program);
     launch.launcher = env!("CARGO_BIN_EXE_purlin").into();
@@ -36,7 +36,7 @@ fn nothing() -> Msgpack {
     Msgpack(vec![0x80])
 }
 
-/// Waits until a process that was told to stop has stopped, each thread of it: until then it may still answer.
+/// Waits until all threads of a process are stopped after SIGSTOP. Before that, it may still respond.
 async fn stopped(process: u32) {
     let runs = || {
         let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
@@ -48,7 +48,7 @@ async fn stopped(process: u32) {
     }
 }
 
-/// Waits until a process has ended: it is not there, or nobody has asked for its exit code yet.
+/// Waits until a process has exited, also if its parent has not read its exit code yet.
 async fn gone(process: u32) {
     until(|| !is_running(process)).await;
 }

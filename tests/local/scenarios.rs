@@ -1,15 +1,15 @@
-//! The scenario files: what Purlin does, one behaviour a file, in `tests/scenarios/<topic>/<behaviour>.txt`.
+//! Runs the scenario files, `tests/scenarios/<topic>/<behavior>.txt`. Each file shows one behavior.
 //!
-//! A file is a title, a text that names the trap, and rounds. A round starts with `== desired` (manifests, as a user
-//! writes them) or `== again` (the same manifests): a new process reads them, recovers what a crash left, plans, and
-//! carries the plan out. `== applied` is what was applied before the story begins. `== meanwhile desired` and `== meanwhile stop` happen while the calls that the script holds
-//! are under way; then these calls go on. `== script` says what goes wrong, `== options` how it is run; both are
-//! described in `file.rs`. All other sections are what must come out. `UPDATE_EXPECT=1 cargo test scenarios` writes
-//! them; whoever does that reads them against `docs/ordering.md` before they are committed.
+//! A file contains a title, a trap (the mistake that the scenario guards against), and rounds. A round starts with
+//! `== desired` (manifests) or `== again` (the same manifests): a new process loads them, recovers open intents, plans
+//! and applies. `== applied` is applied before the first round. `== meanwhile desired` and `== meanwhile stop` happen
+//! while the calls that the script holds are running; then these calls continue. `== script` contains faults and
+//! `== options` the options of the run; `file.rs` documents both. All other sections are expected output, which
+//! `UPDATE_EXPECT=1 cargo test scenarios` writes. Review it against `docs/ordering.md` before you commit it.
 
 mod file;
-mod show;
-mod stage;
+mod render;
+mod runner;
 mod taped;
 
 use std::fs;
@@ -31,10 +31,10 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Plays a file; gives it as it should be.
+/// Runs a file, and returns its text with the actual output.
 fn play(text: &str) -> Result<String, String> {
     let scenario = file::parse(text)?;
-    crate::kit::block_on(stage::play(&scenario))
+    crate::kit::block_on(runner::play(&scenario))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -42,7 +42,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 #[test]
-fn scenarios_come_out_as_their_files_say() {
+fn scenarios_match_their_files() {
     let update = variable("UPDATE_EXPECT").is_some();
     let only = variable("SCENARIO");
     let mut wrong = Vec::new();
@@ -60,23 +60,22 @@ fn scenarios_come_out_as_their_files_say() {
             Ok(actual) if update => fs::write(&path, actual).unwrap(),
             Ok(actual) => {
                 let diff = TextDiff::from_lines(&text, &actual);
-                let diff =
-                    diff.unified_diff().context_radius(4).header("as the file says", "as it came out").to_string();
+                let diff = diff.unified_diff().context_radius(4).header("expected", "actual").to_string();
                 wrong.push(format!("{name}:\n{diff}"));
             }
         }
     }
-    assert!(played > 0, "no scenario was played");
+    assert!(played > 0, "no scenario was run");
     let count = wrong.len();
     assert!(
         wrong.is_empty(),
-        "{}\n{count} of {played} scenarios are wrong (SCENARIO=<part of a name> plays one)",
+        "{}\n{count} of {played} scenarios failed (SCENARIO=<part of a name> runs one)",
         wrong.join("\n\n")
     );
 }
 
 #[test]
-fn a_scenario_says_nothing_about_secrets() {
+fn scenarios_show_no_secrets() {
     for path in files() {
         let text = fs::read_to_string(&path).unwrap();
         for section in text.split("\n== ").skip(1) {
@@ -88,19 +87,19 @@ fn a_scenario_says_nothing_about_secrets() {
 }
 
 #[test]
-fn every_scenario_has_a_title_of_its_own_and_names_its_trap() {
+fn every_scenario_has_a_unique_title_and_a_trap() {
     let mut titles = std::collections::BTreeMap::new();
     for path in files() {
         let text = fs::read_to_string(&path).unwrap();
         let scenario = file::parse(&text).unwrap();
-        assert!(scenario.trap.contains("Trap:"), "{} names no trap", path.display());
+        assert!(scenario.trap.contains("Trap:"), "{} has no trap", path.display());
         let other = titles.insert(scenario.title.clone(), path.clone());
-        assert!(other.is_none(), "{} and {} have one title", path.display(), other.unwrap_or_default().display());
+        assert!(other.is_none(), "{} and {} have the same title", path.display(), other.unwrap_or_default().display());
     }
 }
 
 #[test]
-fn every_behaviour_that_users_rely_on_is_shown_by_files() {
+fn the_files_in_the_readme_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("tests/scenarios/README.md")).unwrap();
     let differences = fs::read_to_string(root.join("docs/ordering.md")).unwrap();
@@ -114,9 +113,9 @@ fn every_behaviour_that_users_rely_on_is_shown_by_files() {
         let whole = name.starts_with("tests/") || name.starts_with("docs/");
         let file = if whole { root.join(name) } else { root.join("tests/scenarios").join(name) };
         let file = if file.extension().is_some() { file } else { file.with_extension("txt") };
-        assert!(file.is_file(), "tests/scenarios/README.md names {name}, which is not there");
+        assert!(file.is_file(), "tests/scenarios/README.md or docs/ordering.md names {name}, which does not exist");
     }
     let numbered = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u32>().ok());
     assert_eq!(numbered.collect::<Vec<_>>(), (1..=62).collect::<Vec<_>>());
-    assert!(named.len() > 62, "most behaviours name a file");
+    assert!(named.len() > 62, "most rows name a file");
 }

@@ -1,4 +1,4 @@
-//! The layout holds: imports go one way, files stay small, generated files are current.
+//! Checks the source layout: the direction of imports, pure modules, and the size of files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-/// The modules in reading order, and what each may use. `main.rs` and `bin/` may use everything.
+/// The modules in reading order, and the modules that each may use. `main.rs` and `bin/` may use all.
 const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("api", &["model"]),
@@ -64,8 +64,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules that are pure: no I/O, no clock, no randomness, no Kubernetes client, and nothing that waits, so that none can
-/// call a driver either. A module stands for all below it, but for what has a row of its own.
+/// Pure modules: no I/O, no clock, no random values, no Kubernetes client and no `await`, so that they cannot call a
+/// driver. A row applies to all modules below it that have no separate row.
 const PURITY: &[(&str, bool)] = &[
     ("model", true),
     ("api", true),
@@ -78,7 +78,7 @@ const PURITY: &[(&str, bool)] = &[
     ("reconcile", true),
     ("migrate", true),
 ];
-/// Descriptions of types, which call nothing.
+/// Type descriptions without I/O.
 const PURE_ITEMS: &[&[&str]] = &[&["kube", "CustomResource"], &["kube", "CustomResourceExt"]];
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
 const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
@@ -89,8 +89,8 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
+pub(crate) fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             rust_files(&path, found);
@@ -100,11 +100,10 @@ pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every path of a file that begins at the crate's root, at another crate, or climbs out of its module.
 #[derive(Default)]
 struct Paths {
     found: Vec<Vec<String>>,
-    /// Something in it waits.
+    /// Whether the file contains an `await`.
     waits: bool,
 }
 
@@ -136,7 +135,7 @@ impl<'ast> Visit<'ast> for Paths {
         syn::visit::visit_expr_await(self, expr);
     }
 
-    // What only tests use is no part of the layers.
+    // Code that is compiled only for tests is not checked.
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !item.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) {
             syn::visit::visit_item_mod(self, item);
@@ -150,14 +149,14 @@ fn paths(source: &str) -> Paths {
     paths
 }
 
-/// Whether a module, `load/source`, is declared pure: by the closest row above it.
+/// Whether the closest row of `PURITY` declares a module (such as `load/source`) pure.
 fn is_pure(module: &str) -> bool {
     let covers = |row: &str| module.strip_prefix(row).is_some_and(|below| below.is_empty() || below.starts_with('/'));
     let closest = PURITY.iter().filter(|(row, _)| covers(row)).max_by_key(|(row, _)| row.len());
     closest.is_some_and(|(_, pure)| *pure)
 }
 
-/// What is wrong with the imports of one file of a module, `load/source`.
+/// Returns the violations in one file of a module (such as `load/source`).
 fn violations(module: &str, source: &str) -> Vec<String> {
     let layer = module.split('/').next().unwrap();
     let names: BTreeSet<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
@@ -186,22 +185,22 @@ fn violations(module: &str, source: &str) -> Vec<String> {
     wrong
 }
 
-/// The module of a file below `src`, with slashes.
+/// Returns the module of a file below `src`, with slashes.
 pub(crate) fn module(file: &Path) -> String {
     let below = file.strip_prefix(root().join("src")).unwrap();
     below.with_extension("").to_str().unwrap().replace('\\', "/")
 }
 
 #[test]
-fn imports_go_one_way() {
+fn imports_follow_the_layers() {
     let mut wrong = Vec::new();
     for (layer, _) in LAYERS {
         let mut files = vec![root().join(format!("src/{layer}.rs"))];
-        let folder = root().join("src").join(layer);
-        if folder.is_dir() {
-            rust_files(&folder, &mut files);
+        let directory = root().join("src").join(layer);
+        if directory.is_dir() {
+            rust_files(&directory, &mut files);
         }
-        // A module in `foo/tests.rs` is compiled for tests only.
+        // `foo/tests.rs` is compiled only for tests.
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
             let found = violations(&module(file), &fs::read_to_string(file).unwrap());
             wrong.extend(found.into_iter().map(|problem| format!("{}: {problem}", file.display())));
@@ -211,7 +210,7 @@ fn imports_go_one_way() {
 }
 
 #[test]
-fn the_check_of_imports_sees_every_way_to_import() {
+fn every_import_is_found() {
     assert_eq!(violations("graph", "use crate::{execute::Run, model::Step};"), ["graph uses crate::execute"]);
     assert_eq!(violations("plan", "fn f() { tokio::time::sleep(d); }"), ["plan uses tokio"]);
     assert_eq!(violations("plan", "use std::{fs, fmt};"), ["plan uses std::fs"]);
@@ -240,7 +239,7 @@ fn files_stay_small() {
 }
 
 #[test]
-fn no_module_is_a_drawer() {
+fn no_module_has_a_generic_name() {
     let mut files = Vec::new();
     rust_files(&root().join("src"), &mut files);
     let drawers = ["utils", "util", "common", "helpers", "misc"];
@@ -254,5 +253,5 @@ fn every_layer_is_checked() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
     let declared: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
     let checked: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
-    assert_eq!(declared, checked, "the modules of lib.rs stand in the order of the layers");
+    assert_eq!(declared, checked, "lib.rs must declare the modules in the order of the layers");
 }

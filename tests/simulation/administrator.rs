@@ -1,5 +1,5 @@
-//! An administrator who does what an administrator should not: deletes records and damages them, applies CRDs again, and
-//! deletes the namespace. Records come back from a backup.
+//! An administrator who deletes and damages records, applies the CRDs again, and deletes the namespace. Records are
+//! restored from a backup.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
-use crate::hands::SHOP;
+use crate::convergence::{family, parse, record};
 use crate::judge::Judge;
+use crate::kubectl::SHOP;
 use crate::random::Seeded;
 use crate::replica::HOME;
-use crate::rest::{family, parse, record};
 
 const NAMESPACE: &str = "/api/v1/namespaces/shop";
 
-/// The administrator, with the backups of what was deleted or damaged.
 pub(crate) struct Administrator {
     cluster: Cluster,
+    /// Deleted and damaged Secrets, by name.
     backups: BTreeMap<String, Value>,
     count: u64,
 }
@@ -28,7 +28,7 @@ impl Administrator {
         Self { cluster, backups: BTreeMap::new(), count: 0 }
     }
 
-    /// Does one thing, as `random` draws it.
+    /// Carries out one random act.
     pub(crate) fn act(&mut self, random: &mut Seeded, judge: &Judge) {
         match random.below(8) {
             0..=2 => self.spoil_record(random, judge),
@@ -65,15 +65,15 @@ impl Administrator {
         });
     }
 
-    /// Brings back what was deleted or damaged, and gives up what is only in a backup whose record was made again since.
-    /// Indexes of families come after the records. One that names instances whose records are gone by now stays away: it
-    /// would say for good that they were lost, until somebody runs `purlin state rm` as the message asks.
+    /// Restores deleted and damaged Secrets. If Purlin has created a record again, gives up the objects that only the
+    /// backup names. Restores indexes of families after the records, but not an index that names instances without
+    /// records: Purlin would report these as lost until a user runs `purlin state rm`.
     pub(crate) fn restore(&mut self, judge: &Judge) {
         let mut backups: Vec<(String, Value)> = std::mem::take(&mut self.backups).into_iter().collect();
         backups.sort_by_key(|(_, backup)| family(backup).is_some());
         for (name, backup) in backups {
             if family(&backup).is_some_and(|family| !self.all_are_recorded(&family)) {
-                judge.note(&format!("administrator gives {name} up"));
+                judge.note(&format!("administrator does not restore {name}"));
                 let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
                 self.cluster.with(|server, now| {
                     let found = server.object("", "secrets", HOME, &name);
@@ -140,8 +140,7 @@ impl Administrator {
         self.cluster.with(|server, now| server.erase(now, NAMESPACE));
     }
 
-    /// What the controllers of the cluster do: a namespace that is being deleted is emptied, and goes; and one that is
-    /// gone is made again, for those who work there.
+    /// Runs the namespace controller, and creates the namespace of the users again after it was deleted.
     pub(crate) fn tick(&self) {
         self.cluster.with(|server, now| {
             server.tick_namespaces(now, usize::MAX, |_| {});
@@ -154,7 +153,7 @@ impl Administrator {
 
 fn make_namespace(server: &mut Server, now: jiff::Timestamp) {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SHOP } });
-    let _ = server.ask(now, &Method::POST, "/api/v1/namespaces", "application/json", &namespace);
+    let _ = server.send(now, &Method::POST, "/api/v1/namespaces", "application/json", &namespace);
 }
 
 fn is_damaged(secret: &Value) -> bool {

@@ -1,31 +1,30 @@
-//! An API server in memory, for simulations of the whole controller.
+//! An in-memory API server, for simulations of the whole controller.
 //!
-//! [`Server`] is pure: requests and the time come in, answers go out, and the same requests get the same answers. The
-//! part [`network`] lies between it and the clients, and decides by a hook what becomes of each request and event.
+//! [`Server`] is pure: it receives requests and the time, and returns responses; the same requests have the same
+//! responses. The module [`network`] is between the server and the clients. It decides the fate of each request and
+//! event.
 //!
-//! It keeps to the real server in what Purlin decides by: versions, conflicts, finalizers, generations, sub-resources,
-//! server-side apply, the end of namespaces, selectors, pages, watches, and the words of refusals. The cluster tests
-//! play the same requests to both (`tests/cluster/simulated.rs`). It is knowingly less in these:
+//! The server behaves like the real one where Purlin depends on it: versions, conflicts, finalizers, generations,
+//! subresources, server-side apply, the deletion of namespaces, selectors, pages, watches, and error messages. The
+//! cluster tests send the same requests to both (`tests/cluster/simulated.rs`). Known differences:
 //!
-//! - `managedFields` are kept and decide, but are not shown; which lists have keys is told by names of fields, so the
-//!   lists of custom objects are replaced as a whole.
-//! - Built-in kinds have no schema: unknown fields are stored also where they should be refused, and only a few defaults
-//!   are filled in. A Deployment or a Pod has what was sent.
-//! - Custom objects are checked against their schema, but not against its rules in CEL; and all of an object is checked,
-//!   not only what an update changes.
-//! - There is no controller behind it but what a test calls: [`Server::tick_namespaces`], [`Server::tick_garbage`] and
-//!   [`Server::tick_definitions`]. Nothing makes Pods, nothing times out, and a new namespace is empty.
+//! - `managedFields` are stored and effective, but not returned. The names of fields decide which lists have keys, so
+//!   the lists of custom objects are replaced as a whole.
+//! - Built-in kinds have no schema: the server stores unknown fields also where it should reject them, and sets only a
+//!   few defaults. A Deployment or a Pod has exactly the fields that were sent.
+//! - Custom objects are validated against their schema, but not against its CEL rules. An update validates the whole
+//!   object, not only the changed fields.
+//! - No controllers run except those that a test calls: [`Server::tick_namespaces`], [`Server::tick_garbage`] and
+//!   [`Server::tick_definitions`]. No Pods are created, nothing times out, and a new namespace is empty.
 //! - Events of the old and of the new API are different objects.
-//! - Anybody may do anything but for what [`Access`] forbids; one may impersonate whom one likes.
-//! - What happened is forgotten only when a test says so ([`Server::compact`]).
+//! - Every client may do everything that [`Access`] does not forbid, and impersonate every user.
+//! - The change log is only compacted when a test calls [`Server::compact`].
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
 
 #[path = "apiserver/access.rs"]
 mod access;
 #[path = "apiserver/apply.rs"]
 mod apply;
-#[path = "apiserver/ask.rs"]
-mod ask;
 #[path = "apiserver/body.rs"]
 mod body;
 #[path = "apiserver/create.rs"]
@@ -52,6 +51,8 @@ mod read;
 mod refusal;
 #[path = "apiserver/remaining.rs"]
 mod remaining;
+#[path = "apiserver/request.rs"]
+mod request;
 #[path = "apiserver/schema.rs"]
 mod schema;
 #[path = "apiserver/selectors.rs"]
@@ -76,47 +77,42 @@ use http::{Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use ask::Ask;
 use kinds::Kind;
 use refusal::Refusal;
+use request::ApiRequest;
 use store::Store;
 
-#[allow(unused_imports, reason = "what those who simulate use")]
+#[allow(unused_imports, reason = "a test binary uses the part it needs")]
 pub(crate) use {
     access::{Access, Forbidden},
-    ask::Verb,
     kinds::Type,
-    network::{Cluster, Fate, Network, Outcome, Quiet, Seen, WatchFate},
+    network::{Cluster, Fate, Network, NoFaults, Outcome, RequestInfo, WatchFate},
     read::{WatchEvent, WatchSpec},
-    store::{Change, Happened, Object},
+    request::Verb,
+    store::{Change, ChangeKind, Object},
 };
 
-/// What the server says.
-pub(crate) enum Answer {
-    /// At once, and all.
+pub(crate) enum ServerResponse {
     Full(Response<Bytes>),
-    /// As it happens: [`Server::events`] tells what there is to say.
+    /// A stream of events, which [`Server::events`] returns.
     Watch(WatchSpec),
 }
 
-/// An API server.
 pub(crate) struct Server {
     /// By group, version and plural.
     kinds: BTreeMap<[Arc<str>; 3], Arc<Kind>>,
     store: Store,
-    /// Who may do what.
     pub(crate) access: Access,
-    /// How many uids and names have been given out.
+    /// The last number that was used for a UID, a name or an IP address.
     drawn: u64,
 }
 
-/// What a request does in earnest: the code, and the object that it leaves.
-struct Done {
+/// A successful response.
+struct Success {
     code: u16,
     body: Body,
 }
 
-/// The body of an answer.
 enum Body {
     Object(Arc<Object>),
     Json(Value),
@@ -124,7 +120,7 @@ enum Body {
 }
 
 impl Server {
-    /// A server with the namespaces that each cluster has, and our CRDs.
+    /// Creates a server with the namespaces of every cluster and the CRDs of Purlin.
     pub(crate) fn new(now: Timestamp) -> Self {
         let kinds = kinds::built_in().map(|kind| (kind.key(), Arc::new(kind))).collect();
         let mut server = Self { kinds, store: Store::default(), access: Access::default(), drawn: 0 };
@@ -142,46 +138,46 @@ impl Server {
         self.store.version()
     }
 
-    /// Answers a request.
-    pub(crate) fn respond(&mut self, now: Timestamp, request: &Request<Bytes>) -> Answer {
-        self.answer(now, &Ask::of(request), None)
+    pub(crate) fn respond(&mut self, now: Timestamp, request: &Request<Bytes>) -> ServerResponse {
+        self.answer(now, &ApiRequest::of(request), None)
     }
 
-    /// Answers a request that is read already. With `at`, reads are served as they were at that version.
-    pub(crate) fn answer(&mut self, now: Timestamp, ask: &Ask, at: Option<u64>) -> Answer {
-        match self.decide(now, ask, at) {
-            Ok(Decided::Done(done)) => Answer::Full(written(ask, done)),
-            Ok(Decided::Watch(spec)) => Answer::Watch(spec),
-            Err(refusal) => Answer::Full(refused(&refusal)),
+    /// Handles a parsed request. With `at`, a read returns the state at that version.
+    pub(crate) fn answer(&mut self, now: Timestamp, request: &ApiRequest, at: Option<u64>) -> ServerResponse {
+        match self.decide(now, request, at) {
+            Ok(Handled::Done(done)) => ServerResponse::Full(written(request, done)),
+            Ok(Handled::Watch(spec)) => ServerResponse::Watch(spec),
+            Err(refusal) => ServerResponse::Full(refused(&refusal)),
         }
     }
 
-    fn decide(&mut self, now: Timestamp, ask: &Ask, at: Option<u64>) -> Result<Decided, Refusal> {
-        let place = &ask.place;
+    fn decide(&mut self, now: Timestamp, request: &ApiRequest, at: Option<u64>) -> Result<Handled, Refusal> {
+        let place = &request.place;
         if place.plural.is_empty() {
-            return self.discover(ask).map(Decided::Done);
+            return self.discover(request).map(Handled::Done);
         }
         let kind = self.kind(&place.group, &place.version, &place.plural).cloned();
         let Some(kind) = kind else {
-            // A type of a group that CRDs define is a page that is not there; one of its own groups it answers for.
+            // The server returns a plain-text 404 for types of groups that CRDs define, and a Status for its own
+            // groups.
             let own = kinds::built_in().any(|kind| *kind.group == *place.group && *kind.version == *place.version);
             return Err(if own { Refusal::no_such_resource() } else { discovery::no_such_page() });
         };
-        self.access.check(&self.store, ask, &kind)?;
-        let everywhere = matches!(ask.verb, Verb::List | Verb::Watch) && kind.namespaced;
+        self.access.check(&self.store, request, &kind)?;
+        let everywhere = matches!(request.verb, Verb::List | Verb::Watch) && kind.namespaced;
         let is_out_of_place = kind.namespaced == place.namespace.is_empty() && !everywhere;
         if is_out_of_place || !Self::has_subresource(&kind, &place.subresource) {
             return Err(if kind.custom { discovery::no_such_page() } else { Refusal::no_such_resource() });
         }
-        match ask.verb {
-            Verb::Get => self.get(ask, &kind, at).map(Decided::Done),
-            Verb::List => self.list(ask, &kind, at).map(Decided::Done),
-            Verb::Watch => self.watch(ask, &kind).map(Decided::Watch),
-            Verb::Create => self.create(now, ask, &kind).map(Decided::Done),
-            Verb::Update => self.update(now, ask, &kind).map(Decided::Done),
-            Verb::Patch | Verb::Apply => self.patch(now, ask, &kind).map(Decided::Done),
-            Verb::Delete => self.delete(now, ask, &kind).map(Decided::Done),
-            Verb::DeleteCollection => self.delete_collection(now, ask, &kind).map(Decided::Done),
+        match request.verb {
+            Verb::Get => self.get(request, &kind, at).map(Handled::Done),
+            Verb::List => self.list(request, &kind, at).map(Handled::Done),
+            Verb::Watch => self.watch(request, &kind).map(Handled::Watch),
+            Verb::Create => self.create(now, request, &kind).map(Handled::Done),
+            Verb::Update => self.update(now, request, &kind).map(Handled::Done),
+            Verb::Patch | Verb::Apply => self.patch(now, request, &kind).map(Handled::Done),
+            Verb::Delete => self.delete(now, request, &kind).map(Handled::Done),
+            Verb::DeleteCollection => self.delete_collection(now, request, &kind).map(Handled::Done),
             Verb::Other => Err(Refusal::method_not_allowed()),
         }
     }
@@ -200,14 +196,13 @@ impl Server {
         }
     }
 
-    /// The next number: for uids, drawn names and addresses.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn
     }
 }
 
-/// Our CRDs. Reading them is dear, and a simulation makes many servers.
+/// The CRDs of Purlin. Parsing them is slow, and a simulation creates many servers.
 fn definitions() -> &'static [Value] {
     static READ: OnceLock<Vec<Value>> = OnceLock::new();
     READ.get_or_init(|| {
@@ -217,22 +212,22 @@ fn definitions() -> &'static [Value] {
             include_str!("../../crds/providers.purlin.dev.yaml"),
             include_str!("../../crds/providerconfigs.purlin.dev.yaml"),
         ];
-        texts.iter().map(|text| serde_saphyr::from_str(text).expect("our CRDs are YAML")).collect()
+        texts.iter().map(|text| serde_saphyr::from_str(text).expect("the CRDs are YAML")).collect()
     })
 }
 
-enum Decided {
-    Done(Done),
+enum Handled {
+    Done(Success),
     Watch(WatchSpec),
 }
 
-fn written(ask: &Ask, done: Done) -> Response<Bytes> {
-    let object = |value: &Value| match ask.metadata_only && value["kind"] != "Status" {
+fn written(request: &ApiRequest, done: Success) -> Response<Bytes> {
+    let object = |value: &Value| match request.metadata_only && value["kind"] != "Status" {
         true => Bytes::from(read::metadata_of(value).to_string()),
         false => Bytes::from(value.to_string()),
     };
     let body = match done.body {
-        Body::Object(found) if !ask.metadata_only => found.json(),
+        Body::Object(found) if !request.metadata_only => found.json(),
         Body::Object(found) => object(&found.value),
         Body::Json(value) => object(&value),
         Body::Text(text) => text,
@@ -240,9 +235,8 @@ fn written(ask: &Ask, done: Done) -> Response<Bytes> {
     response(done.code, body)
 }
 
-/// The answer to a request that is refused.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Bytes> {
-    // Where there is no API at all, the answer is plain text.
+    // The response for a path that is no API is plain text.
     if refusal.is_page() {
         return response(refusal.code, Bytes::from(refusal.message.clone()));
     }
@@ -255,7 +249,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Response<Bytes> {
 
 fn response(code: u16, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(code).expect("a code of HTTP");
+    *response.status_mut() = StatusCode::from_u16(code).expect("an HTTP status code");
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response

@@ -1,96 +1,90 @@
-//! The course of a history: what its seed draws before it begins. Each act draws what it does from a stream of its own,
-//! so that the others stay as they are when one is left out.
+//! The course of a history, which its seed determines in advance. Each act has its own random numbers, so that leaving
+//! out one act does not change the others.
 
 use std::fmt;
 use std::time::Duration;
 
 use purlin::driver::scripted::Recovery;
 
-use crate::faults::Weather;
-use crate::outside::Moods;
+use crate::faults::NetworkFaults;
+use crate::outside::ServiceFaults;
 use crate::random::Seeded;
 
-/// What happens at one point of a history.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// A user does something.
+pub(crate) enum ActKind {
     User,
-    /// An administrator does something that an administrator should not do.
     Administrator,
-    /// A replica reaches nothing for a while.
+    /// A replica has no connection for this time.
     CutOff(Duration),
-    /// A replica is stopped, and another one comes.
+    /// A replica is shut down, and another one starts.
     Stop,
-    /// A replica is killed, and another one comes after a while.
+    /// A replica is killed, and another one starts after this time.
     Kill(Duration),
-    /// Time passes.
     Wait(Duration),
 }
 
-/// One act.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Act {
-    /// Its place among those that were drawn, from 1 on.
+    /// Its position among the acts of the seed, starting with 1. It does not change when a history is shortened.
     pub(crate) number: u64,
-    pub(crate) what: What,
+    pub(crate) what: ActKind,
 }
 
 impl Act {
-    /// The stream from which it draws.
     pub(crate) fn random(self, seed: u64) -> Seeded {
         Seeded::of(seed, "act", self.number)
     }
 }
 
-/// All that is drawn from a seed.
+/// Everything that a seed determines.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     pub(crate) seed: u64,
-    /// Users and administrators do what they should not.
+    /// Whether users suspend, protect and remove finalizers by force, and an administrator acts.
     pub(crate) is_wild: bool,
     pub(crate) replicas: u64,
-    pub(crate) weather: Weather,
-    pub(crate) moods: Moods,
+    pub(crate) network_faults: NetworkFaults,
+    pub(crate) service_faults: ServiceFaults,
     pub(crate) recovery: Recovery,
     pub(crate) acts: Vec<Act>,
 }
 
 impl Course {
-    /// The course of a seed.
     pub(crate) fn of(seed: u64) -> Self {
         let random = &mut Seeded::new(seed, "history");
-        let is_calm = random.chance(150);
+        let has_no_network_faults = random.chance(150);
         let steps = 3 + random.below(18);
         let is_wild = random.chance(600);
         let replicas = 1 + random.below(2);
-        let strikes = if random.chance(600) { random.below(250) } else { 0 };
-        let weather = if is_calm { Weather::default() } else { Weather::stormy(random) };
-        let moods = if random.chance(300) { Moods::default() } else { Moods::bad(random) };
+        let replica_faults = if random.chance(600) { random.below(250) } else { 0 };
+        let network_faults =
+            if has_no_network_faults { NetworkFaults::default() } else { NetworkFaults::random(random) };
+        let service_faults = if random.chance(300) { ServiceFaults::default() } else { ServiceFaults::random(random) };
         let recovery = *random.pick(&[Recovery::Find, Recovery::Repeat]);
-        let meddling = if is_wild && random.chance(300) { 150 } else { 0 };
+        let administrator_acts = if is_wild && random.chance(300) { 150 } else { 0 };
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });
         for _ in 0..steps {
             if random.chance(800) {
-                add(What::User);
+                add(ActKind::User);
             }
-            if random.chance(meddling) {
-                add(What::Administrator);
+            if random.chance(administrator_acts) {
+                add(ActKind::Administrator);
             }
-            if random.chance(strikes) {
+            if random.chance(replica_faults) {
                 add(match random.below(4) {
-                    0 => What::CutOff(random.millis(1_000, 40_000)),
-                    1 => What::Stop,
-                    _ => What::Kill(random.millis(0, 20_000)),
+                    0 => ActKind::CutOff(random.millis(1_000, 40_000)),
+                    1 => ActKind::Stop,
+                    _ => ActKind::Kill(random.millis(0, 20_000)),
                 });
             }
-            add(What::Wait(random.millis(0, 8_000)));
+            add(ActKind::Wait(random.millis(0, 8_000)));
         }
-        Self { seed, is_wild, replicas, weather, moods, recovery, acts }
+        Self { seed, is_wild, replicas, network_faults, service_faults, recovery, acts }
     }
 
-    /// A short one that still fails where this one does: acts are left out, as many at a time as possible, and then what
-    /// the network and the service do wrong, one kind after the other.
+    /// Returns a shorter course that still fails: leaves out acts, as many at a time as possible, and then one kind of
+    /// fault after the other.
     pub(crate) fn shortened(mut self, fails: impl Fn(&Self) -> bool) -> Self {
         let mut size = self.acts.len().div_ceil(2);
         while size > 0 {
@@ -107,19 +101,19 @@ impl Course {
             size /= 2;
         }
         for number in 0..self.faults().len() {
-            let mut calmer = self.clone();
-            let mut faults = calmer.faults();
-            if std::mem::take(faults[number].1) > 0 && fails(&calmer) {
-                self = calmer;
+            let mut reduced = self.clone();
+            let mut faults = reduced.faults();
+            if std::mem::take(faults[number].1) > 0 && fails(&reduced) {
+                self = reduced;
             }
         }
         let alone = Self { replicas: 1, ..self.clone() };
         if fails(&alone) { alone } else { self }
     }
 
-    /// Every fault, with how often in a thousand it happens.
+    /// The name of every fault, and how often it happens in a thousand requests or calls.
     fn faults(&mut self) -> Vec<(&'static str, &mut u64)> {
-        self.weather.faults().into_iter().chain(self.moods.faults()).collect()
+        self.network_faults.faults().into_iter().chain(self.service_faults.faults()).collect()
     }
 }
 

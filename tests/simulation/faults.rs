@@ -1,4 +1,4 @@
-//! The network at its worst, as a seed decides.
+//! A network with faults, which a seed determines.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use purlin::process::lock;
 use tokio::time::Instant;
 
-use crate::apiserver::{Fate, Network, Outcome, Seen, WatchFate};
+use crate::apiserver::{Fate, Network, Outcome, RequestInfo, WatchFate};
 use crate::random::Seeded;
 
-/// How often what goes wrong, in a thousand requests or events.
+/// How often each fault happens, in a thousand requests or events.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weather {
+pub(crate) struct NetworkFaults {
     pub(crate) loses_request: u64,
     pub(crate) loses_answer: u64,
     pub(crate) refuses: u64,
-    /// A proxy refuses a write with a code that no repetition mends.
-    pub(crate) refuses_for_good: u64,
+    /// A proxy rejects a write with a code for which a retry does not help.
+    pub(crate) rejects_permanently: u64,
     pub(crate) is_slow: u64,
     pub(crate) lists_old: u64,
     pub(crate) watch_lags: u64,
@@ -25,15 +25,15 @@ pub(crate) struct Weather {
     pub(crate) watch_ends: u64,
 }
 
-impl Weather {
-    /// Everything happens, about as often as a few times in each history.
-    pub(crate) fn stormy(random: &mut Seeded) -> Self {
+impl NetworkFaults {
+    /// Every fault may happen, about a few times in each history.
+    pub(crate) fn random(random: &mut Seeded) -> Self {
         let mut some = |most: u64| if random.chance(500) { random.below(most) } else { 0 };
         Self {
             loses_request: some(60),
             loses_answer: some(60),
             refuses: some(60),
-            refuses_for_good: some(20),
+            rejects_permanently: some(20),
             is_slow: some(100),
             lists_old: some(300),
             watch_lags: some(200),
@@ -42,13 +42,12 @@ impl Weather {
         }
     }
 
-    /// Each by its name.
     pub(crate) fn faults(&mut self) -> [(&'static str, &mut u64); 9] {
         [
             ("a request is lost", &mut self.loses_request),
             ("an answer is lost", &mut self.loses_answer),
-            ("a request is refused", &mut self.refuses),
-            ("a write is refused for good", &mut self.refuses_for_good),
+            ("a request is rejected", &mut self.refuses),
+            ("a write is rejected permanently", &mut self.rejects_permanently),
             ("a request is slow", &mut self.is_slow),
             ("a list is old", &mut self.lists_old),
             ("a watch lags", &mut self.watch_lags),
@@ -58,34 +57,34 @@ impl Weather {
     }
 }
 
-/// What the network does now. Histories change it while it is in use.
+/// What the network does now. Histories change it while they run.
 #[derive(Default)]
 struct State {
-    weather: Weather,
-    /// Clients that reach nothing, and until when.
+    faults: NetworkFaults,
+    /// Clients without a connection, and until when.
     cut_off: BTreeMap<String, Instant>,
 }
 
-/// The handle of a history on its network.
+/// A network that a history controls.
 #[derive(Clone)]
-pub(crate) struct Faults {
+pub(crate) struct FaultyNetwork {
     state: Arc<Mutex<State>>,
     seed: u64,
-    /// How often each client has asked for the same. What becomes of a request hangs on that and on nothing else, so a
-    /// history keeps its faults when something is left out of it.
+    /// How often each client has sent the same request. The fate of a request depends only on this number, so that a
+    /// history keeps its faults when an act is left out.
     asked: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
-impl Faults {
+impl FaultyNetwork {
     pub(crate) fn new(seed: u64) -> Self {
         Self { state: Arc::default(), seed, asked: Arc::default() }
     }
 
-    pub(crate) fn set(&self, weather: Weather) {
-        lock(&self.state).weather = weather;
+    pub(crate) fn set(&self, faults: NetworkFaults) {
+        lock(&self.state).faults = faults;
     }
 
-    /// Nothing of this client arrives for a while, and nothing reaches it.
+    /// Cuts off a client in both directions for a time.
     pub(crate) fn cut_off(&self, client: &str, time: Duration) {
         lock(&self.state).cut_off.insert(client.to_owned(), Instant::now() + time);
     }
@@ -97,8 +96,8 @@ impl Faults {
         Seeded::of(self.seed, &what, *number)
     }
 
-    /// All is well from now on.
-    pub(crate) fn calm(&self) {
+    /// Ends all faults.
+    pub(crate) fn clear(&self) {
         *lock(&self.state) = State::default();
     }
 }
@@ -111,44 +110,44 @@ impl State {
     }
 }
 
-impl Network for Faults {
-    fn request(&mut self, client: &str, request: &Seen) -> Fate {
+impl Network for FaultyNetwork {
+    fn request(&mut self, client: &str, request: &RequestInfo) -> Fate {
         let state = lock(&self.state);
         let what = format!("{client} {} {} {}", request.verb.as_str(), request.path, request.subresource);
         let random = &mut self.random(what);
-        let weather = state.weather;
+        let faults = state.faults;
         if let Some(left) = state.is_cut_off(client) {
-            // A connection that leads nowhere is noticed late.
+            // A client detects a dead connection late.
             return Fate {
                 before: left.min(Duration::from_secs(30)),
                 outcome: Outcome::LoseRequest,
                 after: Duration::ZERO,
             };
         }
-        let longest = if random.chance(weather.is_slow) { 5_000 } else { 3 };
+        let longest = if random.chance(faults.is_slow) { 5_000 } else { 3 };
         let (before, after) = (random.millis(0, longest), random.millis(0, longest));
         let is_read = matches!(request.verb.as_str(), "get" | "list" | "watch");
-        // A list that names no version is read from the store itself, and is never old.
+        // The server reads a list without a version from its storage, so it is never old.
         let is_list = request.verb.as_str() == "list" && request.query.get("resourceVersion").is_some_and(|v| v == "0");
         let refuse = |code: u16, reason: &str, retry_after| Outcome::Refuse {
             code,
             reason: reason.to_owned(),
-            message: "the simulated server refused".to_owned(),
+            message: "the simulated server rejected the request".to_owned(),
             retry_after,
         };
         let outcome = match () {
-            () if is_list && random.chance(weather.lists_old) => {
+            () if is_list && random.chance(faults.lists_old) => {
                 Outcome::ListAt(request.version.saturating_sub(random.below(12)).max(1))
             }
-            () if random.chance(weather.loses_request) => Outcome::LoseRequest,
-            () if random.chance(weather.loses_answer) => Outcome::LoseAnswer,
-            () if random.chance(weather.refuses) => match random.below(4) {
+            () if random.chance(faults.loses_request) => Outcome::LoseRequest,
+            () if random.chance(faults.loses_answer) => Outcome::LoseAnswer,
+            () if random.chance(faults.refuses) => match random.below(4) {
                 0 => refuse(429, "TooManyRequests", Some(1)),
                 1 => refuse(500, "InternalError", None),
                 2 => refuse(503, "ServiceUnavailable", None),
                 _ => refuse(504, "Timeout", None),
             },
-            () if !is_read && random.chance(weather.refuses_for_good) => {
+            () if !is_read && random.chance(faults.rejects_permanently) => {
                 let (code, reason) =
                     *random.pick(&[(400, "BadRequest"), (413, "RequestEntityTooLarge"), (422, "Invalid")]);
                 refuse(code, reason, None)
@@ -158,17 +157,17 @@ impl Network for Faults {
         Fate { before, outcome, after }
     }
 
-    fn watch_event(&mut self, client: &str, watch: &Seen, _: u64) -> WatchFate {
+    fn watch_event(&mut self, client: &str, watch: &RequestInfo, _: u64) -> WatchFate {
         let state = lock(&self.state);
         let random = &mut self.random(format!("{client} event of {}", watch.path));
-        let weather = state.weather;
+        let faults = state.faults;
         if let Some(left) = state.is_cut_off(client) {
             return WatchFate::Deliver(left);
         }
         match () {
-            () if random.chance(weather.watch_lags) => WatchFate::Deliver(random.millis(0, 4_000)),
-            () if random.chance(weather.watch_coalesces) => WatchFate::Coalesce(random.millis(0, 3_000)),
-            () if random.chance(weather.watch_ends) => match random.below(3) {
+            () if random.chance(faults.watch_lags) => WatchFate::Deliver(random.millis(0, 4_000)),
+            () if random.chance(faults.watch_coalesces) => WatchFate::Coalesce(random.millis(0, 3_000)),
+            () if random.chance(faults.watch_ends) => match random.below(3) {
                 0 => WatchFate::End,
                 1 => WatchFate::Expired,
                 _ => WatchFate::Reset,

@@ -1,5 +1,5 @@
-//! One history: a cluster, one or two replicas, users, faults. Then all is calm, every wish is made one that can be
-//! carried out, and the world has to come to rest as it is wished.
+//! One history: a cluster, one or two replicas, users and faults. Then the faults end, every Resource is changed to a
+//! spec that can be applied, and the simulation must converge.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,23 +13,22 @@ use tokio::time::{Instant, sleep};
 
 use crate::administrator::Administrator;
 use crate::apiserver::Cluster;
-use crate::course::{Act, Course, What};
-use crate::faults::{Faults, Weather};
-use crate::hands::Hands;
+use crate::convergence::{all_records, missing, writes_since};
+use crate::course::{Act, ActKind, Course};
+use crate::faults::{FaultyNetwork, NetworkFaults};
 use crate::judge::Judge;
-use crate::outside::{Moods, Outside};
+use crate::kubectl::ClusterKubectl;
+use crate::outside::{Outside, ServiceFaults};
 use crate::random::{Seeded, SimulatedClock};
-use crate::replica::{HOME, Replica, Surrounded};
-use crate::rest::{all_records, missing, writes_since};
+use crate::replica::{Environment, HOME, Replica};
 use crate::user::User;
 
-/// How long the world may take to come to rest once nothing disturbs it: longer than a create has, since what such a call
-/// may have made is not given up for lost before its deadline.
+/// How long the simulation may take to converge after the faults end. It is longer than the deadline of a create,
+/// before which Purlin does not assume that an interrupted create had no effect.
 const PATIENCE: Duration = Duration::from_mins(45);
-/// How long it must be silent then.
+/// For how long no write may follow.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// What came of a history.
 pub(crate) struct Report {
     pub(crate) objection: Option<String>,
     pub(crate) tape: Vec<String>,
@@ -38,7 +37,6 @@ pub(crate) struct Report {
     pub(crate) requests: u64,
 }
 
-/// Plays a course.
 pub(crate) fn play(course: &Course) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let report = runtime.block_on(History::run(course));
@@ -47,9 +45,9 @@ pub(crate) fn play(course: &Course) -> Report {
 }
 
 struct History {
-    around: Surrounded,
-    faults: Faults,
-    weather: Weather,
+    env: Environment,
+    faults: FaultyNetwork,
+    network_faults: NetworkFaults,
     replicas: Vec<Replica>,
     user: User,
     administrator: Administrator,
@@ -59,46 +57,46 @@ impl History {
     async fn run(course: &Course) -> Report {
         let (seed, began) = (course.seed, Instant::now());
         let epoch = SimulatedClock::new(began, SignedDuration::ZERO).now();
-        let faults = Faults::new(seed);
+        let faults = FaultyNetwork::new(seed);
         let cluster = Cluster::new(epoch, faults.clone());
         let judge = Judge::new();
         let outside = Outside::new(seed, course.recovery, judge.clone());
-        let around = Surrounded::new(seed, began, cluster.clone(), outside, judge);
+        let env = Environment::new(seed, began, cluster.clone(), outside, judge);
         let mut history = Self {
-            around,
+            env,
             faults,
-            weather: course.weather,
+            network_faults: course.network_faults,
             replicas: Vec::new(),
             user: User::new(seed, course.is_wild),
             administrator: Administrator::new(cluster),
         };
         history.live(course).await;
         if history.judge().objection().is_none() {
-            history.come_to_rest().await;
+            history.converge().await;
         }
         history.end().await
     }
 
     fn judge(&self) -> &Arc<Judge> {
-        &self.around.judge
+        &self.env.judge
     }
 
-    /// No two processes of a history have the same number.
+    /// `number` must be unique in a history.
     fn start_replica(&mut self, number: u64) {
-        let skew = Seeded::of(self.around.seed, "skew", number).below(240);
+        let skew = Seeded::of(self.env.seed, "skew", number).below(240);
         let skew = SignedDuration::from_secs(i64::try_from(skew).unwrap_or(0) - 120);
-        self.replicas.push(Replica::start(&self.around, &format!("r{number}"), skew));
+        self.replicas.push(Replica::start(&self.env, &format!("r{number}"), skew));
     }
 
-    /// The time of users and faults.
+    /// Carries out the acts of users and the faults.
     async fn live(&mut self, course: &Course) {
         (0..course.replicas).for_each(|number| self.start_replica(number));
-        self.around.outside.behave(course.moods);
-        self.faults.set(self.weather);
+        self.env.outside.set_faults(course.service_faults);
+        self.faults.set(self.network_faults);
         for act in &course.acts {
             self.carry_out(*act).await;
             self.administrator.tick();
-            self.look_after_replicas();
+            self.check_replicas();
             if self.judge().objection().is_some() {
                 return;
             }
@@ -106,34 +104,34 @@ impl History {
     }
 
     async fn carry_out(&mut self, act: Act) {
-        let mut random = act.random(self.around.seed);
-        // Those of the beginning have the first numbers.
+        let mut random = act.random(self.env.seed);
+        // The initial replicas have the first numbers.
         let number = act.number + 10;
         match act.what {
-            What::User => {
-                let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
-                self.user.act(random, kubectl, &self.around.judge);
+            ActKind::User => {
+                let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
+                self.user.act(random, kubectl, &self.env.judge);
             }
-            What::Administrator => self.administrator.act(&mut random, &self.around.judge),
-            What::Wait(time) => sleep(time).await,
-            What::CutOff(time) => {
+            ActKind::Administrator => self.administrator.act(&mut random, &self.env.judge),
+            ActKind::Wait(time) => sleep(time).await,
+            ActKind::CutOff(time) => {
                 let Some(name) = self.pick(&mut random).map(|index| self.replicas[index].name.clone()) else { return };
                 self.judge().note(&format!("{name} is cut off for {time:?}"));
                 self.faults.cut_off(&name, time);
             }
-            What::Stop => {
+            ActKind::Stop => {
                 if let Some(index) = self.pick(&mut random) {
                     let replica = self.replicas.swap_remove(index);
-                    self.faults.set(Weather::default());
-                    replica.stop(&self.around).await;
-                    self.faults.set(self.weather);
+                    self.faults.set(NetworkFaults::default());
+                    replica.stop(&self.env).await;
+                    self.faults.set(self.network_faults);
                 }
                 self.start_replica(number);
             }
-            What::Kill(pause) => {
+            ActKind::Kill(pause) => {
                 if let Some(index) = self.pick(&mut random) {
                     let replica = self.replicas.swap_remove(index);
-                    replica.kill(&self.around).await;
+                    replica.kill(&self.env).await;
                     sleep(pause).await;
                 }
                 self.start_replica(number);
@@ -146,72 +144,73 @@ impl History {
         usize::try_from(index).ok().filter(|index| *index < self.replicas.len())
     }
 
-    fn look_after_replicas(&mut self) {
+    fn check_replicas(&mut self) {
         let ended: Vec<String> = self
             .replicas
             .iter_mut()
-            .filter_map(|replica| replica.ended().map(|why| format!("{} ended: {why}", replica.name)))
+            .filter_map(|replica| replica.exit_reason().map(|why| format!("{} ended: {why}", replica.name)))
             .collect();
-        ended.iter().for_each(|text| self.around.judge.object(text));
+        ended.iter().for_each(|text| self.env.judge.object(text));
     }
 
-    /// All is calm; the world has to be as it is wished, and silent.
-    async fn come_to_rest(&mut self) {
-        self.faults.calm();
-        self.around.outside.behave(Moods::default());
-        self.judge().note("all is calm");
-        self.administrator.restore(&self.around.judge);
+    /// Ends all faults and waits until every object is up to date and nothing writes.
+    async fn converge(&mut self) {
+        self.faults.clear();
+        self.env.outside.set_faults(ServiceFaults::default());
+        self.judge().note("the faults end");
+        self.administrator.restore(&self.env.judge);
         sleep(Duration::from_secs(5)).await;
-        let kubectl = &mut Hands { cluster: self.around.cluster.clone() };
-        self.user.heal(kubectl, &self.around.judge);
+        let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
+        self.user.heal(kubectl, &self.env.judge);
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(Duration::from_secs(5)).await;
             self.administrator.tick();
-            self.look_after_replicas();
+            self.check_replicas();
             self.remove_abandoned();
             if self.judge().objection().is_some() {
                 return;
             }
-            let missing = missing(&self.around);
+            let missing = missing(&self.env);
             if missing.is_empty() {
                 break;
             }
             if Instant::now() > until {
-                self.judge().object(&format!("after {PATIENCE:?} of calm: {}", missing.join("; ")));
+                self.judge().object(&format!("after {PATIENCE:?} without faults: {}", missing.join("; ")));
                 return;
             }
         }
-        self.judge().note("the world is as it is wished");
+        self.judge().note("everything is up to date");
         sleep(Duration::from_secs(30)).await;
-        let version = self.around.cluster.with(|server, _| server.version());
+        let version = self.env.cluster.with(|server, _| server.version());
         sleep(SILENCE).await;
-        let writes = writes_since(&self.around, version);
+        let writes = writes_since(&self.env, version);
         if !writes.is_empty() {
-            self.judge().object(&format!("the settled world is not silent: {writes:?}"));
+            self.judge().object(&format!("writes after everything was up to date: {writes:?}"));
         }
-        let missing = missing(&self.around);
+        let missing = missing(&self.env);
         if !missing.is_empty() {
-            self.judge().object(&format!("the settled world changed: {}", missing.join("; ")));
+            self.judge().object(&format!("no longer up to date: {}", missing.join("; ")));
         }
     }
 
-    /// As `purlin state rm` does: whatever has lost its Resource by force is given up, and so are its objects.
+    /// Removes the records whose Resources were removed by force, as `purlin state rm` does, and gives up their
+    /// objects.
     fn remove_abandoned(&self) {
-        let objects = self.around.outside.world.objects();
-        self.around.cluster.with(|server, now| {
+        let objects = self.env.outside.world.objects();
+        self.env.cluster.with(|server, now| {
             let records = all_records(server);
             let resource = |record: &Record| {
                 server.object("purlin.dev", "resources", &record.namespace, &record.address.name).is_some()
             };
-            // What a call may still be made for stays: `state rm` asks for `--force` there.
+            // A record with an intent stays: `state rm` requires `--force` for it.
             let is_abandoned = |record: &Record| !resource(record) && record.intent.is_none();
             let abandoned: Vec<Record> = records.into_iter().filter(is_abandoned).collect();
             for record in abandoned {
-                self.around.judge.note(&format!("user removes the abandoned record of {}", record.address));
+                self.env.judge.note(&format!("user removes the abandoned record of {}", record.address));
                 let address = record.address.to_string();
                 let of_it = objects.iter().filter(|(_, (other, _))| **other == *address).map(|(id, _)| id.clone());
-                self.around.judge.give_up(of_it);
+                self.env.judge.give_up(of_it);
                 for secret in [
                     record_name(&record.namespace, &record.address),
                     family_name(&record.namespace, &record.address.name),
@@ -223,20 +222,20 @@ impl History {
     }
 
     async fn end(self) -> Report {
-        let judge = self.around.judge.clone();
+        let judge = self.env.judge.clone();
         for replica in self.replicas {
-            replica.kill(&self.around).await;
+            replica.kill(&self.env).await;
         }
         let (creates, destroys) = judge.counts();
         let objection = judge.objection();
-        let tape = || merged(judge.tape(), self.around.cluster.tape());
-        let is_wanted = objection.is_some() || crate::shows_tape();
-        let tape = if is_wanted { tape() } else { Vec::new() };
-        Report { objection, tape, creates, destroys, requests: self.around.cluster.requests() }
+        let tape = || merged(judge.tape(), self.env.cluster.tape());
+        let keeps_tape = objection.is_some() || crate::shows_tape();
+        let tape = if keeps_tape { tape() } else { Vec::new() };
+        Report { objection, tape, creates, destroys, requests: self.env.cluster.requests() }
     }
 }
 
-/// Two tapes as one, in the order of their times.
+/// Merges two tapes in the order of their timestamps.
 pub(crate) fn merged(judge: Vec<String>, cluster: Vec<String>) -> Vec<String> {
     let time = |line: &String| line.trim_start().split('s').next().and_then(|at| at.parse::<f64>().ok()).unwrap_or(0.0);
     let mut all: Vec<(f64, String)> = judge

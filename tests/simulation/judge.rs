@@ -1,5 +1,5 @@
-//! The judge: knows what exists outside, what users wished and when each replica knew it, and objects to whatever must
-//! never happen. It shares no decision with the controller.
+//! The judge knows which objects exist, what users configured and when each replica received it, and objects to
+//! everything that must never happen. It shares no decision with the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,20 +16,20 @@ use tokio::time::Instant;
 /// Namespace and name of a Resource.
 pub(crate) type Place = (String, String);
 
-/// What something was from when on; `None`: it was not there.
+/// Values, and since when each of them is valid. `None`: it did not exist.
 type Timeline<T> = Vec<(Instant, Option<T>)>;
 
-/// Looks a record up in the API server, as it is stored now.
+/// Looks up a record in the API server.
 pub(crate) type Records = Box<dyn Fn(&str, &Address) -> Option<Record> + Send>;
 
-/// What a driver is asked to do.
+/// A call of a driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     replica: Arc<str>,
     namespace: Arc<str>,
     address: Arc<str>,
     kind: EffectKind,
-    /// The id of the object that is changed or destroyed.
+    /// The id of the object. `None` for a create.
     id: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-/// A call under way. It is over when this is dropped, be it by a crash.
+/// A running call. It ends when this is dropped, also by a crash.
 pub(crate) struct Running {
     judge: Arc<Judge>,
     number: u64,
@@ -62,7 +62,6 @@ impl Drop for Running {
     }
 }
 
-/// The judge.
 pub(crate) struct Judge {
     began: Instant,
     inside: Mutex<Inside>,
@@ -71,19 +70,19 @@ pub(crate) struct Judge {
 #[derive(Default)]
 struct Inside {
     records: Option<Records>,
-    /// What each replica was told about each Resource, and when.
+    /// What each replica received about each Resource, and when.
     known: BTreeMap<Arc<str>, BTreeMap<Place, Timeline<Arc<Value>>>>,
-    /// When each replica last asked for a record to be written, by the name of its Secret.
+    /// When each replica last requested to write a record, by the name of its Secret.
     intents: BTreeMap<(Arc<str>, String), Instant>,
-    /// The last request for the status of a Resource by each replica.
+    /// The last status that each replica wrote for each Resource.
     statuses: BTreeMap<(Arc<str>, Place), StatusWrite>,
-    /// What existed for an address since when: its object's value, or nothing.
+    /// The value of the object of an address over time.
     truth: BTreeMap<Place, Timeline<Plain>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
     /// Secrets that an administrator has deleted or damaged.
     spoiled: BTreeSet<String>,
-    /// Objects whose records somebody outside removed or forced away: nothing is known about them, and rightly so.
+    /// Objects whose records were removed by a user or by force. Purlin need not know them.
     given_up: BTreeSet<String>,
     objections: Vec<String>,
     tape: Vec<String>,
@@ -93,7 +92,7 @@ struct Inside {
 
 #[derive(Clone, Copy)]
 struct StatusWrite {
-    /// From when on what it says may have been worked out.
+    /// The earliest time at which the status may have been computed.
     worked_out: Instant,
     ended: Option<Instant>,
     failed: bool,
@@ -104,17 +103,15 @@ impl Judge {
         Arc::new(Self { began: Instant::now(), inside: Mutex::default() })
     }
 
-    /// From here the judge looks records up.
     pub(crate) fn look_up(&self, records: Records) {
         lock(&self.inside).records = Some(records);
     }
 
-    /// The first thing that must never happen and did.
+    /// The first objection.
     pub(crate) fn objection(&self) -> Option<String> {
         lock(&self.inside).objections.first().cloned()
     }
 
-    /// Objects.
     pub(crate) fn object(&self, text: &str) {
         let line = format!("{} OBJECTION: {text}", self.time());
         let mut inside = lock(&self.inside);
@@ -132,7 +129,7 @@ impl Judge {
         lock(&self.inside).tape.clone()
     }
 
-    /// How many objects were made and destroyed.
+    /// The number of objects that were created and destroyed.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let inside = lock(&self.inside);
         (inside.creates, inside.destroys)
@@ -142,7 +139,7 @@ impl Judge {
         format!("{:>9.3}s", self.began.elapsed().as_secs_f64())
     }
 
-    /// Nothing needs to be known about these objects any more: a user gave them up by force.
+    /// Purlin need not know these objects any more: a user gave them up.
     pub(crate) fn give_up(&self, ids: impl IntoIterator<Item = String>) {
         lock(&self.inside).given_up.extend(ids);
     }
@@ -156,12 +153,12 @@ impl Judge {
         lock(&self.inside).spoiled.insert(secret.to_owned());
     }
 
-    /// It is as it was.
+    /// The record is restored.
     pub(crate) fn whole(&self, secret: &str) {
         lock(&self.inside).spoiled.remove(secret);
     }
 
-    /// A replica was told that a Resource is like this now, or is gone.
+    /// A replica received a Resource, or its deletion.
     pub(crate) fn delivered(&self, replica: &Arc<str>, place: Place, resource: Option<Value>) {
         let now = Instant::now();
         let mut inside = lock(&self.inside);
@@ -169,7 +166,7 @@ impl Judge {
         known.entry(place).or_default().push((now, resource.map(Arc::new)));
     }
 
-    /// A replica was told all Resources that there are.
+    /// A replica received a list of all Resources.
     pub(crate) fn listed(&self, replica: &Arc<str>, resources: Vec<(Place, Value)>) {
         let now = Instant::now();
         let mut inside = lock(&self.inside);
@@ -184,7 +181,7 @@ impl Judge {
         }
     }
 
-    /// A replica asks for a record to be written.
+    /// A replica requests to write a record.
     pub(crate) fn record_issued(&self, replica: &Arc<str>, secret: &str) {
         let now = Instant::now();
         lock(&self.inside).intents.insert((replica.clone(), secret.to_owned()), now);
@@ -201,7 +198,7 @@ impl Judge {
         };
         if let Some(other) = beside {
             self.object(&format!(
-                "{} is called for {:?} by {} while a call for {:?} by {} is under way",
+                "{} is called for {:?} by {} while a call for {:?} by {} is running",
                 call.address, call.kind, call.replica, other.kind, other.replica
             ));
         }
@@ -217,7 +214,7 @@ impl Judge {
         Running { judge: self.clone(), number }
     }
 
-    /// Whether a destroy was asked for by the newest wish that the replica knew when it wrote its intent.
+    /// Whether the newest version of the Resource that the replica knew when it wrote its intent permits a destroy.
     fn may_destroy(&self, call: &Call) -> Result<(), String> {
         let address = call.parsed();
         let inside = lock(&self.inside);
@@ -230,13 +227,13 @@ impl Judge {
         let Some(intended) = inside.intents.get(&(call.replica.clone(), secret)) else { return Ok(()) };
         let place = (call.namespace.to_string(), address.name.to_string());
         let versions = inside.known.get(&call.replica).and_then(|known| known.get(&place));
-        // What came in the very moment of the intent may not have been looked at.
+        // The replica may not have processed a version that it received at the time of the intent.
         let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| at < intended));
-        let Some((_, Some(wish))) = newest else { return Ok(()) };
-        asks_for_destroy(wish, &record, &address, call.id.as_deref())
+        let Some((_, Some(resource))) = newest else { return Ok(()) };
+        permits_destroy(resource, &record, &address, call.id.as_deref())
     }
 
-    /// Something has changed outside.
+    /// An object of the service has changed.
     pub(crate) fn took_effect(&self, running: &Running, effect: &Effect) {
         let Some(call) = lock(&self.inside).calls.get(&running.number).cloned() else { return };
         self.note(&format!("{} {:?} {}/{} {}", call.replica, effect.kind, call.namespace, call.address, effect.id));
@@ -248,7 +245,7 @@ impl Judge {
             match effect.kind {
                 EffectKind::Created => inside.creates += 1,
                 EffectKind::Destroyed => inside.destroys += 1,
-                EffectKind::Updated | EffectKind::Lost => {}
+                EffectKind::Updated | EffectKind::Removed => {}
             }
             let key = (call.namespace.to_string(), call.address.to_string());
             let record = inside.records.as_ref().and_then(|look_up| look_up(&call.namespace, &address));
@@ -258,19 +255,19 @@ impl Judge {
             };
             let before = inside.truth.get(&key).and_then(|all| all.last()?.1.clone());
             let is_latest = before.as_ref().is_some_and(|value| value.get("id") == effect.value.get("id"));
-            // The end of a deposed object says nothing about the object in use.
+            // The destroy of a deposed object does not affect the current one.
             if effect.kind != EffectKind::Destroyed || is_latest || is_current(&effect.id) {
                 inside.truth.entry(key).or_default().push((now, value));
             }
             match (effect.kind, record) {
                 (EffectKind::Created, None) if inside.spoiled.contains(&record_name(&call.namespace, &address)) => None,
-                (EffectKind::Created, None) => Some("it is made without a record".to_owned()),
+                (EffectKind::Created, None) => Some("it is created without a record".to_owned()),
                 (EffectKind::Created, Some(record)) if record.intent.is_none() => {
-                    Some("it is made without an intent".to_owned())
+                    Some("it is created without an intent".to_owned())
                 }
                 (EffectKind::Created, Some(record)) => {
                     let current = record.current.iter().find(|current| current.id() != Some(&effect.id));
-                    current.map(|current| format!("it is made beside {:?}, which is in use", current.id()))
+                    current.map(|current| format!("it is created although {:?} is current", current.id()))
                 }
                 _ => None,
             }
@@ -280,7 +277,7 @@ impl Judge {
         }
     }
 
-    /// A replica asks for a status to be written.
+    /// A replica requests to write a status.
     pub(crate) fn status_issued(&self, replica: &Arc<str>, place: &Place, uid: &str, status: &Value) {
         let now = Instant::now();
         let ready = condition(status, "Ready");
@@ -301,23 +298,30 @@ impl Judge {
         let write = StatusWrite { worked_out, ended: None, failed: false };
         inside.statuses.insert((replica.clone(), place.clone()), write);
         let versions = inside.known.get(replica).and_then(|known| known.get(place));
-        // One of another Resource of that name is refused by the server.
+        // The server rejects the status of another Resource with this name.
         let newest = versions.and_then(|all| all.last()?.1.as_ref());
         if newest.is_none_or(|newest| newest["metadata"]["uid"] != uid) {
             return;
         }
-        let wish = versions.into_iter().flatten().rev().filter_map(|(_, wish)| wish.as_ref());
-        let wish = wish.into_iter().find(|wish| wish["metadata"]["generation"].as_i64() == Some(generation)).cloned();
-        let Some(wish) = wish.filter(|_| ready.is_some_and(|(status, _)| status == "True")) else { return };
-        // Of a family the instances are counted, and not compared here; objects of the cluster by its own log.
-        let is_here = wish["spec"]["type"].as_str().is_some_and(|name| name.starts_with("scripted"));
-        if !is_here || is_family(&wish) || wish["spec"]["suspend"].as_bool() == Some(true) || !is_wanted(&wish) {
+        let resource = versions.into_iter().flatten().rev().filter_map(|(_, resource)| resource.as_ref());
+        let resource = resource
+            .into_iter()
+            .find(|resource| resource["metadata"]["generation"].as_i64() == Some(generation))
+            .cloned();
+        let Some(resource) = resource.filter(|_| ready.is_some_and(|(status, _)| status == "True")) else { return };
+        // This does not compare the instances of families, nor objects of the cluster, which `log` checks.
+        let is_here = resource["spec"]["type"].as_str().is_some_and(|name| name.starts_with("scripted"));
+        if !is_here
+            || is_family(&resource)
+            || resource["spec"]["suspend"].as_bool() == Some(true)
+            || !is_desired(&resource)
+        {
             return;
         }
-        // An object that moved was made under its old name.
-        let moved_from = wish["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
+        // An object that was moved was created under its old name.
+        let moved_from = resource["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
         let old_place = moved_from.map(|name| (place.0.clone(), name.to_owned()));
-        let mut told = Vec::new();
+        let mut values = Vec::new();
         for key in [Some(place.clone()), old_place].into_iter().flatten() {
             let history = inside.truth.get(&key).map(Vec::as_slice).unwrap_or_default();
             let mut of_key = vec![None];
@@ -329,22 +333,22 @@ impl Judge {
                     of_key.push(value.clone());
                 }
             }
-            told.extend(of_key);
+            values.extend(of_key);
         }
-        let fits = |value: &Option<Plain>| value.as_ref().is_some_and(|value| is_as_wished(value, &wish["spec"]));
-        let lies = !told.iter().any(fits);
+        let fits = |value: &Option<Plain>| value.as_ref().is_some_and(|value| matches_spec(value, &resource["spec"]));
+        let lies = !values.iter().any(fits);
         drop(inside);
         if lies {
-            let is = told.last().cloned().flatten();
+            let is = values.last().cloned().flatten();
             self.object(&format!(
-                "{replica} says that {} is Ready for generation {generation}, and it is {}",
+                "{replica} reports {} as Ready for generation {generation}, but it is {}",
                 place.1,
-                is.map_or("not there".to_owned(), |value| value.to_public_json().to_string())
+                is.map_or("missing".to_owned(), |value| value.to_public_json().to_string())
             ));
         }
     }
 
-    /// The request of a status has ended.
+    /// The request to write a status has ended.
     pub(crate) fn status_ended(&self, replica: &Arc<str>, place: &Place, failed: bool) {
         if let Some(write) = lock(&self.inside).statuses.get_mut(&(replica.clone(), place.clone())) {
             (write.ended, write.failed) = (Some(Instant::now()), failed);
@@ -359,23 +363,23 @@ pub(crate) fn condition<'a>(status: &'a Value, name: &str) -> Option<(&'a str, &
     Some((one["status"].as_str()?, one["reason"].as_str()?))
 }
 
-pub(crate) fn is_family(wish: &Value) -> bool {
-    !wish["spec"]["count"].is_null() || !wish["spec"]["forEach"].is_null()
+pub(crate) fn is_family(resource: &Value) -> bool {
+    !resource["spec"]["count"].is_null() || !resource["spec"]["forEach"].is_null()
 }
 
-/// Whether a wish asks for objects at all.
-pub(crate) fn is_wanted(wish: &Value) -> bool {
-    wish["metadata"]["deletionTimestamp"].is_null() && wish["spec"]["enabled"].as_bool() != Some(false)
+/// Whether a Resource has any objects.
+pub(crate) fn is_desired(resource: &Value) -> bool {
+    resource["metadata"]["deletionTimestamp"].is_null() && resource["spec"]["enabled"].as_bool() != Some(false)
 }
 
-/// Whether a wish asks for this very instance.
-pub(crate) fn wants(wish: &Value, key: &InstanceKey) -> bool {
-    let spec = &wish["spec"];
-    if !is_wanted(wish) {
+/// Whether a Resource has the instance with this key.
+pub(crate) fn has_instance(resource: &Value, key: &InstanceKey) -> bool {
+    let spec = &resource["spec"];
+    if !is_desired(resource) {
         return false;
     }
     match key {
-        InstanceKey::None | InstanceKey::All => !is_family(wish),
+        InstanceKey::None | InstanceKey::All => !is_family(resource),
         InstanceKey::Index(index) => spec["count"].as_u64().is_some_and(|count| *index < count),
         InstanceKey::Key(key) => {
             spec["forEach"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)))
@@ -383,27 +387,27 @@ pub(crate) fn wants(wish: &Value, key: &InstanceKey) -> bool {
     }
 }
 
-/// Whether an object is what a wish asks for, as far as that is written down as constants.
-pub(crate) fn is_as_wished(object: &Plain, spec: &Value) -> bool {
+/// Whether an object matches the constants in the spec of its Resource.
+pub(crate) fn matches_spec(object: &Plain, spec: &Value) -> bool {
     ["value", "force"].iter().all(|name| {
-        let wished = &spec["config"][*name];
-        let is_constant = wished.as_str().is_none_or(|text| !text.contains("${"));
-        !is_constant || object.get(name).map(Plain::to_public_json).unwrap_or_default() == *wished
+        let desired = &spec["config"][*name];
+        let is_constant = desired.as_str().is_none_or(|text| !text.contains("${"));
+        !is_constant || object.get(name).map(Plain::to_public_json).unwrap_or_default() == *desired
     })
 }
 
-/// Whether the newest wish that was known asks for the end of this object.
-fn asks_for_destroy(wish: &Value, record: &Record, address: &Address, id: Option<&str>) -> Result<(), String> {
-    let spec = &wish["spec"];
-    let generation = &wish["metadata"]["generation"];
-    let paused = wish["metadata"]["annotations"]["purlin.dev/paused"].as_str() == Some("true");
+/// Whether a Resource permits that this object is destroyed. The error is the reason why not.
+fn permits_destroy(resource: &Value, record: &Record, address: &Address, id: Option<&str>) -> Result<(), String> {
+    let spec = &resource["spec"];
+    let generation = &resource["metadata"]["generation"];
+    let paused = resource["metadata"]["annotations"]["purlin.dev/paused"].as_str() == Some("true");
     if spec["suspend"].as_bool() == Some(true) || paused {
         return Err(format!("it is suspended (generation {generation})"));
     }
     if spec["lifecycle"]["preventDestroy"].as_bool() == Some(true) {
         return Err(format!("it is protected (generation {generation})"));
     }
-    if !wants(wish, &address.key) {
+    if !has_instance(resource, &address.key) {
         return Ok(());
     }
     let is = |object: &Arc<RecordedObject>| object.id() == id;
@@ -414,11 +418,11 @@ fn asks_for_destroy(wish: &Value, record: &Record, address: &Address, id: Option
     if current.status == ObjectStatus::Tainted {
         return Ok(());
     }
-    let asked = &wish["metadata"]["annotations"]["purlin.dev/replace-requested-at"];
+    let asked = &resource["metadata"]["annotations"]["purlin.dev/replace-requested-at"];
     if asked.as_str().is_some_and(|asked| *asked != *record.handled_replace_request) {
         return Ok(());
     }
-    // What the triggers look at is not judged here.
+    // The judge does not evaluate triggers.
     if spec["lifecycle"]["replaceTriggeredBy"].as_array().is_some_and(|all| !all.is_empty()) {
         return Ok(());
     }
@@ -426,5 +430,5 @@ fn asks_for_destroy(wish: &Value, record: &Record, address: &Address, id: Option
     if force != spec["config"]["force"] {
         return Ok(());
     }
-    Err(format!("generation {generation} keeps it as it is"))
+    Err(format!("generation {generation} does not replace it"))
 }

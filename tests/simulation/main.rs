@@ -1,26 +1,26 @@
-//! The whole controller in a simulated world: an API server, a network, an outside world and users, on one thread under
-//! a paused clock. A seed decides all that happens; the same seed plays the same history.
+//! Runs the whole controller in a simulation of the API server, the network, a service and users, on one thread with a
+//! paused clock. A seed decides everything that happens: the same seed plays the same history.
 //!
-//! `HISTORIES=n SEED=s cargo test --release --test simulation` plays n random histories from the seed s on. One that
-//! the judge objects to prints its seed and its tape. Fixed stories are in [`stories`].
+//! `HISTORIES=n SEED=s cargo test --release --test simulation` plays n random histories, starting with the seed s. If
+//! the judge objects to a history, the test prints its seed and its tape. Fixed stories are in [`stories`].
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it saw")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and prints what it found")]
 
 mod administrator;
 mod apiserver;
 mod course;
 mod faults;
-mod hands;
+mod kubectl;
 mod history;
 mod judge;
 mod log;
-mod made;
+mod cluster_objects;
 mod outside;
 mod random;
 mod replica;
-mod rest;
+mod convergence;
 mod stories;
-mod tap;
+mod observer;
 mod user;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,19 +28,18 @@ use std::time::Instant;
 
 use course::Course;
 
-/// How many random histories a plain `cargo test` plays.
+/// The number of random histories that `cargo test` plays without `HISTORIES`.
 const HISTORIES: u64 = 500;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// A single history is played to be looked at.
 fn shows_tape() -> bool {
     number("HISTORIES", HISTORIES) == 1
 }
 
-/// Prints the tape of a short history that fails as the one of this seed does.
+/// Prints the tape of a shortened history that still fails.
 fn show_shortened(seed: u64) {
     let course = Course::of(seed).shortened(|course| history::play(course).objection.is_some());
     eprintln!("the shortened history:");
@@ -85,7 +84,7 @@ fn random_histories() {
     let seconds = began.elapsed().as_secs_f64();
     eprintln!(
         "{count} histories from seed {first} in {seconds:.1} s ({:.0} a second): {requests:?} requests, {creates:?} \
-         objects made, {destroys:?} destroyed, {} objections",
+         objects created, {destroys:?} destroyed, {} objections",
         f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / seconds,
         failed.len()
     );

@@ -1,7 +1,7 @@
-//! The world outside: the objects that exist, who made and destroyed them, and how badly its service behaves.
+//! The service whose objects Purlin manages, and its faults.
 //!
-//! `Scripted` and its `World` are the service; the driver here stands before it, as a bad line would: it delays, fails,
-//! loses answers, panics, and tells the judge of every call and every effect at the moment at which it happens.
+//! `Scripted` and its `World` are the service. The driver here wraps it: it delays calls, fails, loses responses,
+//! panics, and reports every call and every effect to the judge when it happens.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use purlin::driver::scripted::{Recovery, Script, World};
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
-    ObjectWatcher, Scripted,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated,
+    ObjectWatcher, ReadinessError, Scripted,
 };
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
@@ -25,28 +25,28 @@ use tokio::time::sleep;
 use crate::judge::{Call, Judge};
 use crate::random::Seeded;
 
-/// How often the service misbehaves, in a thousand calls.
+/// How often each fault happens, in a thousand calls.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moods {
+pub(crate) struct ServiceFaults {
     /// A call fails before it has any effect.
     pub(crate) fails: u64,
-    /// A create or an update is made in part, and fails.
+    /// A create or an update fails after a partial effect.
     pub(crate) fails_partly: u64,
-    /// The effect happens, and its answer is lost with the process of the provider.
+    /// The call takes effect, and its response is lost with the provider process.
     pub(crate) loses_answer: u64,
     /// The driver panics, before or after the effect.
     pub(crate) panics: u64,
     /// A call takes far longer than others.
     pub(crate) is_slow: u64,
-    /// A call goes on for long after its time limit.
+    /// A call runs for long after its time limit.
     pub(crate) hangs: u64,
     /// A read or a plan fails.
     pub(crate) refuses: u64,
 }
 
-impl Moods {
-    /// Everything happens, about as often as a few times in each history.
-    pub(crate) fn bad(random: &mut Seeded) -> Self {
+impl ServiceFaults {
+    /// Every fault may happen, about a few times in each history.
+    pub(crate) fn random(random: &mut Seeded) -> Self {
         Self {
             fails: random.below(120),
             fails_partly: random.below(60),
@@ -58,7 +58,6 @@ impl Moods {
         }
     }
 
-    /// Each by its name.
     pub(crate) fn faults(&mut self) -> [(&'static str, &mut u64); 7] {
         [
             ("a call fails", &mut self.fails),
@@ -72,27 +71,27 @@ impl Moods {
     }
 }
 
-/// How long a call that hangs does so, in milliseconds: users give some of their objects 10 s.
+/// How long a call hangs, in milliseconds. Users configure a timeout of 10 s for some objects.
 const HANGS: (u64, u64) = (11_000, 90_000);
 
-/// What becomes of one chosen call.
+/// The interruption of a call in a story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum Interruption {
     No,
-    /// The process crashes before it is made.
+    /// The process crashes before the call.
     Before,
-    /// The process crashes after its effect.
+    /// The process crashes after the effect.
     After,
     LosesAnswer,
     Fails,
 }
 
-/// Decides which calls are cut.
-pub(crate) trait Cuts: Send + Sync {
-    /// A call that changes something.
-    fn call(&self, replica: &Arc<str>, call: &str) -> Cut;
-    /// A question.
-    fn question(&self, replica: &Arc<str>, question: &str) -> Cut;
+/// Decides which calls are interrupted.
+pub(crate) trait CallInterrupter: Send + Sync {
+    /// A create, update or destroy.
+    fn call(&self, replica: &Arc<str>, call: &str) -> Interruption;
+    /// A read or a plan.
+    fn question(&self, replica: &Arc<str>, question: &str) -> Interruption;
     /// The process has crashed after the effect of its call.
     fn crashed(&self, replica: &Arc<str>);
 }
@@ -100,21 +99,21 @@ pub(crate) trait Cuts: Send + Sync {
 /// The service that all replicas call.
 pub(crate) struct Outside {
     pub(crate) world: Arc<World>,
-    cuts: Option<Arc<dyn Cuts>>,
+    interrupter: Option<Arc<dyn CallInterrupter>>,
     judge: Arc<Judge>,
     inside: Mutex<Inside>,
     panics: AtomicU8,
 }
 
-/// A turn is to panic, and one has.
+/// The next turn panics; a turn has panicked.
 const TO_PANIC: u8 = 1;
 const PANICKED: u8 = 2;
 
 struct Inside {
     seed: u64,
-    /// How often each thing was asked for.
+    /// How often each call was made.
     asked: BTreeMap<String, u64>,
-    moods: Moods,
+    faults: ServiceFaults,
     slowest: Duration,
 }
 
@@ -126,8 +125,8 @@ impl Inside {
     }
 }
 
-/// What becomes of one call.
-enum Mood {
+/// The fate of a call in a random history.
+enum CallFate {
     Well,
     Fails(ErrorKind),
     FailsPartly,
@@ -144,69 +143,77 @@ impl Outside {
             Recovery::Unknown => "unknown",
         };
         let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
-        let inside = Inside { seed, asked: BTreeMap::new(), moods: Moods::default(), slowest: Duration::from_secs(20) };
-        Self { world: World::new(script), cuts: None, judge, inside: Mutex::new(inside), panics: AtomicU8::new(0) }
+        let inside =
+            Inside { seed, asked: BTreeMap::new(), faults: ServiceFaults::default(), slowest: Duration::from_secs(20) };
+        Self {
+            world: World::new(script),
+            interrupter: None,
+            judge,
+            inside: Mutex::new(inside),
+            panics: AtomicU8::new(0),
+        }
     }
 
-    /// The same, of which some calls are cut.
-    pub(crate) fn cut_by(self, cuts: Arc<dyn Cuts>) -> Self {
-        Self { cuts: Some(cuts), ..self }
+    /// Lets `interrupter` interrupt calls.
+    pub(crate) fn interrupted_by(self, interrupter: Arc<dyn CallInterrupter>) -> Self {
+        Self { interrupter: Some(interrupter), ..self }
     }
 
-    /// The next turn of a reconciler that asks whether objects can be watched panics.
+    /// Lets the next turn of a reconciler that calls `Driver::watcher` panic.
     pub(crate) fn panic_next_turn(&self) {
         self.panics.store(TO_PANIC, Ordering::Relaxed);
     }
 
-    /// Whether it has.
     pub(crate) fn has_panicked(&self) -> bool {
         self.panics.load(Ordering::Relaxed) == PANICKED
     }
 
-    /// From now on the service behaves so.
-    pub(crate) fn behave(&self, moods: Moods) {
-        lock(&self.inside).moods = moods;
+    pub(crate) fn set_faults(&self, faults: ServiceFaults) {
+        lock(&self.inside).faults = faults;
     }
 
-    fn mood(&self, call: &str) -> (Duration, Mood, Duration) {
+    fn call_fate(&self, call: &str) -> (Duration, CallFate, Duration) {
         let inside = &mut *lock(&self.inside);
         let random = &mut inside.random(call.to_owned());
-        let Inside { moods, slowest, .. } = inside;
-        let slow = random.chance(moods.is_slow);
+        let Inside { faults, slowest, .. } = inside;
+        let slow = random.chance(faults.is_slow);
         let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 8 };
         let (mut before, mut after) = (random.millis(0, longest), random.millis(0, longest));
-        if random.chance(moods.hangs) {
+        if random.chance(faults.hangs) {
             let hanging = if random.chance(500) { &mut before } else { &mut after };
             *hanging = random.millis(HANGS.0, HANGS.1);
         }
-        let mood = match () {
-            () if random.chance(moods.fails) => {
-                Mood::Fails(*random.pick(&[ErrorKind::Transient, ErrorKind::Transient, ErrorKind::Terminal]))
+        let fate = match () {
+            () if random.chance(faults.fails) => {
+                CallFate::Fails(*random.pick(&[ErrorKind::Transient, ErrorKind::Transient, ErrorKind::Terminal]))
             }
-            () if random.chance(moods.fails_partly) => Mood::FailsPartly,
-            () if random.chance(moods.loses_answer) => Mood::LosesAnswer,
-            () if random.chance(moods.panics) && random.chance(500) => Mood::PanicsBefore,
-            () if random.chance(moods.panics) => Mood::PanicsAfter,
-            () => Mood::Well,
+            () if random.chance(faults.fails_partly) => CallFate::FailsPartly,
+            () if random.chance(faults.loses_answer) => CallFate::LosesAnswer,
+            () if random.chance(faults.panics) && random.chance(500) => CallFate::PanicsBefore,
+            () if random.chance(faults.panics) => CallFate::PanicsAfter,
+            () => CallFate::Well,
         };
-        (before, mood, after)
+        (before, fate, after)
     }
 
-    /// A question, which changes nothing.
+    /// Delays a read or a plan, or lets it fail.
     async fn asked(&self, replica: &Arc<str>, what: &str, context: &CallContext) -> Result<(), DriverError> {
         let question = format!("{what} {}", context.address);
-        match self.cuts.as_ref().map_or(Cut::No, |cuts| cuts.question(replica, &question)) {
-            Cut::No => {}
-            Cut::Before | Cut::After => std::future::pending().await,
-            Cut::Fails | Cut::LosesAnswer => return Err(error(ErrorKind::Transient, "the service is busy")),
+        match self.interrupter.as_ref().map_or(Interruption::No, |interrupter| interrupter.question(replica, &question))
+        {
+            Interruption::No => {}
+            Interruption::Before | Interruption::After => std::future::pending().await,
+            Interruption::Fails | Interruption::LosesAnswer => {
+                return Err(error(ErrorKind::Transient, "the service is busy"));
+            }
         }
         let (wait, refuses) = {
             let inside = &mut *lock(&self.inside);
             let random = &mut inside.random(question);
-            let Inside { moods, slowest, .. } = inside;
-            let slow = random.chance(moods.is_slow);
+            let Inside { faults, slowest, .. } = inside;
+            let slow = random.chance(faults.is_slow);
             let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 3 };
-            (random.millis(0, longest), random.chance(moods.refuses))
+            (random.millis(0, longest), random.chance(faults.refuses))
         };
         sleep(wait).await;
         if refuses { Err(error(ErrorKind::Transient, "the service is busy")) } else { Ok(()) }
@@ -217,19 +224,19 @@ fn error(kind: ErrorKind, message: &str) -> DriverError {
     DriverError { kind, message: message.to_owned(), path: None, hint: None }
 }
 
-/// The line of one replica to the service.
-pub(crate) struct Line {
+/// The driver of one replica.
+pub(crate) struct FaultyDriver {
     scripted: Scripted,
     outside: Arc<Outside>,
     replica: Arc<str>,
 }
 
-impl Line {
+impl FaultyDriver {
     pub(crate) fn new(outside: Arc<Outside>, replica: Arc<str>) -> Self {
         Self { scripted: Scripted::new(outside.world.clone()), outside, replica }
     }
 
-    async fn carry_out(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+    async fn apply_with_faults(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
         let judge = &self.outside.judge;
         let call_name = format!("apply {}", context.address);
         let operation = match (&request.prior, &request.planned) {
@@ -237,28 +244,28 @@ impl Line {
             (Some(_), Some(_)) => "update",
             (Some(_), None) => "destroy",
         };
-        let cuts = self.outside.cuts.as_ref();
-        let used = context.provider.as_ref().and_then(|used| used.settings.get("endpoint")?.as_str());
+        let interrupter = self.outside.interrupter.as_ref();
+        let used = context.provider.as_ref().and_then(|used| used.configuration.get("endpoint")?.as_str());
         let under = used.map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
         let called = format!("{operation} {}{under}", context.address);
-        let cut = cuts.map_or(Cut::No, |cuts| cuts.call(&self.replica, &called));
-        if cut == Cut::Before {
+        let interruption = interrupter.map_or(Interruption::No, |interrupter| interrupter.call(&self.replica, &called));
+        if interruption == Interruption::Before {
             return std::future::pending().await;
         }
         let call = judge.call_begins(Call::of(&self.replica, context, &request));
-        let (before, mood, after) = self.outside.mood(&call_name);
-        let mood = match cut {
-            Cut::LosesAnswer => Mood::LosesAnswer,
-            Cut::Fails => Mood::Fails(ErrorKind::Transient),
-            Cut::No | Cut::Before | Cut::After => mood,
+        let (before, fate, after) = self.outside.call_fate(&call_name);
+        let fate = match interruption {
+            Interruption::LosesAnswer => CallFate::LosesAnswer,
+            Interruption::Fails => CallFate::Fails(ErrorKind::Transient),
+            Interruption::No | Interruption::Before | Interruption::After => fate,
         };
         sleep(before).await;
-        match mood {
-            Mood::Fails(kind) => {
-                let error = Some(error(kind, "the service refused"));
+        match fate {
+            CallFate::Fails(kind) => {
+                let error = Some(error(kind, "the service rejected the request"));
                 return ApplyResponse { error, ..ApplyResponse::default() };
             }
-            Mood::PanicsBefore => resume_unwind(Box::new("a fault of the driver, before the effect")),
+            CallFate::PanicsBefore => resume_unwind(Box::new("the driver panics before the effect")),
             _ => {}
         }
         let known = self.outside.world.effects().len();
@@ -266,20 +273,20 @@ impl Line {
         for effect in self.outside.world.effects().drain(known..) {
             judge.took_effect(&call, &effect);
         }
-        if let (Cut::After, Some(cuts)) = (cut, cuts) {
-            cuts.crashed(&self.replica);
+        if let (Interruption::After, Some(interrupter)) = (interruption, interrupter) {
+            interrupter.crashed(&self.replica);
             return std::future::pending().await;
         }
         sleep(after).await;
-        match mood {
-            Mood::FailsPartly if response.object.is_some() => {
-                response.error = Some(error(ErrorKind::Terminal, "the service stopped half way"));
+        match fate {
+            CallFate::FailsPartly if response.object.is_some() => {
+                response.error = Some(error(ErrorKind::Terminal, "the service failed half way"));
             }
-            Mood::LosesAnswer => {
+            CallFate::LosesAnswer => {
                 let error = Some(error(ErrorKind::Transient, "the process of the provider ended"));
-                response = ApplyResponse { error, unsettled: true, ..ApplyResponse::default() };
+                response = ApplyResponse { error, outcome_unknown: true, ..ApplyResponse::default() };
             }
-            Mood::PanicsAfter => resume_unwind(Box::new("a fault of the driver, after the effect")),
+            CallFate::PanicsAfter => resume_unwind(Box::new("the driver panics after the effect")),
             _ => {}
         }
         drop(call);
@@ -287,7 +294,7 @@ impl Line {
     }
 }
 
-impl Driver for Line {
+impl Driver for FaultyDriver {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.scripted.schema(type_name, provider)
     }
@@ -323,7 +330,7 @@ impl Driver for Line {
     }
 
     fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
-        Box::pin(self.carry_out(context, request))
+        Box::pin(self.apply_with_faults(context, request))
     }
 
     fn import<'a>(
@@ -341,29 +348,29 @@ impl Driver for Line {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        tell: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
-        self.scripted.wait_ready(context, object, tell)
+        report: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
+        self.scripted.wait_ready(context, object, report)
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
-        self.scripted.recovery().through(self)
+        self.scripted.recovery().with_finder(self)
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
         Some(self)
     }
 
-    /// The one thing that a reconciler asks a driver for in its own turn.
+    /// The only driver method that a reconciler calls in its turn.
     fn watcher(&self) -> Option<&dyn ObjectWatcher> {
         let panics = &self.outside.panics;
         let now = panics.compare_exchange(TO_PANIC, PANICKED, Ordering::Relaxed, Ordering::Relaxed);
-        assert!(now.is_err(), "a fault of the reconciler");
+        assert!(now.is_err(), "the reconciler panics");
         None
     }
 }
 
-impl FindCreated for Line {
+impl FindCreated for FaultyDriver {
     fn find_created<'a>(
         &'a self,
         context: &'a CallContext,
@@ -376,17 +383,17 @@ impl FindCreated for Line {
     }
 }
 
-impl DataSources for Line {
+impl DataSources for FaultyDriver {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.scripted.data_schema(type_name, provider)
     }
 
-    fn expect_data<'a>(
+    fn plan_data<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        self.scripted.expect_data(context, config)
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
+        self.scripted.plan_data(context, config)
     }
 
     fn read_data<'a>(

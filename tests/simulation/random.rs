@@ -1,4 +1,4 @@
-//! Randomness and time that a seed decides.
+//! Random numbers and clocks that a seed determines.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 pub(crate) struct Seeded(u64);
 
 impl Seeded {
-    /// The stream of a seed. Streams of different purposes differ by `purpose`, so that one more draw of one of them
-    /// does not change the others.
+    /// The stream of a seed and a purpose. One more number from one stream does not change the streams of other
+    /// purposes.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         let mixed = purpose.bytes().fold(seed ^ 0x9e37_79b9_7f4a_7c15, |state, byte| {
             (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
@@ -23,7 +23,7 @@ impl Seeded {
         stream
     }
 
-    /// A stream for one of many like things, whatever the order in which they come up.
+    /// The stream of one of several similar things, independent of their order.
     pub(crate) fn of(seed: u64, what: &str, number: u64) -> Self {
         Self::new(seed ^ number.wrapping_mul(0xff51_afd7_ed55_8ccd), what)
     }
@@ -41,18 +41,17 @@ impl Seeded {
         self.next() % limit.max(1)
     }
 
-    /// Whether something happens that has so many chances in a thousand.
+    /// Returns true `in_a_thousand` times out of 1000, on average.
     pub(crate) fn chance(&mut self, in_a_thousand: u64) -> bool {
         self.below(1000) < in_a_thousand
     }
 
-    /// One of several.
     pub(crate) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         let index = usize::try_from(self.below(all.len() as u64)).unwrap_or(0);
         &all[index]
     }
 
-    /// A time between two, in milliseconds; short ones are likelier than long ones.
+    /// A time between two, in milliseconds. Short times are more likely than long ones.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         let span = to.saturating_sub(from) + 1;
         let bits = 64 - span.leading_zeros();
@@ -61,17 +60,17 @@ impl Seeded {
     }
 }
 
-/// The randomness of a replica.
-pub(crate) struct Drawn(Mutex<Seeded>);
+/// The random numbers of a replica.
+pub(crate) struct SeededRandom(Mutex<Seeded>);
 
-impl Drawn {
+impl SeededRandom {
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         Self(Mutex::new(Seeded::new(seed, purpose)))
     }
 }
 
-impl Random for Drawn {
-    fn draw(&self) -> [u8; 16] {
+impl Random for SeededRandom {
+    fn bytes(&self) -> [u8; 16] {
         let mut stream = lock(&self.0);
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&stream.next().to_le_bytes());
@@ -80,7 +79,7 @@ impl Random for Drawn {
     }
 }
 
-/// The wall clock of a replica, or of the API server: the paused clock of the runtime, put forward or back.
+/// The wall clock of a replica or of the API server: the paused clock of the runtime with a skew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimulatedClock {
     began: Instant,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::controller::{self, ControllerError, ElectionTimes, Options, Pod, Surroundings};
+use purlin::controller::{self, ControllerError, ElectionTimes, Options, Pod, Services};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};
@@ -15,16 +15,16 @@ use tokio::time::Instant;
 
 use crate::apiserver::Cluster;
 use crate::judge::Judge;
-use crate::outside::{Line, Outside};
-use crate::random::{Drawn, SimulatedClock};
-use crate::tap::Tap;
+use crate::observer::Observer;
+use crate::outside::{FaultyDriver, Outside};
+use crate::random::{SeededRandom, SimulatedClock};
 
-/// Where the controller lives, with its records and its Lease.
+/// The namespace of the controller, its records and its Lease.
 pub(crate) const HOME: &str = "purlin-system";
 
-/// What all replicas share.
+/// The state that all replicas share.
 #[derive(Clone)]
-pub(crate) struct Surrounded {
+pub(crate) struct Environment {
     pub(crate) seed: u64,
     pub(crate) began: Instant,
     pub(crate) cluster: Cluster,
@@ -42,9 +42,9 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts a process in a Pod of its own. No other one ever has its name.
-    pub(crate) fn start(around: &Surrounded, name: &str, skew: SignedDuration) -> Self {
-        let uid = around.cluster.with(|server, now| {
+    /// Starts a process in a new Pod. `name` must be unique.
+    pub(crate) fn start(env: &Environment, name: &str, skew: SignedDuration) -> Self {
+        let uid = env.cluster.with(|server, now| {
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": { "namespace": HOME, "name": name },
@@ -52,19 +52,19 @@ impl Replica {
             });
             server.insert(now, pod).value["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
         });
-        Self::start_in(around, name, Pod { name: name.to_owned(), uid }, skew)
+        Self::start_in(env, name, Pod { name: name.to_owned(), uid }, skew)
     }
 
-    /// Starts a process in a Pod that there is, as its kubelet does after a crash.
-    pub(crate) fn start_in(around: &Surrounded, name: &str, pod: Pod, skew: SignedDuration) -> Self {
+    /// Starts a process in an existing Pod, as the kubelet does after a crash.
+    pub(crate) fn start_in(env: &Environment, name: &str, pod: Pod, skew: SignedDuration) -> Self {
         let name: Arc<str> = name.into();
-        let wire = around.cluster.wire(&name);
-        let tap = Tap { line: wire, judge: around.judge.clone(), replica: name.clone() };
-        let scripted = Arc::new(Line::new(around.outside.clone(), name.clone()));
-        let surroundings = Surroundings {
+        let connection = env.cluster.connection(&name);
+        let tap = Observer { line: connection, judge: env.judge.clone(), replica: name.clone() };
+        let scripted = Arc::new(FaultyDriver::new(env.outside.clone(), name.clone()));
+        let surroundings = Services {
             client: kube::Client::new(tap, "default"),
-            clock: Arc::new(SimulatedClock::new(around.began, skew)),
-            random: Arc::new(Drawn::new(around.seed, &name)),
+            clock: Arc::new(SimulatedClock::new(env.began, skew)),
+            random: Arc::new(SeededRandom::new(env.seed, &name)),
             drivers: Registry::default().with_family("scripted", scripted),
             installer: Arc::new(Installer::new(InstallOptions::from_environment())),
             threads: Threads::Caller,
@@ -85,53 +85,53 @@ impl Replica {
         let shutdown = Shutdown::default();
         let mut process = JoinSet::new();
         process.spawn(controller::run(options, surroundings, shutdown.clone()));
-        around.judge.note(&format!("{name} starts"));
+        env.judge.note(&format!("{name} starts"));
         Self { name, pod, is_stopping: false, shutdown, process }
     }
 
-    /// Whether the process has ended by itself, and with what.
-    pub(crate) fn ended(&mut self) -> Option<String> {
+    /// Why the process has exited on its own. `None` while it runs.
+    pub(crate) fn exit_reason(&mut self) -> Option<String> {
         match self.process.try_join_next()? {
             Ok(Ok(())) => Some("it stopped".to_owned()),
             Ok(Err(error)) => Some(error.to_string()),
-            Err(error) => Some(format!("it failed by a fault of Purlin: {error}")),
+            Err(error) => Some(format!("it panicked: {error}")),
         }
     }
 
-    /// Kills it: whatever it was doing is cut off where it is. Its Pod goes.
-    pub(crate) async fn kill(self, around: &Surrounded) {
-        let pod = self.crash(around).await;
-        delete_pod(around, &pod);
+    /// Kills the process immediately, and deletes its Pod.
+    pub(crate) async fn kill(self, env: &Environment) {
+        let pod = self.crash(env).await;
+        delete_pod(env, &pod);
     }
 
-    /// Kills it. Its Pod stays, for the process that comes next.
-    pub(crate) async fn crash(mut self, around: &Surrounded) -> Pod {
-        around.judge.note(&format!("{} is killed", self.name));
+    /// Kills the process, and keeps its Pod for the next one.
+    pub(crate) async fn crash(mut self, env: &Environment) -> Pod {
+        env.judge.note(&format!("{} is killed", self.name));
         self.process.shutdown().await;
-        around.cluster.disconnect(&self.name);
+        env.cluster.disconnect(&self.name);
         self.pod
     }
 
-    /// Asks it to stop, and does not wait for that.
-    pub(crate) fn ask_to_stop(&mut self, around: &Surrounded) {
-        around.judge.note(&format!("{} is asked to stop", self.name));
+    /// Requests a shutdown, and does not wait for it.
+    pub(crate) fn begin_shutdown(&mut self, env: &Environment) {
+        env.judge.note(&format!("{} begins to shut down", self.name));
         self.is_stopping = true;
         self.shutdown.trigger();
     }
 
-    /// Asks it to stop, and waits for that.
-    pub(crate) async fn stop(mut self, around: &Surrounded) {
-        self.ask_to_stop(around);
+    /// Requests a shutdown, and waits for it.
+    pub(crate) async fn stop(mut self, env: &Environment) {
+        self.begin_shutdown(env);
         if let Some(Err(error)) = self.process.join_next().await {
-            around.judge.object(&format!("{} failed while it stopped: {error}", self.name));
+            env.judge.object(&format!("{} failed while it shut down: {error}", self.name));
         }
-        around.judge.note(&format!("{} has stopped", self.name));
-        around.cluster.disconnect(&self.name);
-        delete_pod(around, &self.pod);
+        env.judge.note(&format!("{} has shut down", self.name));
+        env.cluster.disconnect(&self.name);
+        delete_pod(env, &self.pod);
     }
 }
 
-pub(crate) fn delete_pod(around: &Surrounded, pod: &Pod) {
+pub(crate) fn delete_pod(env: &Environment, pod: &Pod) {
     let path = format!("/api/v1/namespaces/{HOME}/pods/{}", pod.name);
-    around.cluster.with(|server, now| server.erase(now, &path));
+    env.cluster.with(|server, now| server.erase(now, &path));
 }

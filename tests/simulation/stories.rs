@@ -1,8 +1,8 @@
-//! Fixed stories, each played once undisturbed, and then once for every request that a replica sends and every call of a
-//! driver that it makes, with a crash or a lost answer at that very place.
+//! Fixed stories. Each is played once without a fault, and then once with each fault at each request of a replica and
+//! at each driver call.
 //!
-//! `STORY=<name> cargo test --test simulation stories::` plays all of one story. With `FAULT=<fault> K=<number>` it plays
-//! that one, and prints its tape; `FAULT=none` plays it undisturbed.
+//! `STORY=<name> cargo test --test simulation stories::` plays one story with all faults. With `FAULT=<fault>
+//! K=<number>` it plays the story with this fault and prints its tape; `FAULT=none` plays it without a fault.
 
 mod catalogue;
 mod changes;
@@ -32,15 +32,14 @@ use purlin::process::lock;
 use play::{Outcome, Play};
 use strike::{Counted, Fault, Strike};
 
-/// One story.
 pub(crate) struct Story {
     pub(crate) name: &'static str,
     pub(crate) play: for<'a> fn(&'a Play) -> LocalBoxFuture<'a, ()>,
-    /// Whether a fault may change what is made and destroyed on the way, since users change their minds meanwhile.
+    /// Whether a fault may change which objects are created and destroyed, since users revert changes meanwhile.
     pub(crate) varies: bool,
 }
 
-/// One play of a story.
+/// A story with at most one fault.
 #[derive(Clone, Copy)]
 struct Item {
     story: &'static Story,
@@ -65,7 +64,7 @@ impl Item {
     }
 }
 
-/// Plays all, on as many threads as there are processors; what came of them, in their order.
+/// Plays all items, with one thread for each processor. Returns the results in the order of the items.
 fn play_all<T: Send>(items: &[Item], judge: impl Fn(Item, Outcome) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, T)>> = Mutex::default();
@@ -87,7 +86,7 @@ fn play_all<T: Send>(items: &[Item], judge: impl Fn(Item, Outcome) -> T + Sync) 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A story as it goes when nothing disturbs it.
+/// What happened in a story without a fault.
 struct Undisturbed {
     requests: usize,
     calls: Vec<String>,
@@ -116,7 +115,7 @@ impl Undisturbed {
     }
 }
 
-/// Every fault at every place of a story, and none with the other way of recovery.
+/// Every fault at every place of a story, and one play without a fault with `Recovery::Repeat`.
 fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
     let mut items = vec![Item { story, strike: None, recovery: Recovery::Repeat }];
     for fault in Fault::ALL {
@@ -131,20 +130,20 @@ fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
     items
 }
 
-/// What is wrong with a play, besides what its judge says.
+/// The objection of the judge, or a difference to the play without a fault.
 fn objection(item: Item, undisturbed: &Undisturbed, outcome: &Outcome) -> Option<String> {
     if let Some(objection) = &outcome.objection {
         return Some(objection.trim().to_owned());
     }
     let (found, expected) = (&outcome.effects, &undisturbed.effects);
-    (!item.story.varies && found != expected).then(|| format!("{found:?} happened, and not {expected:?}"))
+    (!item.story.varies && found != expected).then(|| format!("the effects are {found:?} instead of {expected:?}"))
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// One play, to be looked at.
+/// Plays one story with one fault, and prints its tape.
 fn show(story: &'static Story, fault: &str) {
     let fault = (fault != "none").then(|| fault.parse::<Fault>().unwrap_or_else(|error| panic!("{error}")));
     let at = variable("K").map_or(1, |text| text.parse().expect("K is a number"));
@@ -169,7 +168,7 @@ fn stories_end_well_wherever_a_fault_strikes() {
     let wanted = variable("STORY");
     let chosen = |story: &&Story| wanted.as_ref().is_none_or(|name| story.name == name);
     let stories: Vec<&'static Story> = catalogue::STORIES.iter().filter(chosen).collect();
-    assert!(!stories.is_empty(), "there is no such story; there are {:?}", catalogue::names());
+    assert!(!stories.is_empty(), "there is no such story; the stories are {:?}", catalogue::names());
     if let Some(level) = variable("RUST_LOG") {
         let _ = purlin::process::telemetry::init(purlin::process::telemetry::LogFormat::Text, Some(&level));
     }
@@ -209,10 +208,10 @@ fn stories_end_well_wherever_a_fault_strikes() {
         failed.len()
     );
     failed.iter().take(60).for_each(|line| eprintln!("{line}"));
-    assert!(failed.is_empty(), "look at one with `{} cargo test --test simulation stories::`", short(&failed[0]));
+    assert!(failed.is_empty(), "replay one with `{} cargo test --test simulation stories::`", short(&failed[0]));
 }
 
-/// The name of the play at the beginning of a line.
+/// The name of the play, with which a line begins.
 fn short(line: &str) -> &str {
     line.split(": ").next().unwrap_or(line)
 }

@@ -1,37 +1,35 @@
-//! Users: what they wish, change, take back and delete, at any moment.
+//! Users, who create, change, revert and delete Resources at any time.
 
 use serde_json::{Value, json};
 
 use crate::judge::Judge;
 use crate::random::Seeded;
 
-/// What a user does to the API server, without any fault in between.
+/// The operations of a user on the API server. They are subject to no faults.
 pub(crate) trait Kubectl {
-    /// A Resource as it is.
     fn get(&self, name: &str) -> Option<Value>;
-    /// Makes a Resource, or replaces its spec and the annotations that a user writes.
+    /// Creates a Resource, or replaces its spec and the annotations of users.
     fn apply(&mut self, name: &str, spec: &Value, annotations: &Value);
-    /// Deletes a Resource.
     fn delete(&mut self, name: &str);
-    /// Takes all finalizers off a Resource.
+    /// Removes all finalizers of a Resource.
     fn force(&mut self, name: &str);
-    /// Touches the metadata of every record.
+    /// Sets an annotation on every record.
     fn touch_records(&mut self, with: &str);
     /// The names of all Resources.
     fn names(&self) -> Vec<String>;
 }
 
-/// How many names there are. References lead from higher ones to lower ones only.
+/// The number of names. A name only references lower ones.
 const SINGLES: u64 = 4;
 const FAMILIES: u64 = 2;
 
 /// One user, or all of them.
 pub(crate) struct User {
-    /// What the act under way draws from.
+    /// The random numbers of the current act.
     random: Seeded,
-    /// What was wished before, of each name, for those who change their minds.
+    /// Names and earlier specs of Resources, for reverts.
     before: Vec<(String, Value)>,
-    /// Everything may be suspended, protected and forced.
+    /// Whether the user also suspends, protects and removes finalizers by force.
     pub(crate) is_wild: bool,
     count: u64,
 }
@@ -41,7 +39,7 @@ impl User {
         Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, count: 0 }
     }
 
-    /// Does one thing, or a few at once, as `random` draws it.
+    /// Carries out one random act.
     pub(crate) fn act(&mut self, random: Seeded, kubectl: &mut dyn Kubectl, judge: &Judge) {
         self.random = random;
         match self.random.below(20) {
@@ -156,7 +154,7 @@ impl User {
     }
 
     fn apply_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user applies all that is missing");
+        judge.note("user applies all missing Resources");
         for name in (0..SINGLES + FAMILIES).map(name) {
             if kubectl.get(&name).is_none() {
                 let spec = self.fresh(&name);
@@ -166,7 +164,7 @@ impl User {
     }
 
     fn replace_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user has all replaced");
+        judge.note("user replaces all objects");
         let force = json!(format!("f{}", self.random.below(3)));
         for name in kubectl.names() {
             let Some(old) = kubectl.get(&name) else { continue };
@@ -179,14 +177,14 @@ impl User {
     fn disturb(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let name = self.name();
         if kubectl.get(&name).is_some() {
-            judge.note(&format!("user takes the finalizers off {name}"));
+            judge.note(&format!("user removes the finalizers of {name}"));
             kubectl.force(&name);
         }
     }
 
-    /// Makes every wish one that can be carried out: nothing is suspended, protected, or refers to what is not there.
+    /// Changes every Resource to a spec that can be applied: not suspended, not protected, without dangling references.
     pub(crate) fn heal(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user makes every wish one that can be carried out");
+        judge.note("user changes every Resource to a spec that can be applied");
         let there: Vec<(String, Value)> =
             kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
         let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_kept(one));
@@ -210,13 +208,13 @@ impl User {
 }
 
 fn delete_all(kubectl: &mut dyn Kubectl, judge: &Judge) {
-    judge.note("user deletes all");
+    judge.note("user deletes all Resources");
     for name in kubectl.names() {
         kubectl.delete(&name);
     }
 }
 
-/// Whether a Resource stays and has an object that others can refer to.
+/// Whether a Resource keeps an object that others can reference.
 fn is_kept(resource: &Value) -> bool {
     resource["metadata"]["deletionTimestamp"].is_null() && resource["spec"]["enabled"].as_bool() != Some(false)
 }

@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane for the cluster tests: etcd, kube-apiserver, kube-controller-manager, and a
-//! stand-in for scheduler and kubelet that `tests/controlplane/README.md` describes. Everything is driven through
-//! `kubectl`, so that the harness shares no client code with what it tests.
+//! simulated scheduler and kubelet, which `tests/controlplane/README.md` describes. The tests use `kubectl`, so that
+//! the harness shares no client code with Purlin.
 //!
-//! Include it with `#[path = "../support/controlplane.rs"] mod controlplane;`, beside `programs`.
+//! Include it with `#[path = "../support/controlplane.rs"] mod controlplane;`, together with `programs`.
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
 
 #[path = "controlplane/process.rs"]
@@ -27,12 +27,12 @@ use serde_json::{Value, json};
 pub(crate) use tools::tools;
 pub(crate) use wait::{poll, wait_for, wait_until};
 
-/// One running control plane. Dropping it ends its processes.
+/// A running control plane. Dropping it ends its processes.
 pub(crate) struct ControlPlane {
-    // Fields are dropped in this order: the directory goes when nobody writes to it any more.
+    // Fields are dropped in this order: the directory is removed after the processes that write to it have ended.
     nodes: Process,
     controller_manager: Process,
-    /// `None` while the API server is taken away.
+    /// `None` while the API server is stopped.
     api_server: Mutex<Option<Process>>,
     port: String,
     namespaces: AtomicUsize,
@@ -40,16 +40,16 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// The control plane that the tests of this run share, each in a namespace of its own.
+    /// Returns the control plane that the tests of this run share, each with its own namespace.
     ///
-    /// A static is never dropped: its processes end because the system closes their stdin when this process ends.
+    /// A static is never dropped: its processes end because their stdin is closed when this process exits.
     pub(crate) fn shared() -> &'static ControlPlane {
         static SHARED: OnceLock<ControlPlane> = OnceLock::new();
         SHARED.get_or_init(ControlPlane::start)
     }
 
-    /// A control plane for one test alone, which may take its API server away. It costs about three seconds and
-    /// 600 MB of memory.
+    /// Starts a control plane for one test, which may stop the API server. It takes about three seconds and 600 MB of
+    /// memory.
     ///
     /// # Panics
     /// If a tool cannot be built, or the API server does not become ready.
@@ -62,7 +62,7 @@ impl ControlPlane {
         let kubeconfig = path_str(&dir.kubeconfig()).to_owned();
         let data = path_str(&dir.data()).to_owned();
         let mut arguments = vec!["controller-manager", "--kubeconfig", &kubeconfig, "--data-dir", &data];
-        // A folder of assets often holds no more than an API server needs; the one linked in serves as well.
+        // A directory of assets often contains only an API server. Then the linked controller manager is used.
         let assets = tools.assets.as_deref().filter(|assets| assets.join("kube-controller-manager").is_file());
         if let Some(assets) = assets {
             arguments.extend(["--assets", path_str(assets)]);
@@ -79,32 +79,32 @@ impl ControlPlane {
         }
     }
 
-    /// The kubeconfig of an administrator (group `system:masters`, which RBAC does not apply to).
+    /// The kubeconfig of an administrator (group `system:masters`, to which RBAC does not apply).
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.dir.kubeconfig()
     }
 
-    /// The API server's audit log: one JSON object per line and request, with the body of the request.
+    /// The audit log of the API server: one JSON object per line and request, with the body of the request.
     pub(crate) fn audit_log(&self) -> PathBuf {
         self.dir.audit_log()
     }
 
-    /// A directory for files of the tests, which lives as long as this control plane.
+    /// A directory for files of the tests, which is removed with this control plane.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.dir.scratch()
     }
 
-    /// Runs kubectl as administrator; `--kubeconfig` among the arguments makes it somebody else.
+    /// Runs kubectl as administrator; `--kubeconfig` in the arguments selects another user.
     pub(crate) fn kubectl(&self, args: &[&str]) -> Output {
         process::output(self.kubectl_command(args), None)
     }
 
-    /// As [`Self::kubectl`], with something on its stdin.
+    /// As [`Self::kubectl`], with this input.
     pub(crate) fn kubectl_with_stdin(&self, args: &[&str], stdin: &str) -> Output {
         process::output(self.kubectl_command(args), Some(stdin))
     }
 
-    /// Starts kubectl as administrator, with its stdout to be read; whoever does that sees to its end.
+    /// Starts kubectl as administrator with a piped stdout. The caller must wait for the process or kill it.
     pub(crate) fn kubectl_child(&self, args: &[&str]) -> Child {
         self.kubectl_command(args).stdout(Stdio::piped()).spawn().expect("kubectl starts")
     }
@@ -117,7 +117,7 @@ impl ControlPlane {
         process::stdout_of_success(&format!("kubectl {}", args.join(" ")), &self.kubectl(args))
     }
 
-    /// What `kubectl get ARGS -o json` tells.
+    /// Returns the output of `kubectl get ARGS -o json`.
     ///
     /// # Panics
     /// If it fails, with its stderr.
@@ -126,7 +126,7 @@ impl ControlPlane {
         serde_json::from_str(&text).expect("JSON of kubectl")
     }
 
-    /// Applies manifests, as YAML or JSON; `args` are more arguments, such as `["-n", "some-namespace"]`.
+    /// Applies manifests in YAML or JSON; `args` are additional arguments, such as `["-n", "some-namespace"]`.
     ///
     /// # Panics
     /// If it fails, with its stderr.
@@ -135,7 +135,7 @@ impl ControlPlane {
         process::stdout_of_success(&format!("kubectl apply of\n{manifests}\n"), &output)
     }
 
-    /// Runs Helm as administrator, with no settings but those of this control plane.
+    /// Runs Helm as administrator, without the configuration of the user.
     pub(crate) fn helm(&self, args: &[&str]) -> Output {
         let mut command = self.command(&tools().helm);
         for home in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
@@ -153,18 +153,18 @@ impl ControlPlane {
         process::stdout_of_success(&format!("helm {}", args.join(" ")), &self.helm(args))
     }
 
-    /// Makes a namespace for one test and returns its name. Pods can be made in it at once.
+    /// Creates a namespace for one test and returns its name. Pods can be created in it immediately.
     ///
-    /// A test need not delete it: the control plane goes as a whole, and a deletion takes at least five seconds.
+    /// A test need not delete it, because the whole control plane is removed. A deletion takes at least five seconds.
     pub(crate) fn namespace(&self, prefix: &str) -> String {
         let name = format!("{prefix}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
         self.kubectl_ok(&["create", "namespace", &name]);
-        // Without its default `ServiceAccount`, which a controller makes, a namespace refuses every Pod.
+        // A namespace rejects all Pods until a controller has created its default `ServiceAccount`.
         self.kubectl_ok(&["-n", &name, "wait", "--for=create", "serviceaccount/default", "--timeout=120s"]);
         name
     }
 
-    /// A kubeconfig for a `ServiceAccount` that exists, in the namespace that it lives in.
+    /// Writes a kubeconfig for an existing `ServiceAccount`, with its namespace as the default.
     pub(crate) fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
         let token = self.kubectl_ok(&["-n", namespace, "create", "token", name, "--duration=8h"]);
         let view = self.kubectl_ok(&["config", "view", "--raw", "-o", "json"]);
@@ -176,12 +176,12 @@ impl ControlPlane {
         path
     }
 
-    /// Takes the API server away, without warning. Not for the shared control plane, whose other tests need it.
+    /// Stops the API server. Not for a control plane that other tests use at the same time.
     pub(crate) fn stop_api_server(&self) {
         drop(self.api_server().take());
     }
 
-    /// Brings the API server back on the same port with the same data, and returns when it is ready.
+    /// Starts the API server again on the same port with the same data, and returns when it is ready.
     pub(crate) fn start_api_server(&self) {
         let mut api_server = self.api_server();
         if api_server.is_none() {
@@ -190,7 +190,7 @@ impl ControlPlane {
     }
 
     fn api_server(&self) -> MutexGuard<'_, Option<Process>> {
-        // A test that failed while it held the lock has left a value that is still true.
+        // A test that panicked while it held the lock has left a valid value.
         self.api_server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

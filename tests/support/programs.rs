@@ -1,4 +1,5 @@
-//! Programs that the tests need beside Purlin, built from the Go modules in `tests`, once for their present sources.
+//! Programs that the tests need in addition to Purlin. They are built from the Go modules in `tests` when the sources
+//! change.
 //!
 //! Include it with `#[path = "../support/programs.rs"] mod programs;`.
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
@@ -10,7 +11,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program to build: the folder of its Go module under `tests`, its package, and the name of its file.
+/// A program to build: the directory of its Go module under `tests`, its package, and the name of its file.
 pub(crate) struct Program {
     pub(crate) module: &'static str,
     pub(crate) package: &'static str,
@@ -19,8 +20,8 @@ pub(crate) struct Program {
 
 /// Cargo's target directory.
 pub(crate) fn target_dir() -> PathBuf {
-    // Cargo tells integration tests of a folder right inside it when they are compiled.
-    if let Some(dir) = option_env!("CARGO_TARGET_TMPDIR").and_then(|folder| Path::new(folder).parent()) {
+    // Cargo sets this variable for integration tests, to a directory inside the target directory.
+    if let Some(dir) = option_env!("CARGO_TARGET_TMPDIR").and_then(|directory| Path::new(directory).parent()) {
         return dir.to_owned();
     }
     // TARGET/PROFILE/deps/PROGRAM
@@ -28,7 +29,7 @@ pub(crate) fn target_dir() -> PathBuf {
     program.ancestors().nth(3).expect("a program in Cargo's target directory").to_owned()
 }
 
-/// The path of a program for the present sources, which is built if it is not there yet.
+/// Returns the path of a program, and builds it if it does not exist for the current sources.
 ///
 /// # Panics
 /// If Go is missing, or cannot build it.
@@ -37,12 +38,12 @@ pub(crate) fn ensure(program: &Program) -> PathBuf {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(program.module);
     let dir = all.join(hash_of_sources(&module));
     let path = dir.join(program.name);
-    // Only complete files ever get this name, so no lock is needed to find one.
+    // A file gets this name only when it is complete, so no lock is needed to check whether it exists.
     if path.is_file() {
         return path;
     }
     fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("creating {}: {error}", dir.display()));
-    // Whoever comes second waits, and then finds the file; two builds side by side would take twice as long.
+    // Other processes wait, and then find the file. Concurrent builds would take twice as long.
     let _building = locked(&all.join("lock"));
     if !path.is_file() {
         let unfinished = path.with_extension("unfinished");
@@ -53,13 +54,13 @@ pub(crate) fn ensure(program: &Program) -> PathBuf {
 }
 
 fn build(module: &Path, program: &Program, to: &Path) {
-    // Not by a macro: the test framework would keep the line back until the test ends.
-    let notice = format!("building {} for the tests, once; this takes up to some minutes\n", program.name);
+    // Not with a macro: the test framework would capture the line until the test ends.
+    let notice = format!("building {} for the tests; this takes up to several minutes\n", program.name);
     let _ = std::io::stderr().write_all(notice.as_bytes());
 
     let mut flags = "-ldflags=-s -w".to_owned();
     if let Some(version) = kubernetes_version(module) {
-        // Kubernetes' own build tells its version like this; without it, every client takes it for v0.0.0.
+        // The build of Kubernetes sets its version like this; otherwise every client reports v0.0.0.
         let parts: Vec<&str> = version.trim_start_matches('v').split('.').collect();
         let names = ["gitMajor", "gitMinor", "gitVersion"];
         for (name, value) in names.iter().zip([parts[0], parts[1], &version]) {
@@ -71,7 +72,7 @@ fn build(module: &Path, program: &Program, to: &Path) {
         .args(["build", "-p", "2", "-trimpath", "-buildvcs=false", &flags, "-o"])
         .args([to.as_os_str(), OsStr::new(program.package)])
         .current_dir(module)
-        // So that a C compiler makes no difference, and neither does a Go workspace around the repository.
+        // The result must not depend on a C compiler or on a Go workspace around the repository.
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off");
     let output = command.output().unwrap_or_else(|error| match error.kind() {
@@ -85,7 +86,7 @@ fn build(module: &Path, program: &Program, to: &Path) {
     assert!(output.status.success(), "building {} in {}:\n{stderr}", program.name, module.display());
 }
 
-/// The version of Kubernetes that a module links in, by its `go.mod`.
+/// The version of Kubernetes in the `go.mod` of a module.
 fn kubernetes_version(module: &Path) -> Option<String> {
     let text = fs::read_to_string(module.join("go.mod")).unwrap_or_default();
     let mut required = text.lines().filter_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
@@ -117,7 +118,7 @@ fn is_source(path: &Path) -> bool {
 /// Opens a file and waits for its lock, which the system releases when the file is closed.
 ///
 /// # Panics
-/// If the file system refuses.
+/// If an I/O error occurs.
 pub(crate) fn locked(path: &Path) -> File {
     let file = File::options().create(true).append(true).open(path);
     let file = file.unwrap_or_else(|error| panic!("opening {}: {error}", path.display()));

@@ -1,6 +1,6 @@
 //! Real providers, built from the Go modules in `tests/providers`.
 //!
-//! Include it with `#[path = "../support/providers.rs"] mod providers;`, beside `programs`.
+//! Include it with `#[path = "../support/providers.rs"] mod providers;`, together with `programs`.
 #![allow(dead_code, reason = "a test binary uses the part it needs")]
 
 use std::path::PathBuf;
@@ -22,10 +22,11 @@ const fn provider(module: &'static str, package: &'static str, name: &'static st
     Program { module, package, name }
 }
 
-/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`, and our own `corner` and `legacy`.
+/// The program of a provider: `random`, `time`, `tls`, `local`, `kubectl`, `kafka`, or the test providers `corner` and
+/// `legacy`.
 ///
 /// # Panics
-/// If there is no such provider, or it cannot be built.
+/// If the provider does not exist or cannot be built.
 pub(crate) fn program(name: &str) -> PathBuf {
     let known = PROVIDERS.iter().find(|program| program.name == name);
     ensure(known.unwrap_or_else(|| panic!("no provider {name} in tests/providers")))

@@ -1,4 +1,4 @@
-//! What was typed after `purlin controller`, with its addresses and durations read.
+//! The arguments of `purlin controller`, and parsers for its addresses and durations.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,91 +6,85 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-/// `purlin controller`.
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
-    /// The kubeconfig file; without it the Pod's service account, then the user's kubeconfig.
+    /// The path of the kubeconfig file. By default, the Pod's service account is used, then the user's kubeconfig.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// The kubeconfig context.
+    /// The kubeconfig context to use.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// The controller's own namespace, where records and the lease are [default: the Pod's namespace]
+    /// The namespace of the records and the lease [default: the Pod's namespace]
     #[arg(long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// Care for the Resources of this namespace only; may be given more than once.
+    /// Watch only this namespace. Can be repeated.
     #[arg(long = "watch-namespace", value_name = "NAME")]
     pub watch_namespaces: Vec<String>,
-    /// The service account of Resources that name none.
+    /// The service account for Resources that do not specify one.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub default_service_account: String,
-    /// How many steps may run at once.
+    /// The maximum number of concurrent steps.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency: u32,
-    /// How many steps may run at once in one namespace.
+    /// The maximum number of concurrent steps in one namespace.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency_per_namespace: u32,
-    /// Where /metrics, /healthz and /readyz are served; `off`: nowhere.
+    /// The address to serve /metrics, /healthz and /readyz on, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = listening)]
     pub metrics_address: Listening,
-    /// Work only while holding the lease.
+    /// Use leader election, so that only one replica is active.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// How long the lease is valid without being renewed.
+    /// How long a lease is valid after its last renewal.
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub lease_duration: Duration,
-    /// How long the leader tries to renew before it gives up.
+    /// How long the leader retries a renewal before it gives up leadership.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub lease_renew_deadline: Duration,
-    /// How long to wait between two tries.
+    /// The time between attempts to acquire or renew the lease.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub lease_retry_period: Duration,
-    /// How long running calls are awaited after a stop.
+    /// How long to wait for running calls on shutdown.
     #[arg(long, value_name = "DURATION", default_value = "600s", value_parser = duration)]
     pub grace_period: Duration,
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
-    /// What is logged: a level, or directives such as `info,purlin=debug` [default: info, client libraries less]
+    /// The log level, or directives such as `info,purlin=debug` [default: info; warn for client libraries]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
 }
 
-/// `--metrics-address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listening {
-    /// There.
     On(SocketAddr),
-    /// Nowhere.
     Off,
 }
 
-/// `--log-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// For people.
+    /// Human-readable text.
     Text,
 }
 
-/// An address to listen at, or `off`.
 fn listening(text: &str) -> Result<Listening, String> {
     match text {
         "off" => Ok(Listening::Off),
-        // `:8080` is how Go programs, so most controllers, say "every address".
+        // Go programs, and so most controllers, write `:8080` for "all addresses".
         _ if text.starts_with(':') => listening(&format!("0.0.0.0{text}")),
         _ => text
             .parse()
             .map(Listening::On)
-            .map_err(|_| format!("`{text}` is no address (write `0.0.0.0:8080` or `off`)")),
+            .map_err(|_| format!("`{text}` is not an address (write `0.0.0.0:8080` or `off`)")),
     }
 }
 
-/// A duration as Go and Kubernetes write it: `15s`, `1m30s`, `250ms`, `2h`.
+/// Parses a duration as Go and Kubernetes write it: `15s`, `1m30s`, `250ms`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let malformed = || format!("`{text}` is no duration (write `15s`, `1m30s`, `250ms` or `2h`)");
+    let malformed = || format!("`{text}` is not a duration (write `15s`, `1m30s`, `250ms` or `2h`)");
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {
@@ -117,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_in_go() {
+    fn durations_are_parsed_as_in_go() {
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         for text in ["", "5", "s", "1x", "0s", "1.5s", "99999999999999999999h", "9999999999999999999h"] {

@@ -1,6 +1,4 @@
-//! What was typed after `purlin migrate` and `purlin state export`.
-
-#![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
+//! The arguments of `purlin migrate` and `purlin state export`.
 
 use std::path::PathBuf;
 
@@ -8,56 +6,53 @@ use clap::Args;
 
 use super::TargetArgs;
 
-/// `purlin migrate`.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    /// The state of Terraform or OpenTofu, version 4; `-` for standard input.
+    /// The Terraform or OpenTofu state file (format version 4), or `-` for standard input.
     #[arg(long, value_name = "FILE|-")]
     pub state: PathBuf,
-    /// The configuration, as `terraform show -json PLANFILE` prints it: a file, or a folder with one. References come from
-    /// it; without it arguments are literals.
+    /// A file with the output of `terraform show -json PLANFILE`, or a directory that contains it. It is used to
+    /// restore the references between resources; without it, all arguments are literals.
     #[arg(long, value_name = "FILE|DIR")]
     pub config: Option<PathBuf>,
-    /// The folder for the manifests, which must not exist.
+    /// The directory to write the manifests to. It must be empty or not exist.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The file for the records, which must hold none.
+    /// The state file to write the records to. It must not contain records.
     #[arg(long, value_name = "FILE", default_value = "purlin.db")]
     pub records: PathBuf,
-    /// Documents of kind Provider and ProviderConfig to use: a folder or a file; may be given more than once.
+    /// A directory or file with manifests of kind Provider and ProviderConfig to use. Can be repeated.
     #[arg(short = 'f', long = "filename", value_name = "DIR|FILE")]
     pub filenames: Vec<PathBuf>,
-    /// What a resource is to be called: ADDRESS=NAME, the address as in `terraform state list` without keys of instances;
-    /// may be given more than once.
+    /// The name for a resource. ADDRESS is as in `terraform state list`, without the instance key. Can be repeated.
     #[arg(long = "name", value_name = "ADDRESS=NAME", value_parser = renaming)]
     pub names: Vec<(String, String)>,
-    /// A folder with provider packages, laid out as Terraform's filesystem mirror, that comes before any other origin;
-    /// may be given more than once [env: PURLIN_PLUGIN_DIR]
+    /// A directory of provider packages in the layout of a Terraform filesystem mirror. It takes precedence over all
+    /// other installation methods. Can be repeated [env: PURLIN_PLUGIN_DIR]
     #[arg(long = "plugin-dir", value_name = "DIR", hide_short_help = true)]
     pub plugin_dirs: Vec<PathBuf>,
 }
 
-/// `purlin state export`.
 #[derive(Debug, Args)]
 pub struct StateExportArgs {
-    /// As a state of Terraform and OpenTofu, version 4: the only form there is.
+    /// Export a Terraform and OpenTofu state (format version 4). Required, because it is the only format.
     #[arg(long, required = true)]
     pub terraform: bool,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Write to this file, which must not exist. It holds sensitive values, and only its owner may read it.
+    /// Write to this file, which must not exist. It contains sensitive values and is readable only by you.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// The lineage of the state that it is to follow [default: a new one]
+    /// The lineage of the existing state, if the export continues one [default: a new lineage]
     #[arg(long, value_name = "UUID")]
     pub lineage: Option<String>,
-    /// The serial of the state: greater than that of the one that it is to follow.
+    /// The serial of the state. It must be greater than that of the existing state.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub serial: u64,
 }
 
 fn renaming(text: &str) -> Result<(String, String), String> {
-    // A key of a module may hold anything, a name holds no `=`.
+    // A module key can contain `=`, a name cannot.
     let (address, name) = text.rsplit_once('=').ok_or("write ADDRESS=NAME")?;
     Ok((address.to_owned(), name.to_owned()))
 }

@@ -1,6 +1,4 @@
-//! What was typed after `purlin provider` and `purlin explain-type`.
-
-#![expect(missing_docs, reason = "a doc comment becomes help text, and a flattened group has none of its own")]
+//! The arguments of `purlin provider` and `purlin explain-type`.
 
 use std::path::PathBuf;
 
@@ -8,96 +6,88 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{FileArgs, Format};
 
-/// `purlin provider`.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
-    /// Install the providers that the files name, and lock them.
+    /// Install the providers that the manifests require, and lock their versions.
     Install(ProviderInstallArgs),
-    /// List the providers that the files name, with what is locked; asks nobody.
+    /// List the required providers and their locked versions, without network access.
     List(ProviderListArgs),
-    /// Lock the packages of other machines, too.
+    /// Write checksums of provider packages for other platforms to the lock file.
     Lock(ProviderLockArgs),
-    /// Print the schemas of a provider as `terraform providers schema -json` does.
+    /// Print the schema of a provider, in the format of `terraform providers schema -json`.
     Schema(ProviderNameArgs),
-    /// Write pages of Markdown about a provider and its types.
+    /// Generate Markdown documentation for a provider and its types.
     Docs(ProviderDocsArgs),
 }
 
-/// `purlin provider install`.
 #[derive(Debug, Args)]
 pub struct ProviderInstallArgs {
     #[command(flatten)]
     pub files: FileArgs,
-    /// Choose versions anew, whatever is locked.
+    /// Ignore the locked versions and select the newest versions that the constraints allow.
     #[arg(long)]
     pub upgrade: bool,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin provider list`.
 #[derive(Debug, Args)]
 pub struct ProviderListArgs {
     #[command(flatten)]
     pub files: FileArgs,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
 }
 
-/// `purlin provider lock`.
 #[derive(Debug, Args)]
 pub struct ProviderLockArgs {
     #[command(flatten)]
     pub files: FileArgs,
-    /// For which machine, OS_ARCH as in `linux_amd64`; may be given more than once [default: this one]
+    /// The platform to lock, such as `linux_amd64`. Can be repeated [default: the current platform]
     #[arg(long = "platform", value_name = "OS_ARCH")]
     pub platforms: Vec<crate::install::Platform>,
 }
 
-/// `purlin provider schema`.
 #[derive(Debug, Args)]
 pub struct ProviderNameArgs {
-    /// The name of the Provider.
+    /// The name of the provider.
     pub name: String,
     #[command(flatten)]
     pub files: FileArgs,
 }
 
-/// `purlin provider docs`.
 #[derive(Debug, Args)]
 pub struct ProviderDocsArgs {
-    /// The name of the Provider.
+    /// The name of the provider.
     pub name: String,
     #[command(flatten)]
     pub files: FileArgs,
-    /// Write a file for each type into this folder, instead of everything to standard output.
+    /// Write one file per type to this directory, instead of standard output.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// `purlin explain-type`.
 #[derive(Debug, Args)]
 pub struct ExplainTypeArgs {
-    /// The type, and below it an attribute: `random_pet`, `random_pet.length`.
+    /// The resource type, optionally with the path of an attribute: `random_pet`, `random_pet.length`.
     #[arg(value_name = "TYPE[.ATTRIBUTE]")]
     pub type_name: String,
     #[command(flatten)]
     pub files: FileArgs,
-    /// The data source of that name, where there is a type as well.
+    /// Describe the data source of this name, not the resource type.
     #[arg(long)]
     pub data: bool,
-    /// How to print.
+    /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = TypeFormat::Text)]
     pub output: TypeFormat,
 }
 
-/// The forms of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TypeFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// A JSON Schema of `spec.config`, for editors.
+    /// A JSON Schema of `spec.config`, for use in editors.
     JsonSchema,
 }

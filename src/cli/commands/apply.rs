@@ -1,77 +1,76 @@
-//! `purlin apply` and `purlin destroy`: plan, show, ask, carry out, sum up.
+//! `purlin apply` and `purlin destroy`: plan, show, confirm, apply and summarize.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cli::args::{ApplyArgs, DestroyArgs, DoingArgs, Format, TargetArgs};
+use crate::cli::args::{ApplyArgs, DestroyArgs, Format, RunArgs, TargetArgs};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::inputs::{PlanParameters, PlanResult};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::saved::SavedPlan;
-use crate::cli::signals::Stop;
-use crate::cli::situation::{Planned, Purpose};
-use crate::cli::{drive, show};
+use crate::cli::signals::ShutdownMode;
+use crate::cli::{run, show};
 use crate::execute::{self, Limits, Run, Summary};
 use crate::model::Address;
 
-/// Runs `purlin apply`.
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
         let limits = limits(args.planning.refreshing.parallelism);
         return apply_saved(path, args.target, limits, &args.doing, console).await;
     }
     let planning = Planning::new(&args.planning)?;
-    let files = Target::decide(args.target).files_only("apply")?;
+    let files = Target::from_args(args.target).files_only("apply")?;
     files.require_sources("apply")?;
-    carry_out(&files, &planning, Purpose::default(), &args.doing, console).await
+    carry_out(&files, &planning, PlanParameters::default(), &args.doing, console).await
 }
 
-/// Runs `purlin destroy`. Without files the records alone say what there is to destroy.
+/// Runs `purlin destroy`. Manifests are optional, because it destroys all recorded objects.
 pub async fn destroy(args: DestroyArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::selecting(&args.selecting, &args.refreshing)?;
-    let files = Target::decide(args.target).files_only("destroy")?;
-    carry_out(&files, &planning, Purpose::destroy(), &args.doing, console).await
+    let files = Target::from_args(args.target).files_only("destroy")?;
+    carry_out(&files, &planning, PlanParameters::destroy(), &args.doing, console).await
 }
 
 async fn carry_out(
     files: &Files,
     planning: &Planning,
-    purpose: Purpose,
-    doing: &DoingArgs,
+    purpose: PlanParameters,
+    doing: &RunArgs,
     console: Console,
 ) -> anyhow::Result<Exit> {
     require_yes_for_json(doing.output, doing.yes)?;
     if !doing.yes && !console.can_ask {
-        return Err(Failure::hinted("there is no terminal to ask for confirmation on", "add --yes"));
+        return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
     let session = local::open(files, planning.limits, console).await?;
-    let planned = session.situation.plan(&session.engine, planning, purpose).await?;
-    finish(session, planned, doing, doing.yes, console).await
+    let planned = session.inputs.plan(&session.engine, planning, purpose).await?;
+    confirm_and_apply(session, planned, doing, doing.yes, console).await
 }
 
-/// Carries out a plan that was looked at before, so nobody is asked.
+/// Applies a saved plan without confirmation, because the user has already seen it.
 async fn apply_saved(
     path: &Path,
     target: TargetArgs,
     limits: Limits,
-    doing: &DoingArgs,
+    doing: &RunArgs,
     console: Console,
 ) -> anyhow::Result<Exit> {
     let saved = SavedPlan::read(path)?;
     let files = saved.files(target.cluster.kubeconfig, target.files.plugin_dirs);
-    let session = local::open_as_planned(&files, limits, console, |situation| saved.check(situation)).await?;
-    let planned = saved.plan(session.engine.drivers.clone(), limits, &session.situation).await?;
-    finish(session, planned, doing, true, console).await
+    let session = local::open_for_saved_plan(&files, limits, console, |inputs| saved.check(inputs)).await?;
+    let planned = saved.plan(session.engine.drivers.clone(), limits, &session.inputs).await?;
+    confirm_and_apply(session, planned, doing, true, console).await
 }
 
-/// Shows a plan, asks unless that is not needed, walks it, and sums up.
-async fn finish(
+/// Shows a plan, asks for confirmation if needed, and walks it.
+async fn confirm_and_apply(
     session: Session,
-    planned: Planned,
-    doing: &DoingArgs,
+    planned: PlanResult,
+    doing: &RunArgs,
     consent: bool,
     console: Console,
 ) -> anyhow::Result<Exit> {
@@ -84,73 +83,72 @@ async fn finish(
         console.diagnostics(&planned.diagnostics);
         console.result(|out| show::text(out, &planned, console.paint))?;
     }
-    if planned.needs_consent() && !consent && !confirmed(console)? {
+    if planned.needs_confirmation() && !consent && !confirmed(console)? {
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());
     let (state, now) = (Arc::clone(&session.state), session.engine.clock.now());
-    let (mut seen, due) = planned.looked_at();
-    let over = match planned.has_steps() {
-        true => walk(session, planned, &mut reporter, &mut seen, console).await?,
-        false => Over::default(),
+    let (mut up_to_date, due) = planned.read_objects();
+    let result = match planned.has_steps() {
+        true => walk(session, planned, &mut reporter, &mut up_to_date, console).await?,
+        false => WalkResult::default(),
     };
-    if let Err(error) = state.note_reads(&seen, &due, now) {
-        // Nothing is lost by it but that objects are read once more.
-        tracing::debug!(%error, "what was read could not be noted");
+    if let Err(error) = state.record_reads(&up_to_date, &due, now) {
+        // The only effect is that objects are read again.
+        tracing::debug!(%error, "the read times could not be recorded");
     }
-    if over.walked || doing.output == Format::Json {
-        reporter.close(&verdict(over));
+    if result.walked || doing.output == Format::Json {
+        reporter.close(&summary_line(result));
     }
-    if over.stopped == Some(Stop::AtOnce) {
+    if result.stopped == Some(ShutdownMode::Immediate) {
         return Ok(Exit::Aborted);
     }
-    let incomplete = over.summary.failed + over.summary.skipped > 0;
+    let incomplete = result.summary.failed + result.summary.skipped > 0;
     Ok(Exit::of(problems || incomplete, changes, doing.detailed_exitcode))
 }
 
 fn confirmed(console: Console) -> anyhow::Result<bool> {
-    let answer = console.ask("\nCarry out these changes? Only `yes` is taken for a yes: ")?;
+    let answer = console.ask("\nDo you want to apply these changes? Only `yes` is accepted to confirm: ")?;
     if answer != "yes" {
         console.notice("Nothing was changed.");
     }
     Ok(answer == "yes")
 }
 
-/// How a walk ended.
 #[derive(Clone, Copy, Debug, Default)]
-struct Over {
+struct WalkResult {
     walked: bool,
-    stopped: Option<Stop>,
+    stopped: Option<ShutdownMode>,
     summary: Summary,
 }
 
-/// Adds to `seen` what was made, and so is known.
+/// Adds the applied objects to `up_to_date`.
 async fn walk(
     session: Session,
-    planned: Planned,
+    planned: PlanResult,
     reporter: &mut Reporter,
-    seen: &mut BTreeSet<Address>,
+    up_to_date: &mut BTreeSet<Address>,
     console: Console,
-) -> anyhow::Result<Over> {
-    let Session { engine, mut situation, .. } = session;
-    execute::carry_out(engine.journal.as_ref(), &mut situation.recorded, &planned.moves).await?;
-    let scope = situation.addresses();
-    // The run lets go of it at its end.
-    let mut run = Run::new(engine, situation.recorded);
-    let adoption = planned.adoption(scope, situation.namespace, Vec::new());
+) -> anyhow::Result<WalkResult> {
+    let Session { engine, mut inputs, .. } = session;
+    execute::apply_moves(engine.journal.as_ref(), &mut inputs.recorded, &planned.moves).await?;
+    let scope = inputs.addresses();
+    // The run is abandoned at the end.
+    let mut run = Run::new(engine, inputs.recorded);
+    let adoption = planned.adoption(scope, inputs.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.schedule.adopt(adoption);
-    let stopped = drive::to_the_end(&mut run, reporter, seen, console).await?;
-    // The process ends here. To free a hundred thousand objects one by one would take long.
+    let stopped = run::run_to_completion(&mut run, reporter, up_to_date, console).await?;
+    // The process exits after this. Freeing a hundred thousand objects one by one would take long.
     run.schedule.abandon();
-    std::mem::forget((situation.config, situation.held));
-    Ok(Over { walked: true, stopped, summary: reporter.summary() })
+    std::mem::forget((inputs.config, inputs.held));
+    Ok(WalkResult { walked: true, stopped, summary: reporter.summary() })
 }
 
-fn verdict(over: Over) -> String {
-    let Summary { created, updated, destroyed, failed, skipped } = over.summary;
+fn summary_line(result: WalkResult) -> String {
+    let Summary { created, updated, destroyed, failed, skipped } = result.summary;
     let counts = format!("{created} created, {updated} updated, {destroyed} destroyed");
-    match (over.stopped, failed + skipped) {
+    match (result.stopped, failed + skipped) {
         (Some(_), _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
         (None, 0) => format!("Applied: {counts}."),
         (None, _) => format!("Incomplete: {counts}, {failed} failed, {skipped} skipped."),

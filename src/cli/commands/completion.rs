@@ -6,7 +6,6 @@ use crate::cli::args::{CompletionArgs, PurlinArgs};
 use crate::cli::failure::Exit;
 use crate::cli::output::Console;
 
-/// Runs the command.
 pub fn run(args: &CompletionArgs, console: Console) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut PurlinArgs::command(), "purlin", &mut script);

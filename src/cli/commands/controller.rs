@@ -3,11 +3,11 @@
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
-use crate::controller::{self, Surroundings};
+use crate::controller::{self, Services};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
 
-/// Runs the command until it is stopped.
+/// Runs until the controller is shut down.
 pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
     let format = match args.log_format {
         LogFormat::Json => telemetry::LogFormat::Json,
@@ -18,7 +18,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
     let controller = async {
-        let surroundings = Surroundings::system(&options).await?;
+        let surroundings = Services::system(&options).await?;
         controller::run(options, surroundings, shutdown).await
     };
     tokio::select! {
@@ -30,7 +30,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
 
 fn options(args: ControllerArgs) -> anyhow::Result<Options> {
     let namespace = args.namespace.or_else(own_namespace).ok_or_else(|| {
-        Failure::hinted("the namespace for records is not known outside of a Pod", "name it with --namespace")
+        Failure::hinted("the namespace of the records is not known outside a Pod", "specify it with --namespace")
     })?;
     let election = args.leader_elect.then_some(ElectionTimes {
         lease: args.lease_duration,
@@ -39,8 +39,8 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
     });
     if election.is_some_and(|times| times.lease <= times.renew || times.renew <= times.retry) {
         return Err(Failure::hinted(
-            "these lease times cannot work: a leader must try to renew, and give up, before others take over",
-            "keep --lease-duration > --lease-renew-deadline > --lease-retry-period",
+            "invalid lease times: a leader must retry a renewal, and then give up, before its lease expires",
+            "set --lease-duration > --lease-renew-deadline > --lease-retry-period",
         ));
     }
     Ok(Options {

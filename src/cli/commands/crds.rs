@@ -4,7 +4,7 @@ use crate::api;
 use crate::cli::failure::Exit;
 use crate::cli::output::Console;
 
-/// Runs the command: all definitions as one YAML stream.
+/// Prints all definitions as one YAML stream.
 pub fn run(console: Console) -> anyhow::Result<Exit> {
     console.result(|out| {
         api::crds().iter().try_for_each(|(_, text)| {

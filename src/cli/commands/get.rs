@@ -1,4 +1,4 @@
-//! `purlin get`: objects in a table, as `kubectl get` has it.
+//! `purlin get`: lists objects in a table, like `kubectl get`.
 
 use serde::Serialize;
 
@@ -6,15 +6,14 @@ use crate::api;
 use crate::cli::args::{Format, GetArgs};
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
+use crate::cli::inspect;
 use crate::cli::json::{self, FORMAT_VERSION};
-use crate::cli::look;
-use crate::cli::options::{Files, Planning, Target, names};
+use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
-use crate::cli::situation::{Planned, Purpose, Situation};
 use crate::cli::table::Table;
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record};
 
-/// One line of the table.
 #[derive(Debug, Serialize)]
 pub struct Row {
     address: String,
@@ -22,19 +21,18 @@ pub struct Row {
     type_name: String,
     ready: bool,
     id: String,
-    /// What will be done, empty for nothing.
+    /// The planned action; empty if there is none.
     action: String,
-    /// The condition reason, when it is not ready.
+    /// The reason of the condition, if the object is not ready.
     reason: String,
     message: String,
-    /// A Resource of a cluster with several instances.
+    /// Whether the row is a family in a cluster.
     #[serde(skip)]
     stands_for_many: bool,
 }
 
-/// Runs the command.
 pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
-    let (rows, diagnostics) = match Target::decide(args.target) {
+    let (rows, diagnostics) = match Target::from_args(args.target) {
         Target::Files(files) => from_files(files, console).await?,
         Target::Cluster(cluster) => {
             let resources = cluster::resources(&cluster, console).await?;
@@ -42,20 +40,19 @@ pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
         }
     };
     let rows = match args.name.as_deref() {
-        Some(name) => named(name, rows),
+        Some(name) => filter_rows(name, rows),
         None => rows,
     };
     if let Some(name) = args.name.filter(|_| rows.is_empty()) {
-        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
+        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
     }
     show(&rows, &diagnostics, args.output, console)?;
     Ok(Exit::Success)
 }
 
-/// The rows that a name or an address means. An instance of which a status tells nothing by itself is told with its
-/// family.
-fn named(name: &str, rows: Vec<Row>) -> Vec<Row> {
-    let matches = |row: &Row| row.address.parse::<Address>().is_ok_and(|address| names(name, &address));
+/// The rows of a name or an address. For an instance without an own row, the row of its family.
+fn filter_rows(name: &str, rows: Vec<Row>) -> Vec<Row> {
+    let matches = |row: &Row| row.address.parse::<Address>().is_ok_and(|address| matches_name(name, &address));
     let family = name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
     let of_family = |row: &Row| row.stands_for_many && family.as_ref().is_some_and(|one| *one.name == *row.address);
     let alone = rows.iter().any(matches);
@@ -74,7 +71,7 @@ fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Consol
     }
     console.diagnostics(diagnostics);
     if rows.is_empty() {
-        console.notice("There are no objects.");
+        console.notice("No objects found.");
         return Ok(());
     }
     let mut table = Table::new(["NAME", "READY", "TYPE", "ID", "ACTION", "MESSAGE"]);
@@ -86,33 +83,33 @@ fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Consol
     console.result(|out| table.write(out))
 }
 
-/// With files: what the next apply would do with each object. With records alone: how each object was left.
+/// With manifests, returns the planned changes; without, the state of the records.
 async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>, Diagnostics)> {
     let planning = Planning::without_refresh();
     let sources_given = !files.sources.is_empty();
-    let view = look::view(Target::Files(files), planning.limits, console).await?;
+    let view = inspect::view(Target::Files(files), planning.limits, console).await?;
     if !sources_given {
-        let rows = view.situation.recorded.values().map(|stored| from_record(&stored.record)).collect();
-        return Ok((rows, view.situation.problems));
+        let rows = view.inputs.recorded.values().map(|stored| from_record(&stored.record)).collect();
+        return Ok((rows, view.inputs.problems));
     }
-    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
-    let rows = planned.plan.changes.iter().map(|change| from_change(change, &view.situation)).collect();
-    let Planned { diagnostics, .. } = planned;
+    let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
+    let rows = planned.plan.changes.iter().map(|change| from_change(change, &view.inputs)).collect();
+    let PlanResult { diagnostics, .. } = planned;
     let general = diagnostics.into_iter().filter(|found| found.address.is_none()).collect();
     Ok((rows, general))
 }
 
-fn from_change(change: &Change, situation: &Situation) -> Row {
+fn from_change(change: &Change, inputs: &Inputs) -> Row {
     let id = change.before.as_ref().and_then(|before| before.get("id")?.as_str()).unwrap_or_default();
     let ready = matches!(change.action, Action::NoOp | Action::Record);
-    let leftover = change.deposed.map(|key| format!("deposed {key}"));
-    let problem = situation.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
+    let deposed = change.deposed.map(|key| format!("deposed {key}"));
+    let problem = inputs.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
     let why = match change.replace_paths.as_slice() {
         _ if !change.message.is_empty() => Some(change.message.clone()),
         [] => change.because.clone().or_else(|| problem.map(Diagnostic::message)),
         paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
-    let message = [leftover, why].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let message = [deposed, why].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         address: change.address.to_string(),
         type_name: change.type_name.to_string(),
@@ -127,21 +124,23 @@ fn from_change(change: &Change, situation: &Situation) -> Row {
 
 fn from_record(record: &Record) -> Row {
     let current = record.current.as_deref();
-    let settled = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
-    let leftovers = match record.deposed.len() {
+    let is_ready = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
+    let deposed = match record.deposed.len() {
         0 => String::new(),
         count => format!("{count} deposed"),
     };
     let message = match (&record.intent, current.map(|object| object.status)) {
-        (Some(intent), _) => format!("{} is open since {:.0}", intent.operation.as_str(), intent.started),
+        (Some(intent), _) => {
+            format!("{} in progress or interrupted since {:.0}", intent.operation.as_str(), intent.started)
+        }
         (None, Some(ObjectStatus::Tainted)) => "tainted: the next apply replaces it".to_owned(),
-        (None, Some(ObjectStatus::Interrupted)) => "interrupted: the next apply looks at it first".to_owned(),
-        (None, Some(ObjectStatus::Ready) | None) => leftovers,
+        (None, Some(ObjectStatus::Interrupted)) => "interrupted: the next apply reads it first".to_owned(),
+        (None, Some(ObjectStatus::Ready) | None) => deposed,
     };
     Row {
         address: record.address.to_string(),
         type_name: record.type_name.to_string(),
-        ready: settled,
+        ready: is_ready,
         id: current.and_then(|object| object.id()).unwrap_or_default().to_owned(),
         action: record.intent.as_ref().map(|intent| intent.operation.as_str().to_owned()).unwrap_or_default(),
         reason: String::new(),
@@ -150,7 +149,7 @@ fn from_record(record: &Record) -> Row {
     }
 }
 
-/// What the controller says about a Resource, and about those of its instances that need somebody.
+/// Returns the rows of a Resource and of its troubled instances from the status.
 fn from_status(resource: &api::Resource) -> Vec<Row> {
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
     let troubled = instances.into_iter().flat_map(|instances| &instances.troubled).map(|one| Row {
@@ -166,7 +165,7 @@ fn from_status(resource: &api::Resource) -> Vec<Row> {
     std::iter::once(from_resource(resource)).chain(troubled).collect()
 }
 
-/// Nothing said yet is not ready.
+/// A Resource without status is not ready.
 fn from_resource(resource: &api::Resource) -> Row {
     let status = resource.status.clone().unwrap_or_default();
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
@@ -180,9 +179,9 @@ fn from_resource(resource: &api::Resource) -> Row {
         action: status.pending.map(|pending| pending.action).unwrap_or_default(),
         reason: ready.filter(|_| !is_ready).map(|condition| condition.reason.clone()).unwrap_or_default(),
         message: match ready {
-            Some(_) if !current => "the controller has not seen the latest change yet".to_owned(),
+            Some(_) if !current => "the controller has not observed the latest change yet".to_owned(),
             Some(condition) => condition.message.clone(),
-            None => "the controller has not seen it yet".to_owned(),
+            None => "not yet observed by the controller".to_owned(),
         },
         stands_for_many: status.instances.is_some(),
     }

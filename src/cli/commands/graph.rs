@@ -1,22 +1,22 @@
-//! `purlin graph`: the steps of a plan, and why each waits for which.
+//! `purlin graph`: shows the steps of a plan, and why they wait for each other.
 
 use crate::cli::args::{GraphArgs, GraphFormat};
 use crate::cli::failure::Exit;
-use crate::cli::look;
+use crate::cli::inputs::PlanParameters;
+use crate::cli::inspect;
 use crate::cli::options::{Planning, Target};
 use crate::cli::output::Console;
-use crate::cli::situation::Purpose;
 use crate::graph::render;
 
-/// Runs the command. Problems go to standard error, so that the graph can be piped.
+/// Prints diagnostics to standard error, so that the graph can be piped.
 pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
-    let view = look::wanted(Target::decide(args.target), planning.limits, console, "graph").await?;
-    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
+    let view = inspect::view_with_sources(Target::from_args(args.target), planning.limits, console, "graph").await?;
+    let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
     console.diagnostics(&planned.diagnostics);
     let graph = &planned.graph;
     if graph.is_empty() && args.output == GraphFormat::Text {
-        console.notice("There are no steps: every object is as it is wanted, or blocked.");
+        console.notice("No steps: all objects are up to date or blocked.");
         return Ok(Exit::of(planned.has_errors(), false, false));
     }
     let text = match args.output {

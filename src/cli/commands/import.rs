@@ -1,5 +1,5 @@
-//! `purlin import ADDRESS ID`: begins to manage an object that exists. With a manifest it is recorded; without one, a
-//! manifest is printed that does the same with the next apply.
+//! `purlin import ADDRESS ID`: imports an existing object. With a manifest, it writes the record. Without one, it
+//! prints a manifest that imports the object with the next apply.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -9,86 +9,88 @@ use serde_json::{Value as Json, json};
 use crate::api;
 use crate::cli::args::ImportArgs;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::inputs::{PlanParameters, PlanResult};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, address};
 use crate::cli::output::Console;
-use crate::cli::situation::{Planned, Purpose};
-use crate::cli::{look, show};
+use crate::cli::{inspect, show};
 use crate::driver::kubernetes_object;
 use crate::execute::Limits;
 use crate::load::{Config, Instance};
-use crate::migrate::escaped;
+use crate::migrate::escape_value;
 use crate::model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
 use crate::pipeline;
 
-/// Fields of a Kubernetes object that its server sets, below `metadata`.
+/// Fields of `metadata` that the API server sets.
 const SET_BY_SERVER: [&str; 7] =
     ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "deletionTimestamp"];
 
-/// Annotations that others put there for themselves.
+/// Annotations that tools set.
 const SET_BY_TOOLS: [&str; 2] = ["purlin.dev/owner", "kubectl.kubernetes.io/last-applied-configuration"];
 
-/// Runs the command.
 pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
     let address = address(&args.address)?;
-    let Target::Files(files) = Target::decide(args.target.clone()) else {
-        let hint = "set `spec.import.id` in the Resource; or name files with -f";
-        return Err(Failure::hinted("`purlin import` works on files", hint));
+    let Target::Files(files) = Target::from_args(args.target.clone()) else {
+        let hint = "in a cluster, set `spec.import.id` in the Resource; for files, use -f";
+        return Err(Failure::hinted("`purlin import` works only on files", hint));
     };
     if args.id.as_deref() == Some("") {
-        return Err(Failure::hinted("the id is empty", "the documentation of the type says what its ids look like"));
+        return Err(Failure::hinted("the ID is empty", "the documentation of the type describes the form of its IDs"));
     }
     files.require_sources("import")?;
-    let wanted = local::read(&files.sources);
-    match wanted.config.instances.contains_key(&address) {
-        true if args.type_name.is_some() || args.out.is_some() => Err(Failure::hinted(
-            format!("`{address}` has a manifest, so none is printed"),
-            "leave --type and --out away",
-        )),
-        true => record(&files, &address, &requested(&args), console).await,
-        false => print(&files, &address, &args, console).await,
+    let desired = local::read(&files.sources);
+    match desired.config.instances.contains_key(&address) {
+        true if args.type_name.is_some() || args.out.is_some() => {
+            Err(Failure::hinted(format!("`{address}` already has a manifest"), "omit --type and --out"))
+        }
+        true => import_to_record(&files, &address, &import_request(&args), console).await,
+        false => print_manifest(&files, &address, &args, console).await,
     }
 }
 
-/// By what the object is found.
-fn requested(args: &ImportArgs) -> ImportRequest {
+fn import_request(args: &ImportArgs) -> ImportRequest {
     match &args.identity {
         Some(identity) => ImportRequest::Identity(Value::from_json(identity.clone())),
         None => ImportRequest::Id(args.id.as_deref().unwrap_or_default().into()),
     }
 }
 
-/// Takes the object into the record, and tells what the next apply would do.
-async fn record(files: &Files, address: &Address, request: &ImportRequest, console: Console) -> anyhow::Result<Exit> {
+/// Writes the object to the record, and shows what the next apply would do.
+async fn import_to_record(
+    files: &Files,
+    address: &Address,
+    request: &ImportRequest,
+    console: Console,
+) -> anyhow::Result<Exit> {
     let mut session = local::open(files, Limits::default(), console).await?;
-    let earlier = session.situation.recorded.get(address).cloned();
-    if earlier.as_ref().is_some_and(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
+    let existing = session.inputs.recorded.get(address).cloned();
+    if existing.as_ref().is_some_and(|stored| stored.record.has_objects() || stored.record.intent.is_some()) {
         let hint = format!("`purlin state show {address}` shows it; `purlin state rm {address}` forgets it");
-        return Err(Failure::hinted(format!("an object is recorded of `{address}` already"), hint));
+        return Err(Failure::hinted(format!("`{address}` already has a recorded object"), hint));
     }
     let planning = Planning { targets: [address.clone()].into(), ..Planning::default() };
-    let config = Arc::clone(&session.situation.config);
-    session.situation.config = Arc::new(importing(&config, address, request));
-    let planned = session.situation.plan(&session.engine, &planning, Purpose::default()).await?;
-    let Some(object) = imported(&planned, address) else {
+    let config = Arc::clone(&session.inputs.config);
+    session.inputs.config = Arc::new(with_import(&config, address, request));
+    let planned = session.inputs.plan(&session.engine, &planning, PlanParameters::default()).await?;
+    let Some(object) = imported_object(&planned, address) else {
         let concerns = |found: &&crate::model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
-        let told: Vec<_> = planned.diagnostics.iter().filter(concerns).cloned().collect();
-        console.diagnostics(&told);
+        let relevant: Vec<_> = planned.diagnostics.iter().filter(concerns).cloned().collect();
+        console.diagnostics(&relevant);
         console.notice("Nothing was imported.");
         return Ok(Exit::Problems);
     };
-    let stored = write(&session, address, earlier, object).await?;
+    let stored = write_record(&session, address, existing, object).await?;
     console.notice(&format!("`{address}` is imported."));
-    session.situation.config = config;
-    session.situation.recorded.insert(address.clone(), stored);
-    let next = session.situation.plan(&session.engine, &planning, Purpose::default()).await?;
+    session.inputs.config = config;
+    session.inputs.recorded.insert(address.clone(), stored);
+    let next = session.inputs.plan(&session.engine, &planning, PlanParameters::default()).await?;
     console.diagnostics(&next.diagnostics);
     console.result(|out| show::text(out, &next, console.paint))?;
     Ok(Exit::of(next.has_errors(), false, false))
 }
 
-/// The configuration, with the object to be imported instead of made.
-fn importing(config: &Config, address: &Address, request: &ImportRequest) -> Config {
+/// The configuration with `spec.import` set for the object.
+fn with_import(config: &Config, address: &Address, request: &ImportRequest) -> Config {
     let mut config = config.clone();
     if let Some(instance) = config.instances.get_mut(address) {
         let import = Some(request.clone());
@@ -97,8 +99,9 @@ fn importing(config: &Config, address: &Address, request: &ImportRequest) -> Con
     config
 }
 
-/// What was read, with the flags and edges that the manifest gives it. `None`: it was not found, or cannot be planned.
-fn imported(planned: &Planned, address: &Address) -> Option<RecordedObject> {
+/// Returns the object that was read, with flags and dependencies of its manifest; `None` if it does not exist or cannot
+/// be planned.
+fn imported_object(planned: &PlanResult, address: &Address) -> Option<RecordedObject> {
     let prepared = planned.plan.prepared.get(address)?;
     let found = prepared.prior.as_ref().or(prepared.replaced.as_ref())?;
     Some(RecordedObject {
@@ -111,16 +114,16 @@ fn imported(planned: &Planned, address: &Address) -> Option<RecordedObject> {
     })
 }
 
-async fn write(
+async fn write_record(
     session: &Session,
     address: &Address,
-    earlier: Option<Stored>,
+    existing: Option<Stored>,
     object: RecordedObject,
 ) -> anyhow::Result<Stored> {
-    let config = &session.situation.config;
+    let config = &session.inputs.config;
     let instance = config.instances.get(address);
     let type_name = instance.map_or_else(|| Arc::from(""), |instance| instance.type_name.clone());
-    let (base, mut record) = match earlier {
+    let (base, mut record) = match existing {
         Some(Stored { record, version }) => (Some(version), record.as_ref().clone()),
         None => (None, Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), type_name)),
     };
@@ -130,50 +133,49 @@ async fn write(
     Ok(Stored { record, version })
 }
 
-/// Prints a manifest for the object. Nothing is recorded.
-async fn print(files: &Files, address: &Address, args: &ImportArgs, console: Console) -> anyhow::Result<Exit> {
+/// Prints a manifest for the object, without recording it.
+async fn print_manifest(files: &Files, address: &Address, args: &ImportArgs, console: Console) -> anyhow::Result<Exit> {
     if address.key != InstanceKey::None {
-        let message = format!("there is no manifest of `{address}`, and none can be printed for an instance");
+        let message = format!("`{address}` has no manifest, and none can be printed for an instance");
         return Err(Failure::hinted(message, "write the manifest of the family first"));
     }
     let type_name = args.type_name.clone().or_else(|| {
         args.id.as_deref().is_some_and(kubernetes_object::is_import_id).then(|| kubernetes_object::TYPE_NAME.to_owned())
     });
     let type_name: Arc<str> = type_name.map(Arc::from).ok_or_else(|| {
-        let message = format!("there is no manifest of `{address}`, and its type is not known");
-        Failure::hinted(message, "write the manifest first, or have one printed: add --type")
+        let message = format!("`{address}` has no manifest, and its type is not known");
+        Failure::hinted(message, "write the manifest first, or specify --type to print one")
     })?;
-    let request = requested(args);
-    let view = look::view(Target::Files(files.clone()), Limits::default(), console).await?;
-    let namespace = &view.situation.config.namespace;
-    let provider = view.situation.config.provider_of(&type_name);
+    let request = import_request(args);
+    let view = inspect::view(Target::Files(files.clone()), Limits::default(), console).await?;
+    let namespace = &view.inputs.config.namespace;
+    let provider = view.inputs.config.provider_of(&type_name);
     let found = pipeline::import(&view.engine, namespace, address, &type_name, provider.as_ref(), &request).await;
     let found = found.map_err(|error| Failure {
         message: format!("the object to import could not be read: {error}"),
         hint: error.hint.clone(),
     })?;
-    let object = found.ok_or_else(|| {
-        Failure::hinted(format!("the object to import does not exist: `{request}`"), "correct the id")
-    })?;
+    let object = found
+        .ok_or_else(|| Failure::hinted(format!("the object to import does not exist: `{request}`"), "check the ID"))?;
     let (value, problems) = match object.config {
-        Some(made) => (made.config, made.problems),
+        Some(generated) => (generated.config, generated.problems),
         None => (object.state.value, Vec::new()),
     };
     let text = manifest(address, &type_name, &request, &value)?;
     for problem in problems {
-        console.notice(&format!("warning: correct the printed arguments by hand: {problem}"));
+        console.notice(&format!("warning: correct the printed arguments manually: {problem}"));
     }
     match &args.out {
         None => console.result(|out| out.write_all(text.as_bytes()))?,
         Some(path) => {
             let failed = |error: std::io::Error| {
-                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "name another file")
+                Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "specify another file")
             };
             let mut file = std::fs::File::create_new(path).map_err(failed)?;
             file.write_all(text.as_bytes()).map_err(failed)?;
         }
     }
-    console.notice("Nothing is recorded yet: the next apply with this manifest takes the object over.");
+    console.notice("Nothing is recorded yet. The next apply with this manifest imports the object.");
     Ok(Exit::Success)
 }
 
@@ -186,8 +188,8 @@ fn manifest(address: &Address, type_name: &str, request: &ImportRequest, value: 
     let config = match type_name {
         kubernetes_object::TYPE_NAME => {
             let mut object = value.get("object").map(Value::to_public_json).unwrap_or_default();
-            clean(&mut object);
-            hide(&mut object, "", &mut hidden);
+            remove_server_fields(&mut object);
+            remove_sensitive(&mut object, "", &mut hidden);
             json!({ "manifest": object })
         }
         _ => {
@@ -196,7 +198,7 @@ fn manifest(address: &Address, type_name: &str, request: &ImportRequest, value: 
             if let Json::Object(map) = &mut config {
                 map.retain(|name, value| !computed.contains(&name.as_str()) && !value.is_null());
             }
-            hide(&mut config, "", &mut hidden);
+            remove_sensitive(&mut config, "", &mut hidden);
             config
         }
     };
@@ -204,19 +206,19 @@ fn manifest(address: &Address, type_name: &str, request: &ImportRequest, value: 
         "apiVersion": api::API_VERSION,
         "kind": api::KIND,
         "metadata": {"name": &*address.name},
-        "spec": {"type": type_name, "config": escaped(&config), "import": import},
+        "spec": {"type": type_name, "config": escape_value(&config), "import": import},
     });
     let mut text = String::new();
     for path in hidden {
-        text.push_str(&format!("# {path} is sensitive, and left out: write it here.\n"));
+        text.push_str(&format!("# {path} is sensitive and was omitted. Add it here.\n"));
     }
     text.push_str(serde_saphyr::to_string(&document)?.trim_end());
     text.push('\n');
     Ok(text)
 }
 
-/// Takes out what the server and other tools have set.
-fn clean(object: &mut Json) {
+/// Removes fields that the API server and tools set.
+fn remove_server_fields(object: &mut Json) {
     let Json::Object(map) = object else { return };
     map.remove("status");
     let Some(Json::Object(metadata)) = map.get_mut("metadata") else { return };
@@ -229,27 +231,27 @@ fn clean(object: &mut Json) {
     }
 }
 
-/// Takes out the places of sensitive values, and tells them.
-fn hide(value: &mut Json, at: &str, hidden: &mut Vec<String>) {
+/// Removes sensitive values, and adds their paths to `hidden`.
+fn remove_sensitive(value: &mut Json, at: &str, hidden: &mut Vec<String>) {
     let Json::Object(map) = value else { return };
     map.retain(|name, item| {
         let here = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         let secret = json!({"sensitive": true});
-        // Of a list no item can be left out.
-        if *item == secret || (item.is_array() && holds(item, &secret)) {
+        // No item of a list can be omitted.
+        if *item == secret || (item.is_array() && contains(item, &secret)) {
             hidden.push(here);
             return false;
         }
-        hide(item, &here, hidden);
+        remove_sensitive(item, &here, hidden);
         true
     });
 }
 
-fn holds(value: &Json, wanted: &Json) -> bool {
+fn contains(value: &Json, desired: &Json) -> bool {
     match value {
-        _ if value == wanted => true,
-        Json::Array(items) => items.iter().any(|item| holds(item, wanted)),
-        Json::Object(entries) => entries.values().any(|item| holds(item, wanted)),
+        _ if value == desired => true,
+        Json::Array(items) => items.iter().any(|item| contains(item, desired)),
+        Json::Object(entries) => entries.values().any(|item| contains(item, desired)),
         _ => false,
     }
 }
@@ -259,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_has_what_a_person_would_write_and_no_secret() {
+    fn a_manifest_contains_no_computed_or_sensitive_values() {
         let object = Value::from_json(json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {
@@ -277,7 +279,7 @@ mod tests {
             &value,
         )
         .unwrap();
-        let loaded = crate::load::source::read_texts(&[("a.yaml", &text)]);
+        let loaded = crate::load::source::read_strings(&[("a.yaml", &text)]);
         assert!(loaded.config.incomplete.is_empty() && loaded.config.instances.len() == 1, "{text}");
         assert!(text.starts_with("# data is sensitive"), "{text}");
         for absent in ["c2VjcmV0", "uid", "resourceVersion", "annotations", "owner"] {

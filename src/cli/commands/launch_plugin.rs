@@ -2,14 +2,14 @@
 
 use crate::cli::args::LaunchPluginArgs;
 use crate::cli::failure::Exit;
-use crate::plugin::launcher::{Launching, launch};
+use crate::plugin::launcher::{LaunchOptions, launch};
 
-/// Becomes the plugin; what comes back is why it could not.
+/// Replaces the process with the plugin. Returns only on errors.
 pub fn run(args: LaunchPluginArgs) -> anyhow::Result<Exit> {
     let mut words = args.program.into_iter();
-    // The command line has at least one.
+    // Clap requires at least one argument.
     let program = words.next().unwrap_or_default().into();
-    let launching = Launching {
+    let launching = LaunchOptions {
         parent: args.parent,
         open_files: args.open_files,
         memory: args.memory,

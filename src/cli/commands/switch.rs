@@ -1,4 +1,4 @@
-//! `purlin suspend`, `resume` and `reconcile`: marks on a Resource of a cluster, set with the rights of the user.
+//! `purlin suspend`, `resume` and `reconcile`: set annotations of a Resource in a cluster, with the user's permissions.
 
 use serde_json::{Value as Json, json};
 
@@ -10,36 +10,34 @@ use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
 use crate::process::{Clock as _, SystemClock};
 
-/// Runs `purlin suspend`.
 pub async fn suspend(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = cluster_of(&args, "set `spec.suspend: true` in the manifest")?;
-    let changed = cluster::change(&target, &args.name, console, pause).await?;
-    Ok(say(console, &args.name, changed, "is suspended", "is suspended already"))
+    let target = require_cluster(&args, "set `spec.suspend: true` in the manifest")?;
+    let changed = cluster::patch_resource(&target, &args.name, console, pause).await?;
+    Ok(report(console, &args.name, changed, "is suspended", "is already suspended"))
 }
 
-/// Runs `purlin resume`.
 pub async fn resume(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = cluster_of(&args, "set `spec.suspend: false` in the manifest")?;
-    let changed = cluster::change(&target, &args.name, console, unpause).await?;
-    Ok(say(console, &args.name, changed, "is resumed", "is not suspended"))
+    let target = require_cluster(&args, "set `spec.suspend: false` in the manifest")?;
+    let changed = cluster::patch_resource(&target, &args.name, console, unpause).await?;
+    Ok(report(console, &args.name, changed, "is resumed", "is not suspended"))
 }
 
-/// Runs `purlin reconcile`.
 pub async fn reconcile(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = cluster_of(&args, "`purlin apply -f DIR` looks at everything")?;
+    let target = require_cluster(&args, "`purlin apply -f DIR` plans all objects")?;
     let now = SystemClock.now().to_string();
-    cluster::change(&target, &args.name, console, |_| Some(annotate(api::RECONCILE_REQUESTED_AT, json!(now)))).await?;
-    Ok(say(console, &args.name, true, "will be looked at now; `purlin explain` tells what comes of it", ""))
+    cluster::patch_resource(&target, &args.name, console, |_| Some(annotate(api::RECONCILE_REQUESTED_AT, json!(now))))
+        .await?;
+    Ok(report(console, &args.name, true, "will be reconciled now; `purlin explain` shows the result", ""))
 }
 
-fn cluster_of(args: &ResourceArgs, hint: &str) -> anyhow::Result<Cluster> {
-    match Target::decide(args.target.clone()) {
+fn require_cluster(args: &ResourceArgs, hint: &str) -> anyhow::Result<Cluster> {
+    match Target::from_args(args.target.clone()) {
         Target::Cluster(cluster) => Ok(cluster),
-        Target::Files(_) => Err(Failure::hinted("this is for Resources of a cluster; files are what they say", hint)),
+        Target::Files(_) => Err(Failure::hinted("this command works only on Resources in a cluster", hint)),
     }
 }
 
-fn say(console: Console, name: &str, changed: bool, done: &str, already: &str) -> Exit {
+fn report(console: Console, name: &str, changed: bool, done: &str, already: &str) -> Exit {
     console.notice(&format!("`{name}` {}.", if changed { done } else { already }));
     Exit::Success
 }
@@ -52,12 +50,12 @@ fn is_paused(resource: &Resource) -> bool {
     resource.annotation(api::PAUSED) == "true"
 }
 
-/// By the annotation: the spec belongs to whoever applies it, and would be set back.
+/// Sets the annotation, because the next apply of the manifest would revert the spec.
 fn pause(resource: &Resource) -> Option<Json> {
     (!is_paused(resource) && !resource.spec.suspend).then(|| annotate(api::PAUSED, json!("true")))
 }
 
-/// Both switches are turned off, or nothing would happen.
+/// Removes the annotation and `spec.suspend`, since each of them suspends the Resource.
 fn unpause(resource: &Resource) -> Option<Json> {
     let mut patch = annotate(api::PAUSED, Json::Null);
     if resource.spec.suspend {
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_switches_are_turned_off_and_only_one_is_turned_on() {
+    fn resume_reverts_the_annotation_and_the_spec() {
         let mut resource = Resource::default();
         assert_eq!(unpause(&resource), None);
         assert_eq!(pause(&resource), Some(json!({"metadata": {"annotations": {"purlin.dev/paused": "true"}}})));

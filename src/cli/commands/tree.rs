@@ -1,4 +1,4 @@
-//! `purlin tree`: objects with what they depend on below them.
+//! `purlin tree`: shows objects and their dependencies as a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -8,14 +8,14 @@ use serde_json::{Value as Json, json};
 use crate::api;
 use crate::cli::args::{Format, TreeArgs};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::inputs::{PlanParameters, is_change};
 use crate::cli::json::{self, FORMAT_VERSION};
-use crate::cli::options::{Files, Planning, Target, names};
+use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::{Console, Paint};
-use crate::cli::situation::{Purpose, is_change};
-use crate::cli::{cluster, look};
+use crate::cli::{cluster, inspect};
 use crate::model::{Action, Address};
 
-/// One object: how it stands, and what it depends on directly.
+/// The state and direct dependencies of an object.
 struct Entry {
     state: String,
     is_good: bool,
@@ -24,9 +24,8 @@ struct Entry {
 
 type Entries = BTreeMap<String, Entry>;
 
-/// Runs the command.
 pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
-    let entries = match Target::decide(args.target) {
+    let entries = match Target::from_args(args.target) {
         Target::Files(files) => from_files(files, console).await?,
         Target::Cluster(target) => {
             let resources = cluster::resources(&target, console).await?;
@@ -34,7 +33,7 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
         }
     };
     let mut roots = roots(&entries, args.name.as_deref());
-    // In a cluster a family is one entry, which stands for its instances.
+    // In a cluster, a family is one entry for all its instances.
     let family = || args.name.as_deref()?.parse::<Address>().ok().map(|address| address.name.to_string());
     if roots.is_empty()
         && let Some(family) = family().filter(|family| entries.contains_key(family))
@@ -42,43 +41,42 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
         roots.push(family);
     }
     if let Some(name) = args.name.filter(|_| roots.is_empty()) {
-        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all of them"));
+        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
     }
     if args.output == Format::Json {
-        console.result(|out| json::line(out, &listed(&entries, &roots)))?;
+        console.result(|out| json::write_line(out, &listed(&entries, &roots)))?;
         return Ok(Exit::Success);
     }
     if roots.is_empty() {
-        console.notice("There are no objects.");
+        console.notice("No objects found.");
     }
     console.result(|out| {
-        let mut picture = Picture { entries: &entries, paint: console.paint, shown: BTreeSet::new() };
-        roots.iter().try_for_each(|root| picture.draw(out, root, "", ""))
+        let mut writer = TreeWriter { entries: &entries, paint: console.paint, shown: BTreeSet::new() };
+        roots.iter().try_for_each(|root| writer.write(out, root, "", ""))
     })?;
     Ok(Exit::Success)
 }
 
-/// Those that nobody depends on, or those that were asked for. What stands in a ring has no root: its first object is
-/// taken for one.
+/// The objects without dependents, or those that `name` selects. A cycle has no root; its first object is used.
 fn roots(entries: &Entries, name: Option<&str>) -> Vec<String> {
     if let Some(name) = name {
-        let meant = |text: &&String| text.parse::<Address>().is_ok_and(|address| names(name, &address));
+        let meant = |text: &&String| text.parse::<Address>().is_ok_and(|address| matches_name(name, &address));
         return entries.keys().filter(meant).cloned().collect();
     }
     let used: BTreeSet<&String> = entries.values().flat_map(|entry| &entry.dependencies).collect();
     let mut roots: Vec<String> = entries.keys().filter(|address| !used.contains(address)).cloned().collect();
     let mut reached = BTreeSet::new();
-    roots.iter().for_each(|root| reach(entries, root, &mut reached));
+    roots.iter().for_each(|root| collect_reachable(entries, root, &mut reached));
     for address in entries.keys() {
         if !reached.contains(address) {
             roots.push(address.clone());
-            reach(entries, address, &mut reached);
+            collect_reachable(entries, address, &mut reached);
         }
     }
     roots
 }
 
-fn reach(entries: &Entries, from: &str, reached: &mut BTreeSet<String>) {
+fn collect_reachable(entries: &Entries, from: &str, reached: &mut BTreeSet<String>) {
     let mut open = vec![from.to_owned()];
     while let Some(address) = open.pop() {
         if reached.insert(address.clone()) {
@@ -87,24 +85,24 @@ fn reach(entries: &Entries, from: &str, reached: &mut BTreeSet<String>) {
     }
 }
 
-/// The roots and all that they depend on, each object once.
+/// Lists the roots and all their dependencies, each object once.
 fn listed(entries: &Entries, roots: &[String]) -> Json {
     let mut reached = BTreeSet::new();
-    roots.iter().for_each(|root| reach(entries, root, &mut reached));
+    roots.iter().for_each(|root| collect_reachable(entries, root, &mut reached));
     let object = |(address, entry): (&String, &Entry)| json!({"address": address, "state": entry.state, "isGood": entry.is_good, "dependencies": entry.dependencies});
     let objects: Vec<Json> = entries.iter().filter(|(address, _)| reached.contains(*address)).map(object).collect();
     json!({"formatVersion": FORMAT_VERSION, "roots": roots, "objects": objects})
 }
 
-struct Picture<'e> {
+struct TreeWriter<'e> {
     entries: &'e Entries,
     paint: Paint,
     shown: BTreeSet<String>,
 }
 
-impl Picture<'_> {
-    /// Draws an object and what is below it; what was drawn before is only named.
-    fn draw(&mut self, out: &mut dyn Write, address: &str, branch: &str, indent: &str) -> io::Result<()> {
+impl TreeWriter<'_> {
+    /// Writes an object and its dependencies. The dependencies of an object are written only once.
+    fn write(&mut self, out: &mut dyn Write, address: &str, branch: &str, indent: &str) -> io::Result<()> {
         let entries = self.entries;
         let Some(entry) = entries.get(address) else {
             return writeln!(out, "{branch}{address}  {}", self.paint.error("does not exist"));
@@ -118,18 +116,18 @@ impl Picture<'_> {
         for (at, dependency) in entry.dependencies.iter().enumerate() {
             let is_last = at + 1 == entry.dependencies.len();
             let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            self.draw(out, dependency, &format!("{indent}{corner}"), &format!("{indent}{bar}"))?;
+            self.write(out, dependency, &format!("{indent}{corner}"), &format!("{indent}{bar}"))?;
         }
         Ok(())
     }
 }
 
-/// What the next apply would do with each object. Without files: how each was left.
+/// With manifests, returns the planned changes; without, the state of the records.
 async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     let planning = Planning::without_refresh();
     let has_sources = !files.sources.is_empty();
-    let view = look::view(Target::Files(files), planning.limits, console).await?;
-    let recorded = &view.situation.recorded;
+    let view = inspect::view(Target::Files(files), planning.limits, console).await?;
+    let recorded = &view.inputs.recorded;
     let used = |address: &Address| {
         let object = recorded.get(address).and_then(|stored| stored.record.current.clone());
         object.map(|object| object.dependencies.to_vec()).unwrap_or_default()
@@ -147,27 +145,27 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
         };
         return Ok(recorded.iter().map(entry).collect());
     }
-    let planned = view.situation.plan(&view.engine, &planning, Purpose::default()).await?;
+    let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
     console.diagnostics(&planned.diagnostics.into_iter().filter(|found| found.address.is_none()).collect::<Vec<_>>());
     let plan = planned.plan;
     let current = || plan.changes.iter().filter(|change| change.deposed.is_none());
     let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
     let entry = |change: &crate::model::Change| {
-        let wants = plan.wants.get(&change.address).map(|wants| wants.to_vec());
+        let dependencies = plan.dependencies.get(&change.address).map(|wants| wants.to_vec());
         let state = match (change.action, change.blocked) {
             (Action::NoOp | Action::Record, _) => "ready".to_owned(),
             (Action::Wait, _) => "not ready yet".to_owned(),
             (_, Some(reason)) => reason.to_string(),
             (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
         };
-        let dependencies = expand(&wants.unwrap_or_else(|| used(&change.address)), &all);
+        let dependencies = expand(&dependencies.unwrap_or_else(|| used(&change.address)), &all);
         let is_good = !is_change(change) && !matches!(change.action, Action::Blocked | Action::Wait);
         (change.address.to_string(), Entry { state, is_good, dependencies })
     };
     Ok(current().map(entry).collect())
 }
 
-/// A dependency on a whole family is one on each of its instances.
+/// Replaces a dependency on a whole family by one on each of its instances.
 fn expand(dependencies: &[Address], all: &[Address]) -> Vec<String> {
     let meant = |dependency: &Address| -> Vec<String> {
         let whole = !dependency.is_instance() && !all.contains(dependency);
@@ -186,7 +184,7 @@ fn from_status(resource: &api::Resource) -> (String, Entry) {
     let state = match ready {
         Some(ready) if current && !is_good => ready.reason.clone(),
         Some(_) if is_good => "ready".to_owned(),
-        _ => "not seen yet".to_owned(),
+        _ => "not observed yet".to_owned(),
     };
     let name = resource.metadata.name.clone().unwrap_or_default();
     (name, Entry { state, is_good, dependencies: status.dependencies })
@@ -196,7 +194,7 @@ fn from_status(resource: &api::Resource) -> (String, Entry) {
 mod tests {
     use super::*;
 
-    fn drawn(edges: &[(&str, &[&str])], name: Option<&str>) -> String {
+    fn rendered(edges: &[(&str, &[&str])], name: Option<&str>) -> String {
         let entry = |dependencies: &[&str]| Entry {
             state: "ready".to_owned(),
             is_good: true,
@@ -204,13 +202,13 @@ mod tests {
         };
         let entries: Entries = edges.iter().map(|(name, below)| ((*name).to_owned(), entry(below))).collect();
         let mut out = Vec::new();
-        let mut picture = Picture { entries: &entries, paint: Paint(false), shown: BTreeSet::new() };
-        roots(&entries, name).iter().for_each(|root| picture.draw(&mut out, root, "", "").unwrap());
+        let mut writer = TreeWriter { entries: &entries, paint: Paint(false), shown: BTreeSet::new() };
+        roots(&entries, name).iter().for_each(|root| writer.write(&mut out, root, "", "").unwrap());
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn what_is_shared_is_drawn_once() {
+    fn shared_dependencies_are_written_once() {
         let edges: &[(&str, &[&str])] = &[("a", &["b", "c"]), ("b", &["d"]), ("c", &["b"]), ("d", &[])];
         expect_test::expect![[r#"
             a  ready
@@ -219,11 +217,11 @@ mod tests {
             └─ c  ready
                └─ b  ready (as above)
         "#]]
-        .assert_eq(&drawn(edges, None));
+        .assert_eq(&rendered(edges, None));
     }
 
     #[test]
-    fn a_list_has_each_object_once_and_nothing_that_was_not_asked_for() {
+    fn a_list_contains_only_reachable_objects_once() {
         let entry = |dependencies: &[&str]| Entry {
             state: "ready".to_owned(),
             is_good: true,
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_and_what_does_not_exist_come_to_an_end() {
+    fn cycles_and_missing_objects_are_supported() {
         let edges: &[(&str, &[&str])] = &[("a", &["b"]), ("b", &["a", "none"])];
         expect_test::expect![[r#"
             a  ready
@@ -248,7 +246,7 @@ mod tests {
                ├─ a  ready (as above)
                └─ none  does not exist
         "#]]
-        .assert_eq(&drawn(edges, None));
-        assert!(drawn(edges, Some("none")).is_empty());
+        .assert_eq(&rendered(edges, None));
+        assert!(rendered(edges, Some("none")).is_empty());
     }
 }

@@ -6,11 +6,10 @@ use crate::cli::failure::Exit;
 use crate::cli::json;
 use crate::cli::output::Console;
 
-/// Runs the command.
 pub fn run(args: &VersionArgs, console: Console) -> anyhow::Result<Exit> {
     console.result(|out| match args.output {
         Format::Text => writeln!(out, "purlin {VERSION}"),
-        Format::Json => json::line(
+        Format::Json => json::write_line(
             out,
             &serde_json::json!({"version": VERSION, "formatVersion": json::FORMAT_VERSION, "apiVersion": crate::api::API_VERSION}),
         ),

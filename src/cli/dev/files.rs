@@ -1,38 +1,39 @@
-//! What a folder asks for, as events for a reconciler.
+//! Converts changes of the manifests in a directory to events for the reconciler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::ProviderConfigStatus;
-use crate::cli::local::Wanted;
-use crate::load::{Data, Instance, ProviderConfig};
-use crate::model::data::Texts;
+use crate::cli::local::DesiredState;
+use crate::load::{DataLookup, Instance, ProviderConfig};
+use crate::model::data::StringData;
 use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
-use crate::reconcile::index::{Event, InputKey, Observed, ObservedSettings, Published, SettingsMeta};
+use crate::reconcile::index::{
+    Event, InputKey, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus,
+};
 
-/// The folder as it was read last.
+/// The manifests at the last read.
 #[derive(Default)]
-pub struct Folder {
+pub struct DirectoryState {
     resources: BTreeMap<Arc<str>, Arc<Instance>>,
     configs: BTreeMap<Arc<str>, Arc<ProviderConfig>>,
-    /// The Providers, as a text by which it is seen that they differ.
+    /// The debug format of the Providers, to detect changes.
     providers: Option<String>,
-    data: BTreeMap<DataRef, Arc<Texts>>,
-    /// The ConfigMaps and Secrets that are read.
-    followed: BTreeSet<InputKey>,
-    /// What could not be read.
-    unread: Diagnostics,
-    /// Counts how often it was read.
+    data: BTreeMap<DataRef, Arc<StringData>>,
+    /// The ConfigMaps and Secrets that the reconciler uses.
+    watched_inputs: BTreeSet<InputKey>,
+    /// The errors of manifests that could not be read.
+    read_errors: Diagnostics,
     version: u64,
 }
 
-impl Folder {
-    /// What is different from the last time, in the order in which it is to be observed.
-    pub fn read(&mut self, wanted: Wanted) -> Vec<Event> {
-        let Wanted { config, namespace, data, .. } = wanted;
+impl DirectoryState {
+    /// Returns the events for all changes since the last read, in the order in which they must be observed.
+    pub fn read(&mut self, desired: DesiredState) -> Vec<Event> {
+        let DesiredState { config, namespace, data, .. } = desired;
         self.version += 1;
         self.data = data;
-        self.unread.clone_from(&config.incomplete);
+        self.read_errors.clone_from(&config.incomplete);
         let mut events = vec![Event::Namespace { value: namespace, terminating: None }];
         let providers = format!("{:?}", config.providers);
         if self.providers.as_ref() != Some(&providers) {
@@ -46,52 +47,52 @@ impl Folder {
                 events.push(Event::ProviderConfigApplied(self.observed_config(one)));
             }
         }
-        let gone = self.configs.keys().filter(|name| !configs.contains_key(*name));
-        events.extend(gone.cloned().map(Event::ProviderConfigDeleted));
+        let removed = self.configs.keys().filter(|name| !configs.contains_key(*name));
+        events.extend(removed.cloned().map(Event::ProviderConfigDeleted));
         self.configs = configs;
         events.extend(self.inputs());
         let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone())).cloned();
         let all = config.names().filter_map(|name| Some((name.clone(), resource(name)?)));
         let resources: BTreeMap<Arc<str>, Arc<Instance>> = all.collect();
-        // What is known in part only comes before anything that is missing.
+        // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
         events.extend(resources.values().map(|instance| Event::ResourceApplied(observed(instance))));
-        let gone = self.resources.keys().filter(|name| !resources.contains_key(*name));
-        events.extend(gone.cloned().map(Event::ResourceDeleted));
+        let removed = self.resources.keys().filter(|name| !resources.contains_key(*name));
+        events.extend(removed.cloned().map(Event::ResourceDeleted));
         self.resources = resources;
         events
     }
 
-    /// A Resource of the folder.
     pub fn resource(&self, name: &str) -> Option<&Arc<Instance>> {
         self.resources.get(name)
     }
 
-    /// Why what is wanted is known in part only.
+    /// Returns the reasons why the desired state may be incomplete.
     pub fn incomplete(&self, just_changed: bool) -> Diagnostics {
         let just_changed =
             just_changed.then(|| Diagnostic::general(Reason::SourceIncomplete, "the files have just changed"));
-        self.unread.iter().cloned().chain(just_changed).collect()
+        self.read_errors.iter().cloned().chain(just_changed).collect()
     }
 
-    /// Whether all of it could be read.
+    /// Whether all manifests could be read.
     pub fn is_readable(&self) -> bool {
-        self.unread.is_empty()
+        self.read_errors.is_empty()
     }
 
-    /// What these ConfigMaps and Secrets hold, now and whenever the folder is read.
-    pub fn follow(&mut self, wanted: BTreeSet<InputKey>) -> Vec<Event> {
-        self.followed = wanted;
+    /// Sets the ConfigMaps and Secrets to send events for, and returns their current contents.
+    pub fn watch_inputs(&mut self, inputs: BTreeSet<InputKey>) -> Vec<Event> {
+        self.watched_inputs = inputs;
         self.inputs()
     }
 
     fn inputs(&self) -> Vec<Event> {
-        let find = |object| self.data.get(object).map_or(Data::Missing, |texts| Data::Present(texts.clone()));
-        self.followed.iter().map(|key| Event::Input(key.clone(), find(&key.object))).collect()
+        let find =
+            |object| self.data.get(object).map_or(DataLookup::Missing, |texts| DataLookup::Present(texts.clone()));
+        self.watched_inputs.iter().map(|key| Event::Input(key.clone(), find(&key.object))).collect()
     }
 
-    fn observed_config(&self, config: &Arc<ProviderConfig>) -> ObservedSettings {
-        let meta = SettingsMeta {
+    fn observed_config(&self, config: &Arc<ProviderConfig>) -> ObservedProviderConfig {
+        let meta = ProviderConfigMeta {
             uid: "".into(),
             version: Version(self.version),
             generation: i64::try_from(self.version).unwrap_or(i64::MAX),
@@ -99,10 +100,15 @@ impl Folder {
             finalizers: Vec::new(),
             status: ProviderConfigStatus::default(),
         };
-        ObservedSettings { config: config.clone(), meta: Arc::new(meta) }
+        ObservedProviderConfig { config: config.clone(), meta: Arc::new(meta) }
     }
 }
 
-fn observed(instance: &Arc<Instance>) -> Observed {
-    Observed { instance: instance.clone(), published: Published::nothing(), version: Version(0), meta: Arc::default() }
+fn observed(instance: &Arc<Instance>) -> ObservedResource {
+    ObservedResource {
+        instance: instance.clone(),
+        published: PublishedStatus::empty(),
+        version: Version(0),
+        meta: Arc::default(),
+    }
 }

@@ -1,135 +1,135 @@
-//! The loop: carries out what the reconciler asks for, and brings it what happens.
+//! The event loop of `purlin dev`: executes the commands of the reconciler, and sends it events.
 
 use std::sync::Arc;
 
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::files::Folder;
-use super::narrator::Narrator;
+use super::files::DirectoryState;
+use super::report::DevReporter;
 use super::watch::Watch;
-use crate::cli::drive::{self, REDRAW};
 use crate::cli::failure::Exit;
-use crate::cli::local::{self, Locked};
+use crate::cli::inputs::due;
+use crate::cli::local::{self, LockedState};
 use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
-use crate::cli::signals::{Signals, Stop};
-use crate::cli::situation::due;
-use crate::execute::{self, Engine, HolderState, Progress, Wishes, Workers};
+use crate::cli::run::{self, REDRAW};
+use crate::cli::signals::{ShutdownMode, Signals};
+use crate::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
 use crate::model::Reason;
 use crate::model::Stored;
 use crate::pipeline;
-use crate::plan::Held;
+use crate::plan::ObjectBlock;
 use crate::reconcile::index::Event;
 use crate::reconcile::time::{Moment, Time};
-use crate::reconcile::{Command, Happened, MoveRequest, Moved, PlanRequest, Policy, Reconciler, Recovered, Turn};
+use crate::reconcile::{
+    Command, MoveRequest, MoveResult, PlanRequest, Policy, Reconciler, RecoveryResult, Signal, Turn,
+};
 
-/// A folder that is kept up.
-pub struct Dev {
+/// A running `purlin dev`.
+pub struct DevSession {
     files: Files,
     namespace: String,
     engine: Arc<Engine>,
     reconciler: Reconciler,
     workers: Workers,
-    plannings: JoinSet<Happened>,
-    /// Recoveries and moves, which are awaited whatever happens.
-    settling: JoinSet<Happened>,
-    folder: Folder,
+    plans: JoinSet<Signal>,
+    /// Running recoveries and moves. A shutdown waits for them.
+    recoveries: JoinSet<Signal>,
+    directory: DirectoryState,
     watch: Watch,
-    /// The files have changed a moment ago: what is missing may come back.
-    is_noisy: bool,
-    narrator: Narrator,
+    /// The files changed a moment ago, so missing manifests may reappear.
+    recently_changed: bool,
+    reporter: DevReporter,
     console: Console,
     started: Instant,
-    /// What the first turn takes in.
-    first: Vec<Happened>,
+    /// The events of the first turn.
+    initial_events: Vec<Signal>,
 }
 
-impl Dev {
-    /// Over an open state file.
-    pub fn new(locked: Locked, files: Files, planning: &Planning, reporter: Reporter, console: Console) -> Self {
-        let Locked { engine, wanted, loaded, .. } = locked;
+impl DevSession {
+    pub fn new(locked: LockedState, files: Files, planning: &Planning, reporter: Reporter, console: Console) -> Self {
+        let LockedState { engine, desired, loaded, .. } = locked;
         let policy = Policy {
-            steps_at_once: engine.limits.per_namespace,
-            // One plan that a person can read.
-            planned_together: usize::MAX,
-            destroys_orphans: true,
+            max_running_steps: engine.limits.per_namespace,
+            // The user sees one plan for all changes.
+            max_names_per_plan: usize::MAX,
+            destroy_orphans: true,
         };
-        let namespace = wanted.config.namespace.clone();
-        let due = due(&wanted.config, &loaded.records, &loaded.reads, planning.refresh, engine.clock.now());
+        let namespace = desired.config.namespace.clone();
+        let due = due(&desired.config, &loaded.records, &loaded.reads, planning.refresh, engine.clock.now());
         let mut reconciler = Reconciler::new(namespace.clone(), policy, engine.random.number(), 0);
-        let mut narrator = Narrator::new(console, reporter);
-        narrator.problems(&wanted.problems);
-        let mut folder = Folder::default();
-        folder.read(wanted).into_iter().for_each(|event| reconciler.observe(event));
+        let mut reporter = DevReporter::new(console, reporter);
+        reporter.problems(&desired.problems);
+        let mut directory = DirectoryState::default();
+        directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
         for stored in loaded.records.into_values() {
             reconciler.observe(Event::RecordApplied(stored));
         }
         for found in loaded.unreadable {
-            let held = Held { reason: Reason::RecordUnreadable, message: found.message };
+            let held = ObjectBlock { reason: Reason::RecordUnreadable, message: found.message };
             reconciler.observe(Event::RecordUnreadable(found.address, held));
         }
         Self {
             namespace: namespace.to_string(),
             watch: Watch::new(files.sources.clone(), std::time::Instant::now()),
             files,
-            workers: Workers::new(engine.clone(), Wishes::default()),
+            workers: Workers::new(engine.clone(), DesiredDigests::default()),
             engine,
             reconciler,
-            plannings: JoinSet::new(),
-            settling: JoinSet::new(),
-            folder,
-            is_noisy: true,
-            narrator,
+            plans: JoinSet::new(),
+            recoveries: JoinSet::new(),
+            directory,
+            recently_changed: true,
+            reporter,
             console,
             started: Instant::now(),
-            first: vec![Happened::Begun, Happened::Due(due)],
+            initial_events: vec![Signal::Started, Signal::ReadObjects(due)],
         }
     }
 
-    /// Goes on until a signal comes.
     pub async fn run(mut self) -> anyhow::Result<Exit> {
         let mut signals = Signals::listen()?;
         let mut redraw = tokio::time::interval(REDRAW);
-        let mut happened = std::mem::take(&mut self.first);
+        let mut happened = std::mem::take(&mut self.initial_events);
         let mut stopping = false;
         loop {
             let turn = self.turn(happened)?;
-            let is_idle = turn.is_quiet && self.workers.is_idle() && self.settling.is_empty();
+            let is_idle = turn.is_quiet && self.workers.is_idle() && self.recoveries.is_empty();
             if is_idle && stopping {
-                self.narrator.reporter.close("Stopped.");
+                self.reporter.progress.close("Stopped.");
                 return Ok(Exit::Success);
             }
             if is_idle && self.reconciler.gauges().queued == 0 {
-                self.narrator.rest(self.folder.is_readable());
+                self.reporter.report_idle(self.directory.is_readable());
             }
-            self.narrator.reporter.flush();
+            self.reporter.progress.flush();
             let wake = self.wake(turn);
             happened = vec![tokio::select! {
                 biased;
-                report = self.workers.next(), if !self.workers.is_idle() => Happened::Worker(report),
-                Some(made) = self.plannings.join_next() => made_of(made),
-                Some(settled) = self.settling.join_next() => made_of(settled),
-                stop = signals.received() => match self.obey(stop).await {
+                report = self.workers.next(), if !self.workers.is_idle() => Signal::Worker(report),
+                Some(planned) = self.plans.join_next() => task_result(planned),
+                Some(result) = self.recoveries.join_next() => task_result(result),
+                stop = signals.received() => match self.handle_signal(stop).await {
                     Some(one) => {
                         stopping = true;
                         one
                     }
                     None => return Ok(Exit::Aborted),
                 },
-                _ = redraw.tick(), if self.narrator.reporter.is_live() => {
-                    self.narrator.reporter.tick();
-                    Happened::Nothing
+                _ = redraw.tick(), if self.reporter.progress.is_live() => {
+                    self.reporter.progress.tick();
+                    Signal::Wake
                 }
-                () = tokio::time::sleep_until(wake), if !stopping => self.look(),
+                () = tokio::time::sleep_until(wake), if !stopping => self.check_files(),
             }];
         }
     }
 
-    /// One turn, and the start of all that the reconciler asks for.
-    fn turn(&mut self, happened: Vec<Happened>) -> anyhow::Result<Turn> {
-        self.workers.forget_full();
+    /// Runs one turn of the reconciler, and starts its commands.
+    fn turn(&mut self, happened: Vec<Signal>) -> anyhow::Result<Turn> {
+        self.workers.clear_exhausted();
         let now = Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() };
         let turn = self.reconciler.react(happened, now, &mut self.workers);
         for command in self.reconciler.take_commands() {
@@ -139,110 +139,113 @@ impl Dev {
     }
 
     fn wake(&self, turn: Turn) -> Instant {
-        let quiet = self.is_noisy.then(|| self.watch.quiet_at().into());
+        let quiet = self.recently_changed.then(|| self.watch.quiet_at().into());
         let timer = turn.wake.map(|time| self.started + time.0);
-        [quiet, timer].into_iter().flatten().fold(self.watch.next_look().into(), Instant::min)
+        [quiet, timer].into_iter().flatten().fold(self.watch.next_poll().into(), Instant::min)
     }
 
-    /// Looks whether the files have changed, or have not for long enough to believe that what is missing was removed.
-    fn look(&mut self) -> Happened {
+    /// Checks whether the files have changed, or have been unchanged for long enough to treat missing manifests as
+    /// removed.
+    fn check_files(&mut self) -> Signal {
         let now = std::time::Instant::now();
-        if now >= self.watch.next_look() && self.watch.look() {
+        if now >= self.watch.next_poll() && self.watch.poll() {
             return self.read_files();
         }
-        if self.is_noisy && self.watch.is_quiet(now) {
-            self.is_noisy = false;
-            self.reconciler.observe(Event::Incomplete(self.folder.incomplete(false)));
+        if self.recently_changed && self.watch.is_quiet(now) {
+            self.recently_changed = false;
+            self.reconciler.observe(Event::Incomplete(self.directory.incomplete(false)));
         }
-        Happened::Nothing
+        Signal::Wake
     }
 
-    fn read_files(&mut self) -> Happened {
-        let wanted = local::read(&self.files.sources);
-        let wanted = match local::in_namespace(wanted, Some(self.namespace.clone()), &self.files) {
-            Ok(wanted) => wanted,
+    fn read_files(&mut self) -> Signal {
+        let desired = local::read(&self.files.sources);
+        let desired = match local::in_namespace(desired, Some(self.namespace.clone()), &self.files) {
+            Ok(desired) => desired,
             Err(error) => {
                 self.console.failure(&error);
-                return Happened::Nothing;
+                return Signal::Wake;
             }
         };
-        self.is_noisy = true;
-        self.narrator.files_changed();
-        self.narrator.problems(&wanted.problems);
-        self.folder.read(wanted).into_iter().for_each(|event| self.reconciler.observe(event));
-        // The user may have mended elsewhere what stood in the way, and saves a file to say so.
-        Happened::Retry
+        self.recently_changed = true;
+        self.reporter.files_changed();
+        self.reporter.problems(&desired.problems);
+        self.directory.read(desired).into_iter().for_each(|event| self.reconciler.observe(event));
+        // The user may have fixed an external problem, and saves a file to trigger a retry.
+        Signal::Retry
     }
 
-    /// Does what a signal asks for; `None` when nothing is to be awaited any more.
-    async fn obey(&mut self, stop: Stop) -> Option<Happened> {
+    /// Returns `None` if the command must end without waiting for running steps.
+    async fn handle_signal(&mut self, stop: ShutdownMode) -> Option<Signal> {
         match stop {
-            Stop::InOrder => {
-                self.console.notice(drive::STOPPING);
-                Some(Happened::Stopping)
+            ShutdownMode::Graceful => {
+                self.console.notice(run::STOPPING);
+                Some(Signal::ShuttingDown)
             }
-            Stop::Hurry => drive::hurry(&self.workers, self.console).await.then_some(Happened::Nothing),
-            Stop::AtOnce => None,
+            ShutdownMode::Interrupt => {
+                run::interrupt_providers(&self.workers, self.console).await.then_some(Signal::Wake)
+            }
+            ShutdownMode::Immediate => None,
         }
     }
 
     fn carry_out(&mut self, command: Command) -> anyhow::Result<()> {
         let engine = self.engine.clone();
         match command {
-            Command::Plan(request) => drop(self.plannings.spawn(plan(engine, *request))),
-            Command::CancelPlans => self.plannings = JoinSet::new(),
+            Command::Plan(request) => drop(self.plans.spawn(plan(engine, *request))),
+            Command::CancelPlans => self.plans = JoinSet::new(),
             Command::Adopted { names, plan } => {
-                self.narrator.adopted(&names, *plan, self.folder.is_readable())?;
+                self.reporter.adopted(&names, *plan, self.directory.is_readable())?;
             }
             Command::Progress(step, kind) => {
                 let progress = Progress { step, at: engine.clock.now(), kind };
-                self.narrator.progress(&progress, self.reconciler.records());
+                self.reporter.progress(&progress, self.reconciler.records());
             }
-            Command::Execute(order) => self.workers.carry_out(order),
+            Command::Execute(order) => self.workers.execute(order),
             Command::Recover(stored) => {
-                let instance = self.folder.resource(&stored.record.address.name).cloned();
-                self.settling.spawn(recover(engine, stored, instance));
+                let instance = self.directory.resource(&stored.record.address.name).cloned();
+                self.recoveries.spawn(recover(engine, stored, instance));
             }
-            Command::Move(request) => drop(self.settling.spawn(carry_out_moves(engine, *request))),
-            Command::FollowInputs(wanted) => {
-                self.folder.follow(wanted).into_iter().for_each(|event| self.reconciler.observe(event));
+            Command::Move(request) => drop(self.recoveries.spawn(carry_out_moves(engine, *request))),
+            Command::WatchInputs(inputs) => {
+                self.directory.watch_inputs(inputs).into_iter().for_each(|event| self.reconciler.observe(event));
             }
-            // Status and events are for clusters; so are marks, and records that other processes write. Objects are not
-            // watched here, and providers are configured when they are asked.
+            // Only clusters have a status, events, finalizers and records of other processes. `dev` does not watch
+            // objects, and configures providers with their first call.
             Command::WriteStatus { .. }
             | Command::Report { .. }
             | Command::Release { .. }
             | Command::ReadRecord(_)
             | Command::Watch { .. }
             | Command::Unwatch { .. }
-            | Command::TryProvider(..)
+            | Command::ConfigureProvider(..)
             | Command::WriteProviderConfig { .. } => {}
         }
         Ok(())
     }
 }
 
-/// What a task of ours came to. A panic is one of the whole command.
-fn made_of(ended: Result<Happened, JoinError>) -> Happened {
+/// Returns the result of a task. A panic of the task is propagated.
+fn task_result(ended: Result<Signal, JoinError>) -> Signal {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Happened::Nothing,
+        Err(_) => Signal::Wake,
     })
 }
 
-async fn plan(engine: Arc<Engine>, mut request: PlanRequest) -> Happened {
+async fn plan(engine: Arc<Engine>, mut request: PlanRequest) -> Signal {
     let PlanRequest { config, recorded, options, memo, .. } = &mut request;
-    let made = pipeline::plan(&engine, config, recorded, options, memo).await;
-    Happened::Planned(Box::new(request.planned(made)))
+    let planned = pipeline::plan(&engine, config, recorded, options, memo).await;
+    Signal::Planned(Box::new(request.into_result(planned)))
 }
 
-/// We hold the lock of the state file, so whichever process wrote the intent is gone.
-async fn recover(engine: Arc<Engine>, stored: Stored, instance: Option<Arc<crate::load::Instance>>) -> Happened {
-    let (outcome, warnings) = execute::recover(&engine, &stored, instance.as_deref(), HolderState::Gone).await;
-    Happened::Recovered(Box::new(Recovered { address: stored.record.address.clone(), outcome, warnings }))
+/// This process holds the lock of the state file, so the process that wrote the intent has exited.
+async fn recover(engine: Arc<Engine>, stored: Stored, instance: Option<Arc<crate::load::Instance>>) -> Signal {
+    let (outcome, warnings) = execute::recover(&engine, &stored, instance.as_deref(), HolderState::Ended).await;
+    Signal::Recovered(Box::new(RecoveryResult { address: stored.record.address.clone(), outcome, warnings }))
 }
 
-async fn carry_out_moves(engine: Arc<Engine>, mut request: MoveRequest) -> Happened {
-    let outcome = execute::carry_out(engine.journal.as_ref(), &mut request.records, &request.moves).await;
-    Happened::Moved(Box::new(Moved { request, outcome }))
+async fn carry_out_moves(engine: Arc<Engine>, mut request: MoveRequest) -> Signal {
+    let outcome = execute::apply_moves(engine.journal.as_ref(), &mut request.records, &request.moves).await;
+    Signal::Moved(Box::new(MoveResult { request, outcome }))
 }

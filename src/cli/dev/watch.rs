@@ -1,9 +1,8 @@
-//! Watches files by looking at them.
+//! Watches files by polling.
 //!
-//! Polling, not a notification service: it works alike on network file systems, bind mounts of containers and
-//! overlays, where notifications get lost, and it needs no care for editors that replace files instead of writing
-//! them. A look at a few hundred files costs less than a millisecond; for folders so large that it costs more, looks
-//! become rarer.
+//! Polling also works on network file systems, bind mounts and overlays, where notifications get lost, and with editors
+//! that replace files instead of writing them. Polling a few hundred files takes less than a millisecond; for larger
+//! directories the interval grows.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -11,20 +10,20 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The time between two looks: below what a person notices after saving a file.
-const SHORTEST: Duration = Duration::from_millis(200);
+/// The minimum poll interval, short enough that users do not notice a delay.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Looking takes at most this part of the time.
-const SHARE: u32 = 20;
+/// Polling takes at most one part in this many of the time.
+const MAX_SHARE: u32 = 20;
 
-/// How long a folder must not have changed before what is missing from it counts as removed. Checking out a branch or
-/// an editor's save moves files away for a moment.
+/// How long the files must be unchanged before missing manifests count as removed. Checking out a branch, or saving in
+/// an editor, removes files for a moment.
 pub const QUIET: Duration = Duration::from_secs(1);
 
-/// Files that hold documents; nothing else is looked at, least of all the state file.
+/// The extensions of manifests. Other files, such as the state file, are ignored.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// What the files looked like, and when that was last different.
+/// The last known state of the files, and when it changed.
 pub struct Watch {
     sources: Vec<PathBuf>,
     fingerprint: u64,
@@ -33,23 +32,21 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The first look.
     pub fn new(sources: Vec<PathBuf>, now: Instant) -> Self {
         let fingerprint = fingerprint(&sources);
-        Self { sources, fingerprint, changed: now, next_look: now + SHORTEST }
+        Self { sources, fingerprint, changed: now, next_look: now + MIN_INTERVAL }
     }
 
-    /// When to look again.
-    pub fn next_look(&self) -> Instant {
+    pub fn next_poll(&self) -> Instant {
         self.next_look
     }
 
-    /// Looks; gives whether anything is different from the last look.
-    pub fn look(&mut self) -> bool {
+    /// Returns whether the files have changed since the last poll.
+    pub fn poll(&mut self) -> bool {
         let before = Instant::now();
         let fingerprint = fingerprint(&self.sources);
         let now = Instant::now();
-        self.next_look = now + SHORTEST.max((now - before) * SHARE);
+        self.next_look = now + MIN_INTERVAL.max((now - before) * MAX_SHARE);
         let changed = fingerprint != self.fingerprint;
         if changed {
             self.fingerprint = fingerprint;
@@ -58,12 +55,12 @@ impl Watch {
         changed
     }
 
-    /// Whether nothing has changed for long enough to believe that what is missing was removed.
+    /// Whether the files have been unchanged for `QUIET`.
     pub fn is_quiet(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.changed) >= QUIET
     }
 
-    /// When it will be quiet if nothing changes.
+    /// When `is_quiet` becomes true if nothing changes.
     pub fn quiet_at(&self) -> Instant {
         self.changed + QUIET
     }
@@ -72,13 +69,13 @@ impl Watch {
 fn fingerprint(sources: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources {
-        if source.is_dir() { folder(source, &mut hasher) } else { file(source, &mut hasher) }
+        if source.is_dir() { hash_directory(source, &mut hasher) } else { hash_file(source, &mut hasher) }
     }
     hasher.finish()
 }
 
-/// As `load::source` has it: the documents of a folder, not of its sub-folders.
-fn folder(path: &Path, hasher: &mut DefaultHasher) {
+/// Like `load::source`, does not descend into subdirectories.
+fn hash_directory(path: &Path, hasher: &mut DefaultHasher) {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) => return error.kind().hash(hasher),
@@ -87,12 +84,12 @@ fn folder(path: &Path, hasher: &mut DefaultHasher) {
     paths.sort();
     for path in paths {
         if path.extension().is_some_and(|found| EXTENSIONS.iter().any(|known| found == *known)) {
-            file(&path, hasher);
+            hash_file(&path, hasher);
         }
     }
 }
 
-fn file(path: &Path, hasher: &mut DefaultHasher) {
+fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
     path.hash(hasher);
     match fs::metadata(path) {
         Ok(metadata) => {
@@ -109,17 +106,17 @@ mod tests {
 
     #[test]
     fn only_documents_count() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let mut watch = Watch::new(vec![folder.path().to_owned()], Instant::now());
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let mut watch = Watch::new(vec![directory.path().to_owned()], Instant::now());
         fs::write(path("purlin.db"), "x").unwrap();
-        assert!(!watch.look());
+        assert!(!watch.poll());
         fs::write(path("app.yaml"), "x").unwrap();
-        assert!(watch.look() && !watch.look());
+        assert!(watch.poll() && !watch.poll());
         fs::write(path("app.yaml"), "xy").unwrap();
-        assert!(watch.look());
+        assert!(watch.poll());
         fs::remove_file(path("app.yaml")).unwrap();
-        assert!(watch.look());
+        assert!(watch.poll());
         assert!(!watch.is_quiet(Instant::now()) && watch.is_quiet(watch.quiet_at()));
     }
 }

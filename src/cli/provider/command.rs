@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{failed, markdown, named, schema, terraform_json};
+use super::{install_error, markdown, required_providers, schema, terraform_json};
 use crate::cli::args::{FileArgs, Format, ProviderCommand, ProviderDocsArgs, ProviderLockArgs, ProviderNameArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::{self, FORMAT_VERSION};
@@ -12,10 +12,9 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::install::{Installed, Installer, LOCK_FILE, LockFile, Locked, Platform};
+use crate::install::{InstalledProvider, Installer, LOCK_FILE, LockFile, LockedProvider, Platform};
 use crate::model::Provider;
 
-/// Runs one of the commands.
 pub async fn run(command: ProviderCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
         ProviderCommand::Install(args) => install(args.files, args.upgrade, args.output, console).await,
@@ -32,7 +31,7 @@ fn files(args: FileArgs, command: &str) -> anyhow::Result<Files> {
     Ok(files)
 }
 
-fn lock_of(files: &Files) -> anyhow::Result<LockFile> {
+fn read_lock_file(files: &Files) -> anyhow::Result<LockFile> {
     LockFile::read(&files.state.with_file_name(LOCK_FILE)).map_err(|error| hinted(error.message, error.hint))
 }
 
@@ -40,28 +39,28 @@ fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     Failure { message, hint }.into()
 }
 
-/// Installs all of them; what is wrong with one keeps no other from it.
+/// Installs all providers. An error of one does not prevent the others.
 async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console) -> anyhow::Result<Exit> {
     let files = files(args, "install")?;
-    let providers = named(&files)?;
+    let providers = required_providers(&files)?;
     if upgrade {
-        let mut lock = lock_of(&files)?;
-        let forgotten = providers.iter().filter(|provider| lock.forget(provider)).count();
-        if forgotten > 0 {
+        let mut lock = read_lock_file(&files)?;
+        let removed = providers.iter().filter(|provider| lock.remove(provider)).count();
+        if removed > 0 {
             lock.write().map_err(|error| hinted(error.message, error.hint))?;
         }
     }
-    let installer = Installer::new(local::installing(&files));
+    let installer = Installer::new(local::install_options(&files));
     let mut exit = Exit::Success;
     let mut rows = Vec::new();
     for provider in &providers {
-        match installer.obtain(provider).await {
+        match installer.install_and_lock(provider).await {
             Ok(installed) => {
                 installed.warnings.iter().for_each(|warning| console.notice(&format!("warning: {warning}")));
                 rows.push((provider, installed));
             }
             Err(error) => {
-                console.failure(&failed(provider, error));
+                console.failure(&install_error(provider, error));
                 exit = Exit::Problems;
             }
         }
@@ -69,7 +68,8 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
     match output {
         Format::Json => {
             let rows: Vec<_> = rows.iter().map(|(provider, installed)| json_row(provider, installed)).collect();
-            console.result(|out| json::line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
+            console
+                .result(|out| json::write_line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
         }
         Format::Text => {
             let mut table = Table::new(["NAME", "SOURCE", "VERSION", "FROM"]);
@@ -84,17 +84,17 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
     Ok(exit)
 }
 
-fn json_row(provider: &Provider, installed: &Installed) -> serde_json::Value {
+fn json_row(provider: &Provider, installed: &InstalledProvider) -> serde_json::Value {
     let mut row = json!(installed);
     row["name"] = json!(provider.name);
     row
 }
 
-/// Lists them with what is locked. Nothing is asked for, so it works without network.
+/// Lists providers with their locked versions, without network access.
 fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit> {
     let files = files(args, "list")?;
-    let providers = named(&files)?;
-    let lock = lock_of(&files)?;
+    let providers = required_providers(&files)?;
+    let lock = read_lock_file(&files)?;
     let version = |provider: &Provider| lock.get(provider).map(|locked| locked.version.to_string());
     match output {
         Format::Json => {
@@ -106,7 +106,8 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
                 })
             };
             let rows: Vec<_> = providers.iter().map(|provider| row(provider)).collect();
-            console.result(|out| json::line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
+            console
+                .result(|out| json::write_line(out, &json!({"formatVersion": FORMAT_VERSION, "providers": rows})))?;
         }
         Format::Text => {
             let mut table = Table::new(["NAME", "SOURCE", "CONSTRAINT", "LOCKED"]);
@@ -121,27 +122,29 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
     Ok(Exit::Success)
 }
 
-/// Locks packages for several machines. What is there now counts: a lock that knew another package learns this one.
+/// Locks packages for several platforms. Checksums of the current packages are added to those in the lock file.
 async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "lock")?;
-    let platforms = if args.platforms.is_empty() { vec![Platform::here()] } else { args.platforms };
-    let installer = Installer::new(local::installing(&files));
-    let mut lock = lock_of(&files)?;
+    let platforms = if args.platforms.is_empty() { vec![Platform::current()] } else { args.platforms };
+    let installer = Installer::new(local::install_options(&files));
+    let mut lock = read_lock_file(&files)?;
     let mut exit = Exit::Success;
     let mut table = Table::new(["NAME", "VERSION", "CHECKSUMS", "PLATFORMS"]);
     let names: Vec<String> = platforms.iter().map(ToString::to_string).collect();
-    for provider in named(&files)? {
+    for provider in required_providers(&files)? {
         match installer.lock(&provider, lock.get(&provider), &platforms).await {
             Ok(Some(locked)) => {
-                let Locked { version, .. } = &locked;
+                let LockedProvider { version, .. } = &locked;
                 let version = version.to_string();
                 lock.merge(&provider, locked);
                 let count = lock.get(&provider).map_or(0, |locked| locked.hashes.len());
                 table.push([provider.name.to_string(), version, count.to_string(), names.join(", ")]);
             }
-            Ok(None) => table.push([provider.name.to_string(), "-".into(), "0".into(), "a path is not locked".into()]),
+            Ok(None) => {
+                table.push([provider.name.to_string(), "-".into(), "0".into(), "local paths are not locked".into()]);
+            }
             Err(error) => {
-                console.failure(&failed(&provider, error));
+                console.failure(&install_error(&provider, error));
                 exit = Exit::Problems;
             }
         }
@@ -153,44 +156,43 @@ async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> 
     Ok(exit)
 }
 
-/// The provider of that name.
-fn one(files: &Files, name: &str) -> anyhow::Result<std::sync::Arc<Provider>> {
-    let providers = named(files)?;
+fn find_provider(files: &Files, name: &str) -> anyhow::Result<std::sync::Arc<Provider>> {
+    let providers = required_providers(files)?;
     let known = || providers.iter().map(|provider| provider.name.to_string()).collect::<Vec<_>>().join(", ");
     providers.iter().find(|provider| *provider.name == *name).cloned().ok_or_else(|| {
-        Failure::hinted(format!("there is no Provider `{name}`"), format!("the files have: {}", known()))
+        Failure::hinted(format!("there is no Provider `{name}`"), format!("the manifests define: {}", known()))
     })
 }
 
 async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "schema NAME")?;
-    let provider = one(&files, &args.name)?;
-    let (_, schema) = schema(&Installer::new(local::installing(&files)), &provider).await?;
+    let provider = find_provider(&files, &args.name)?;
+    let (_, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
     let document = terraform_json::document(&provider.source, &schema)?;
-    console.result(|out| json::line(out, &document))?;
+    console.result(|out| json::write_line(out, &document))?;
     Ok(Exit::Success)
 }
 
 async fn docs(args: ProviderDocsArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "docs NAME")?;
-    let provider = one(&files, &args.name)?;
-    let (installed, schema) = schema(&Installer::new(local::installing(&files)), &provider).await?;
+    let provider = find_provider(&files, &args.name)?;
+    let (installed, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
     let pages = markdown::pages(&provider, &installed, &schema)?;
     match args.out {
         None => console.result(|out| pages.iter().try_for_each(|page| writeln!(out, "{}", page.text)))?,
-        Some(folder) => {
+        Some(directory) => {
             for page in &pages {
-                write_page(&folder, &page.name, &page.text)?;
+                write_page(&directory, &page.name, &page.text)?;
             }
-            console.notice(&format!("{} pages in {}", pages.len(), folder.display()));
+            console.notice(&format!("{} pages in {}", pages.len(), directory.display()));
         }
     }
     Ok(Exit::Success)
 }
 
-fn write_page(folder: &Path, name: &str, text: &str) -> anyhow::Result<()> {
-    let path = folder.join(name);
-    let parent = path.parent().unwrap_or(folder);
+fn write_page(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = directory.join(name);
+    let parent = path.parent().unwrap_or(directory);
     let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
     written.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }

@@ -1,9 +1,9 @@
-//! `purlin explain-type TYPE[.ATTRIBUTE...]`: what a type takes and gives, told as `kubectl explain` tells it.
+//! `purlin explain-type TYPE[.ATTRIBUTE...]`: describes a type in the form of `kubectl explain`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{json_schema, named, schema};
+use super::{json_schema, required_providers, schema};
 use crate::cli::args::{ExplainTypeArgs, TypeFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json;
@@ -11,125 +11,120 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cty::Type;
-use crate::install::{Installed, Installer};
+use crate::install::{InstalledProvider, Installer};
 use crate::load::{BUILT_IN, ProviderSpec};
 use crate::model::Provider;
 use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
 
-/// How wide text is.
+/// The line width, in columns.
 const WIDTH: usize = 100;
 
-/// One attribute or block of a type, as it is told.
+/// The description of an attribute or block of a type.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Its name.
     pub name: String,
-    /// The words of its type.
     pub kind: String,
-    /// The configuration must have it.
+    /// Must be set in the configuration.
     pub required: bool,
-    /// The configuration may have it.
+    /// Can be set in the configuration.
     pub settable: bool,
-    /// What else there is to know: `sensitive`, `write-only`, `deprecated`.
+    /// `sensitive`, `write-only`, `deprecated`.
     pub marks: Vec<&'static str>,
-    /// For people.
     pub description: String,
-    /// What is in it.
+    /// Nested attributes and blocks.
     pub fields: Vec<Field>,
 }
 
-/// Runs `purlin explain-type`.
 pub async fn run(args: ExplainTypeArgs, console: Console) -> anyhow::Result<Exit> {
     let mut steps = args.type_name.split('.');
     let type_name = steps.next().unwrap_or_default();
     if BUILT_IN.contains(&type_name) {
-        let hint = format!("docs/types/{type_name}.md describes it");
-        return Err(Failure::hinted(format!("`{type_name}` is built in"), hint));
+        let hint = format!("see docs/types/{type_name}.md");
+        return Err(Failure::hinted(format!("`{type_name}` is a built-in type"), hint));
     }
     let files = Files::new(args.files, None);
-    let provider = provider_of(&files, type_name)?;
-    let (installed, told) = schema(&Installer::new(local::installing(&files)), &provider).await?;
+    let provider = provider_for(&files, type_name)?;
+    let (installed, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
     let (kind, found) =
-        lookup(&told, type_name, args.data)?.ok_or_else(|| unknown(&provider, &told, type_name, args.data))?;
+        lookup(&schema, type_name, args.data)?.ok_or_else(|| unknown(&provider, &schema, type_name, args.data))?;
     if args.output == TypeFormat::JsonSchema {
         let document = json_schema::document(type_name, &found.block);
-        console.result(|out| json::line(out, &document))?;
+        console.result(|out| json::write_line(out, &document))?;
         return Ok(Exit::Success);
     }
     let head = head(kind, type_name, &installed);
     let (description, fields) = (found.block.description.clone(), fields(&found.block));
     let mut level = Level { path: type_name.to_owned(), field: None, description, fields };
     for step in steps {
-        level = level.into(step)?;
+        level = level.descend(step)?;
     }
     let text = format!("{head}{level}", level = level.text());
     console.result(|out| out.write_all(text.as_bytes()))?;
     Ok(Exit::Success)
 }
 
-/// The provider that the files name for a type. Without files it is the one that a document with nothing but the name
-/// would stand for.
-fn provider_of(files: &Files, type_name: &str) -> anyhow::Result<Arc<Provider>> {
+/// Returns the provider of a type from the manifests, or the one that a Provider manifest with only a name would
+/// define.
+fn provider_for(files: &Files, type_name: &str) -> anyhow::Result<Arc<Provider>> {
     let prefix = type_name.split_once('_').map_or(type_name, |(prefix, _)| prefix);
-    let found = named(files)?.into_iter().find(|provider| *provider.name == *prefix);
-    found.map_or_else(|| bare(prefix), Ok)
+    let found = required_providers(files)?.into_iter().find(|provider| *provider.name == *prefix);
+    found.map_or_else(|| default_provider(prefix), Ok)
 }
 
-fn bare(name: &str) -> anyhow::Result<Arc<Provider>> {
+fn default_provider(name: &str) -> anyhow::Result<Arc<Provider>> {
     let ProviderSpec { provider, problems, .. } = ProviderSpec::named(name);
     if !problems.is_empty() {
-        let hint = "types are named like their provider: `random_pet` is of the provider `random`";
-        return Err(Failure::hinted(format!("`{name}` is no name of a provider"), hint));
+        let hint = "type names start with the provider name: `random_pet` belongs to the provider `random`";
+        return Err(Failure::hinted(format!("`{name}` is not a valid provider name"), hint));
     }
     Ok(provider)
 }
 
-fn lookup(told: &ProviderSchema, type_name: &str, data: bool) -> anyhow::Result<Option<(&'static str, Schema)>> {
-    let resource = if data { None } else { told.resource(type_name)?.map(|schema| ("TYPE", schema)) };
+fn lookup(schema: &ProviderSchema, type_name: &str, data: bool) -> anyhow::Result<Option<(&'static str, Schema)>> {
+    let resource = if data { None } else { schema.resource(type_name)?.map(|schema| ("TYPE", schema)) };
     Ok(match resource {
         Some(found) => Some(found),
-        None => told.data_source(type_name)?.map(|schema| ("DATA SOURCE", schema)),
+        None => schema.data_source(type_name)?.map(|schema| ("DATA SOURCE", schema)),
     })
 }
 
-fn unknown(provider: &Provider, told: &ProviderSchema, type_name: &str, data: bool) -> anyhow::Error {
-    let names: Vec<&str> = if data { told.data_source_types().collect() } else { told.resource_types().collect() };
+fn unknown(provider: &Provider, schema: &ProviderSchema, type_name: &str, data: bool) -> anyhow::Error {
+    let names: Vec<&str> = if data { schema.data_source_types().collect() } else { schema.resource_types().collect() };
     let what = if data { "data source" } else { "type" };
-    let hint = format!("it has {}", names.join(", "));
+    let hint = format!("available: {}", names.join(", "));
     Failure::hinted(format!("the provider `{}` has no {what} `{type_name}`", provider.name), hint)
 }
 
-fn head(kind: &str, type_name: &str, installed: &Installed) -> String {
+fn head(kind: &str, type_name: &str, installed: &InstalledProvider) -> String {
     let version = installed.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     format!("{:<14}{type_name}\n{:<14}{}{version}\n\n", format!("{kind}:"), "PROVIDER:", installed.source)
 }
 
-/// Where in a type we are.
+/// A position in a type.
 struct Level {
     path: String,
-    /// The line of the field; none at the top.
+    /// The line of the field; `None` at the top level.
     field: Option<String>,
     description: String,
     fields: Vec<Field>,
 }
 
 impl Level {
-    fn into(self, step: &str) -> anyhow::Result<Self> {
+    fn descend(self, step: &str) -> anyhow::Result<Self> {
         let names: Vec<String> = self.fields.iter().map(|field| field.name.clone()).collect();
         let found = self.fields.into_iter().find(|field| field.name == step).ok_or_else(|| {
-            let hint =
-                if names.is_empty() { "nothing is in it".into() } else { format!("it has {}", names.join(", ")) };
+            let hint = if names.is_empty() { "it has none".into() } else { format!("available: {}", names.join(", ")) };
             Failure::hinted(format!("`{}` has no attribute `{step}`", self.path), hint)
         })?;
         let path = format!("{}.{step}", self.path);
-        Ok(Self { path, field: Some(line(&found)), description: found.description, fields: found.fields })
+        Ok(Self { path, field: Some(field_line(&found)), description: found.description, fields: found.fields })
     }
 
     fn text(&self) -> String {
         let mut text = self.field.as_ref().map_or_else(String::new, |field| format!("{:<14}{field}\n\n", "FIELD:"));
         if !self.description.trim().is_empty() {
             text.push_str("DESCRIPTION:\n");
-            text.push_str(&wrapped(&self.description, 4));
+            text.push_str(&wrap(&self.description, 4));
             text.push('\n');
         }
         for (title, settable) in [("ARGUMENTS:\n", true), ("SET BY THE PROVIDER:\n", false)] {
@@ -139,9 +134,9 @@ impl Level {
             }
             text.push_str(title);
             for field in fields {
-                // Nobody writes text of a size that a string could not take.
-                let _ = writeln!(text, "  {}", line(field));
-                text.push_str(&wrapped(&field.description, 4));
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "  {}", field_line(field));
+                text.push_str(&wrap(&field.description, 4));
                 text.push('\n');
             }
         }
@@ -149,15 +144,15 @@ impl Level {
     }
 }
 
-/// `length  <number> -required-`, as `kubectl explain` has it.
-fn line(field: &Field) -> String {
+/// `length  <number> -required-`, as `kubectl explain` prints it.
+fn field_line(field: &Field) -> String {
     let required = if field.required { " -required-" } else { "" };
     let marks = if field.marks.is_empty() { String::new() } else { format!(" ({})", field.marks.join(", ")) };
     format!("{}  <{}>{required}{marks}", field.name, field.kind)
 }
 
-/// Text in lines of a bearable length, indented; paragraphs stay apart.
-fn wrapped(text: &str, indent: usize) -> String {
+/// Wraps and indents text, paragraph by paragraph.
+fn wrap(text: &str, indent: usize) -> String {
     let margin = " ".repeat(indent);
     let mut out = String::new();
     for paragraph in text.trim().lines() {
@@ -177,7 +172,7 @@ fn wrapped(text: &str, indent: usize) -> String {
     if text.trim().is_empty() { String::new() } else { out }
 }
 
-/// What is in a block: what must be set first, then what can be, then the rest, each in order of names.
+/// The fields of a block: first the required, then the optional, then the computed ones, each sorted by name.
 pub(super) fn fields(block: &Block) -> Vec<Field> {
     let attributes = block.attributes.iter().map(attribute);
     sorted(attributes.chain(block.blocks.iter().map(nested_block)).collect())
@@ -195,7 +190,7 @@ fn attribute(of: &Attribute) -> Field {
             (nesting("object", nested.nesting), fields)
         }
         None => match Type::from_json(&of.r#type) {
-            Ok(ty) => (ty.to_string(), inside(&ty)),
+            Ok(ty) => (ty.to_string(), nested_fields(&ty)),
             Err(_) => ("unknown".to_owned(), Vec::new()),
         },
     };
@@ -215,10 +210,10 @@ fn attribute(of: &Attribute) -> Field {
     }
 }
 
-/// The attributes of objects in a type; nobody describes them.
-fn inside(ty: &Type) -> Vec<Field> {
+/// The attributes of objects in a type. They have no descriptions.
+fn nested_fields(ty: &Type) -> Vec<Field> {
     match ty {
-        Type::List(element) | Type::Set(element) | Type::Map(element) => inside(element),
+        Type::List(element) | Type::Set(element) | Type::Map(element) => nested_fields(element),
         Type::Object(attributes) => {
             let field = |(name, ty): (&Arc<str>, &Type)| Field {
                 name: name.to_string(),
@@ -227,7 +222,7 @@ fn inside(ty: &Type) -> Vec<Field> {
                 settable: true,
                 marks: Vec::new(),
                 description: String::new(),
-                fields: inside(ty),
+                fields: nested_fields(ty),
             };
             attributes.iter().map(field).collect()
         }

@@ -1,11 +1,10 @@
-//! JSON Schema of `spec.config` of a type, for editors. Where a value may stand an expression may stand, too.
+//! The JSON Schema of `spec.config` of a type, for editors. Every value can also be an expression.
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::cty::Type;
 use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
 
-/// The document for a type.
 pub(super) fn document(type_name: &str, block: &Block) -> Json {
     let mut document = object(block);
     document["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -22,12 +21,12 @@ fn object(block: &Block) -> Json {
             required.push(json!(nested.name));
         }
     }
-    let mut object = whole(properties, required);
+    let mut object = object_schema(properties, required);
     describe(&mut object, &block.description, block.deprecated);
     object
 }
 
-fn whole(properties: Map<String, Json>, required: Vec<Json>) -> Json {
+fn object_schema(properties: Map<String, Json>, required: Vec<Json>) -> Json {
     let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
     if !required.is_empty() {
         object["required"] = Json::Array(required);
@@ -35,7 +34,7 @@ fn whole(properties: Map<String, Json>, required: Vec<Json>) -> Json {
     object
 }
 
-/// What can be set, and what of it must be.
+/// The settable attributes, and the names of the required ones.
 fn attributes(all: &[Attribute]) -> (Map<String, Json>, Vec<Json>) {
     let settable = || all.iter().filter(|one| one.required || one.optional);
     let properties = settable().map(|one| (one.name.clone(), attribute(one)));
@@ -47,28 +46,28 @@ fn attribute(of: &Attribute) -> Json {
     let value = match &of.nested {
         Some(nested) => {
             let (properties, required) = attributes(&nested.attributes);
-            nest(nested.nesting, whole(properties, required))
+            nest(nested.nesting, object_schema(properties, required))
         }
         None => Type::from_json(&of.r#type).map_or_else(|_| json!({}), |ty| value(&ty)),
     };
-    let mut told = or_expression(value);
-    describe(&mut told, &of.description, of.deprecated);
+    let mut schema = or_expression(value);
+    describe(&mut schema, &of.description, of.deprecated);
     if of.write_only {
-        told["writeOnly"] = json!(true);
+        schema["writeOnly"] = json!(true);
     }
-    told
+    schema
 }
 
 fn nested_block(of: &NestedBlock) -> Json {
-    let mut told = nest(of.nesting, object(&of.block));
+    let mut schema = nest(of.nesting, object(&of.block));
     if matches!(of.nesting, Nesting::List | Nesting::Set) {
         for (name, count) in [("minItems", of.min_items), ("maxItems", of.max_items)] {
             if count > 0 {
-                told[name] = json!(count);
+                schema[name] = json!(count);
             }
         }
     }
-    told
+    schema
 }
 
 fn nest(nesting: Nesting, object: Json) -> Json {
@@ -98,18 +97,18 @@ fn value(ty: &Type) -> Json {
     }
 }
 
-/// What holds everything holds expressions already, and so does a text.
+/// A schema that allows any value or any string already allows expressions.
 fn or_expression(value: Json) -> Json {
     let is_open = value.as_object().is_some_and(Map::is_empty)
         || value["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
     if is_open { value } else { json!({"anyOf": [value, {"$ref": "#/$defs/expression"}]}) }
 }
 
-fn describe(told: &mut Json, description: &str, deprecated: bool) {
+fn describe(schema: &mut Json, description: &str, deprecated: bool) {
     if !description.is_empty() {
-        told["description"] = json!(description);
+        schema["description"] = json!(description);
     }
     if deprecated {
-        told["deprecated"] = json!(true);
+        schema["deprecated"] = json!(true);
     }
 }

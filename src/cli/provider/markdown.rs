@@ -1,24 +1,22 @@
-//! `purlin provider docs`: a page of Markdown for each type of a provider, with a manifest to begin with.
+//! `purlin provider docs`: a Markdown page for each type of a provider, with an example manifest.
 
 use std::fmt::Write as _;
 
 use super::explain::{Field, fields};
-use crate::install::Installed;
+use crate::install::InstalledProvider;
 use crate::model::Provider;
 use crate::plugin::schema::{Block, InvalidSchema, ProviderSchema};
 
-/// A page.
 pub(super) struct Page {
-    /// Its file.
+    /// The path of its file.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
-/// The pages of a provider: its own, one for each type, one for each data source.
+/// The pages of a provider: the overview, and one for each type and data source.
 pub(super) fn pages(
     provider: &Provider,
-    installed: &Installed,
+    installed: &InstalledProvider,
     schema: &ProviderSchema,
 ) -> Result<Vec<Page>, InvalidSchema> {
     let mut pages = vec![overview(provider, installed, schema)?];
@@ -35,21 +33,25 @@ pub(super) fn pages(
     Ok(pages)
 }
 
-fn overview(provider: &Provider, installed: &Installed, schema: &ProviderSchema) -> Result<Page, InvalidSchema> {
+fn overview(
+    provider: &Provider,
+    installed: &InstalledProvider,
+    schema: &ProviderSchema,
+) -> Result<Page, InvalidSchema> {
     let version = installed.version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
     let mut text = format!("# {}\n\nThe provider `{}`{version}.\n", provider.name, installed.source);
-    let list = |title: &str, folder: &str, names: &mut dyn Iterator<Item = &str>| {
-        let lines: String = names.map(|name| format!("- [{name}]({folder}/{name}.md)\n")).collect();
+    let list = |title: &str, directory: &str, names: &mut dyn Iterator<Item = &str>| {
+        let lines: String = names.map(|name| format!("- [{name}]({directory}/{name}.md)\n")).collect();
         if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
     };
     text.push_str(&list("Types", "types", &mut schema.resource_types()));
     text.push_str(&list("Data sources", "data-sources", &mut schema.data_source_types()));
-    let settings = fields(&schema.provider()?.block);
-    section(&mut text, "Settings", &settings, |_| true);
+    let provider_fields = fields(&schema.provider()?.block);
+    section(&mut text, "Provider configuration", &provider_fields, |_| true);
     Ok(Page { name: "index.md".to_owned(), text })
 }
 
-fn page(folder: &str, name: &str, manifest: &str, block: &Block) -> Page {
+fn page(directory: &str, name: &str, manifest: &str, block: &Block) -> Page {
     let mut text = format!("# {name}\n\n");
     if !block.description.is_empty() {
         text.push_str(block.description.trim());
@@ -59,10 +61,10 @@ fn page(folder: &str, name: &str, manifest: &str, block: &Block) -> Page {
     let fields = fields(block);
     section(&mut text, "Arguments", &fields, |field| field.settable);
     section(&mut text, "Set by the provider", &fields, |field| !field.settable);
-    Page { name: format!("{folder}/{name}.md"), text }
+    Page { name: format!("{directory}/{name}.md"), text }
 }
 
-/// A manifest with what must be set.
+/// A manifest with the required arguments.
 fn manifest(name: &str, block: &Block) -> String {
     let required: Vec<Field> = fields(block).into_iter().filter(|field| field.required).collect();
     let lines: String = required.iter().map(|field| format!("    {}: # {}\n", field.name, field.kind)).collect();
@@ -72,8 +74,8 @@ fn manifest(name: &str, block: &Block) -> String {
     format!("```yaml\n{head} {{ name: my-{short} }}\nspec:\n  type: {name}\n{config}```\n")
 }
 
-fn section(text: &mut String, title: &str, fields: &[Field], wanted: impl Fn(&Field) -> bool) {
-    let fields: Vec<&Field> = fields.iter().filter(|field| wanted(field)).collect();
+fn section(text: &mut String, title: &str, fields: &[Field], is_included: impl Fn(&Field) -> bool) {
+    let fields: Vec<&Field> = fields.iter().filter(|field| is_included(field)).collect();
     if fields.is_empty() {
         return;
     }

@@ -1,46 +1,44 @@
-//! Schemas as `terraform providers schema -json` and `tofu providers schema -json` print them, for programs that read
-//! those.
+//! Schemas in the format of `terraform providers schema -json` and `tofu providers schema -json`.
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::plugin::schema::{Attribute, Block, InvalidSchema, NestedBlock, Nesting, ProviderSchema, Schema};
 
-/// The document of one provider.
 pub(super) fn document(source: &str, schema: &ProviderSchema) -> Result<Json, InvalidSchema> {
     let mut resources = Map::new();
     for name in schema.resource_types() {
-        resources.extend(schema.resource(name)?.map(|schema| (name.to_owned(), whole(&schema))));
+        resources.extend(schema.resource(name)?.map(|schema| (name.to_owned(), schema_json(&schema))));
     }
     let mut data_sources = Map::new();
     for name in schema.data_source_types() {
-        data_sources.extend(schema.data_source(name)?.map(|schema| (name.to_owned(), whole(&schema))));
+        data_sources.extend(schema.data_source(name)?.map(|schema| (name.to_owned(), schema_json(&schema))));
     }
     let provider = json!({
-        "provider": whole(&schema.provider()?),
+        "provider": schema_json(&schema.provider()?),
         "resource_schemas": resources,
         "data_source_schemas": data_sources,
     });
     Ok(json!({"format_version": "1.0", "provider_schemas": {source: provider}}))
 }
 
-fn whole(schema: &Schema) -> Json {
+fn schema_json(schema: &Schema) -> Json {
     json!({"version": schema.version, "block": block(&schema.block)})
 }
 
 fn block(of: &Block) -> Json {
-    let mut told = Map::new();
+    let mut object = Map::new();
     if !of.attributes.is_empty() {
-        told.insert("attributes".into(), attributes(&of.attributes));
+        object.insert("attributes".into(), attributes(&of.attributes));
     }
     if !of.blocks.is_empty() {
         let blocks = of.blocks.iter().map(|nested| (nested.name.clone(), nested_block(nested)));
-        told.insert("block_types".into(), Json::Object(blocks.collect()));
+        object.insert("block_types".into(), Json::Object(blocks.collect()));
     }
     if !of.description.is_empty() {
-        told.insert("description".into(), json!(of.description));
+        object.insert("description".into(), json!(of.description));
     }
-    flag(&mut told, "deprecated", of.deprecated);
-    Json::Object(told)
+    flag(&mut object, "deprecated", of.deprecated);
+    Json::Object(object)
 }
 
 fn attributes(of: &[Attribute]) -> Json {
@@ -48,42 +46,42 @@ fn attributes(of: &[Attribute]) -> Json {
 }
 
 fn attribute(of: &Attribute) -> Json {
-    let mut told = Map::new();
+    let mut object = Map::new();
     match &of.nested {
         Some(nested) => {
             let nested = json!({"attributes": attributes(&nested.attributes), "nesting_mode": mode(nested.nesting)});
-            told.insert("nested_type".into(), nested);
+            object.insert("nested_type".into(), nested);
         }
-        // The protocol has types as JSON texts.
-        None => drop(told.insert("type".into(), serde_json::from_slice(&of.r#type).unwrap_or_default())),
+        // The protocol encodes types as JSON.
+        None => drop(object.insert("type".into(), serde_json::from_slice(&of.r#type).unwrap_or_default())),
     }
     if !of.description.is_empty() {
-        told.insert("description".into(), json!(of.description));
+        object.insert("description".into(), json!(of.description));
     }
-    flag(&mut told, "required", of.required);
-    flag(&mut told, "optional", of.optional);
-    flag(&mut told, "computed", of.computed);
-    flag(&mut told, "sensitive", of.sensitive);
-    flag(&mut told, "write_only", of.write_only);
-    flag(&mut told, "deprecated", of.deprecated);
-    Json::Object(told)
+    flag(&mut object, "required", of.required);
+    flag(&mut object, "optional", of.optional);
+    flag(&mut object, "computed", of.computed);
+    flag(&mut object, "sensitive", of.sensitive);
+    flag(&mut object, "write_only", of.write_only);
+    flag(&mut object, "deprecated", of.deprecated);
+    Json::Object(object)
 }
 
 fn nested_block(of: &NestedBlock) -> Json {
-    let mut told = Map::new();
-    told.insert("nesting_mode".into(), json!(mode(of.nesting)));
-    told.insert("block".into(), block(&of.block));
+    let mut object = Map::new();
+    object.insert("nesting_mode".into(), json!(mode(of.nesting)));
+    object.insert("block".into(), block(&of.block));
     for (name, count) in [("min_items", of.min_items), ("max_items", of.max_items)] {
         if count > 0 {
-            told.insert(name.into(), json!(count));
+            object.insert(name.into(), json!(count));
         }
     }
-    Json::Object(told)
+    Json::Object(object)
 }
 
-fn flag(told: &mut Map<String, Json>, name: &str, is_set: bool) {
+fn flag(object: &mut Map<String, Json>, name: &str, is_set: bool) {
     if is_set {
-        told.insert(name.to_owned(), json!(true));
+        object.insert(name.to_owned(), json!(true));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Replies of drivers as a saved plan holds them.
+//! The replies of drivers, in the format of a saved plan.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -12,28 +12,27 @@ use crate::model::{
 };
 use crate::store::codec::{self, CodecError};
 
-/// What a driver replied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     /// To `validate`.
-    Checked(Vec<Problem>),
+    Checked(Vec<DiagnosticReply>),
     /// To `read` and `import`.
-    Object(Option<State>),
+    Object(Option<ObjectReply>),
     /// To `plan`.
-    Planned(Answer),
+    Planned(PlanReply),
     /// To `read_data`.
     Data(String),
-    /// To `expect_data`.
-    Expected(Vec<Problem>, String),
+    /// To `plan_data`.
+    Expected(Vec<DiagnosticReply>, String),
     /// To `configuration`.
     Configuration(String),
-    /// An error, to anything.
-    Failed(Refusal),
+    /// An error of any call.
+    Failed(ErrorReply),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Problem {
+pub struct DiagnosticReply {
     error: bool,
     reason: String,
     address: Option<String>,
@@ -44,7 +43,7 @@ pub struct Problem {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct State {
+pub struct ObjectReply {
     value: String,
     private: String,
     identity: Option<String>,
@@ -52,7 +51,7 @@ pub struct State {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct PlanReply {
     planned: String,
     requires_replace: Vec<String>,
     private: String,
@@ -60,13 +59,13 @@ pub struct Answer {
     #[serde(default)]
     checked: bool,
     #[serde(default)]
-    tells: bool,
+    requires_update: bool,
     #[serde(default)]
     until_ready: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct ErrorReply {
     kind: Kind,
     message: String,
     path: Option<String>,
@@ -84,113 +83,112 @@ enum Kind {
     Unavailable,
 }
 
-/// Something that a driver replies, which can be kept.
-pub trait Kept: Sized {
-    /// Its form in the file; `None` for a value that cannot be kept.
-    fn keep(&self) -> Option<Reply>;
+/// A reply of a driver that can be saved.
+pub trait Replayable: Sized {
+    /// Returns `None` for a value that cannot be encoded.
+    fn to_reply(&self) -> Option<Reply>;
 
-    /// The same from the file; `None` for what was damaged.
-    fn recall(reply: &Reply) -> Option<Self>;
+    /// Returns `None` if the saved data is corrupt.
+    fn from_reply(reply: &Reply) -> Option<Self>;
 }
 
-impl Kept for Diagnostics {
-    fn keep(&self) -> Option<Reply> {
-        Some(Reply::Checked(keep_problems(self)))
+impl Replayable for Diagnostics {
+    fn to_reply(&self) -> Option<Reply> {
+        Some(Reply::Checked(encode_diagnostics(self)))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Checked(problems) = reply else { return None };
-        recall_problems(problems)
+        decode_diagnostics(problems)
     }
 }
 
-impl Kept for Value {
-    fn keep(&self) -> Option<Reply> {
-        Some(Reply::Data(keep_value(self).ok()?))
+impl Replayable for Value {
+    fn to_reply(&self) -> Option<Reply> {
+        Some(Reply::Data(encode_value(self).ok()?))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Data(value) = reply else { return None };
-        recall_value(value).ok()
+        decode_value(value).ok()
     }
 }
 
-impl Kept for Arc<str> {
-    fn keep(&self) -> Option<Reply> {
+impl Replayable for Arc<str> {
+    fn to_reply(&self) -> Option<Reply> {
         Some(Reply::Configuration(self.to_string()))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Configuration(digest) = reply else { return None };
         Some(digest.as_str().into())
     }
 }
 
-impl Kept for (Diagnostics, Value) {
-    fn keep(&self) -> Option<Reply> {
-        Some(Reply::Expected(keep_problems(&self.0), keep_value(&self.1).ok()?))
+impl Replayable for (Diagnostics, Value) {
+    fn to_reply(&self) -> Option<Reply> {
+        Some(Reply::Expected(encode_diagnostics(&self.0), encode_value(&self.1).ok()?))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Expected(problems, value) = reply else { return None };
-        Some((recall_problems(problems)?, recall_value(value).ok()?))
+        Some((decode_diagnostics(problems)?, decode_value(value).ok()?))
     }
 }
 
-impl Kept for Option<ObjectState> {
-    fn keep(&self) -> Option<Reply> {
+impl Replayable for Option<ObjectState> {
+    fn to_reply(&self) -> Option<Reply> {
         let Some(state) = self else { return Some(Reply::Object(None)) };
-        Some(Reply::Object(Some(State {
-            value: keep_value(&state.value).ok()?,
+        Some(Reply::Object(Some(ObjectReply {
+            value: encode_value(&state.value).ok()?,
             private: BASE64_STANDARD.encode(&state.private),
-            identity: state.identity.as_ref().map(keep_value).transpose().ok()?,
+            identity: state.identity.as_ref().map(encode_value).transpose().ok()?,
         })))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Object(state) = reply else { return None };
         let Some(state) = state else { return Some(None) };
         Some(Some(ObjectState {
-            value: recall_value(&state.value).ok()?,
-            private: recall_bytes(&state.private)?,
-            identity: state.identity.as_deref().map(recall_value).transpose().ok()?,
+            value: decode_value(&state.value).ok()?,
+            private: decode_bytes(&state.private)?,
+            identity: state.identity.as_deref().map(decode_value).transpose().ok()?,
         }))
     }
 }
 
-impl Kept for PlanResponse {
-    fn keep(&self) -> Option<Reply> {
-        Some(Reply::Planned(Answer {
-            planned: keep_value(&self.planned).ok()?,
+impl Replayable for PlanResponse {
+    fn to_reply(&self) -> Option<Reply> {
+        Some(Reply::Planned(PlanReply {
+            planned: encode_value(&self.planned).ok()?,
             requires_replace: self.requires_replace.iter().map(ToString::to_string).collect(),
             private: BASE64_STANDARD.encode(&self.private),
-            identity: self.identity.as_ref().map(keep_value).transpose().ok()?,
-            tells: self.tells,
-            until_ready: self.until_ready.as_ref().map(keep_value).transpose().ok()?,
+            identity: self.identity.as_ref().map(encode_value).transpose().ok()?,
+            requires_update: self.requires_update,
+            until_ready: self.until_ready.as_ref().map(encode_value).transpose().ok()?,
             checked: self.checked,
         }))
     }
 
-    fn recall(reply: &Reply) -> Option<Self> {
+    fn from_reply(reply: &Reply) -> Option<Self> {
         let Reply::Planned(answer) = reply else { return None };
         Some(Self {
-            planned: recall_value(&answer.planned).ok()?,
+            planned: decode_value(&answer.planned).ok()?,
             requires_replace: answer
                 .requires_replace
                 .iter()
                 .map(|path| Path::from_str(path).ok())
                 .collect::<Option<_>>()?,
-            private: recall_bytes(&answer.private)?,
-            identity: answer.identity.as_deref().map(recall_value).transpose().ok()?,
-            tells: answer.tells,
-            until_ready: answer.until_ready.as_deref().map(recall_value).transpose().ok()?,
+            private: decode_bytes(&answer.private)?,
+            identity: answer.identity.as_deref().map(decode_value).transpose().ok()?,
+            requires_update: answer.requires_update,
+            until_ready: answer.until_ready.as_deref().map(decode_value).transpose().ok()?,
             checked: answer.checked,
         })
     }
 }
 
-/// The form of an error.
-pub fn refused(error: &DriverError) -> Reply {
+pub fn error_reply(error: &DriverError) -> Reply {
     let kind = match error.kind {
         ErrorKind::Transient => Kind::Transient,
         ErrorKind::Terminal => Kind::Terminal,
@@ -200,11 +198,10 @@ pub fn refused(error: &DriverError) -> Reply {
         ErrorKind::Unavailable => Kind::Unavailable,
     };
     let path = error.path.as_ref().map(ToString::to_string);
-    Reply::Failed(Refusal { kind, message: error.message.clone(), path, hint: error.hint.clone() })
+    Reply::Failed(ErrorReply { kind, message: error.message.clone(), path, hint: error.hint.clone() })
 }
 
-impl Refusal {
-    /// The error.
+impl ErrorReply {
     pub fn recall(&self) -> DriverError {
         let kind = match self.kind {
             Kind::Transient => ErrorKind::Transient,
@@ -219,8 +216,8 @@ impl Refusal {
     }
 }
 
-fn keep_problems(problems: &Diagnostics) -> Vec<Problem> {
-    let problem = |problem: &Diagnostic| Problem {
+fn encode_diagnostics(problems: &Diagnostics) -> Vec<DiagnosticReply> {
+    let problem = |problem: &Diagnostic| DiagnosticReply {
         error: problem.severity == Severity::Error,
         reason: problem.reason.to_string(),
         address: problem.address.as_ref().map(ToString::to_string),
@@ -232,9 +229,9 @@ fn keep_problems(problems: &Diagnostics) -> Vec<Problem> {
     problems.iter().map(problem).collect()
 }
 
-fn recall_problems(problems: &[Problem]) -> Option<Diagnostics> {
-    let problem = |problem: &Problem| {
-        let Problem { error, reason, address, path, summary, detail, hint } = problem.clone();
+fn decode_diagnostics(problems: &[DiagnosticReply]) -> Option<Diagnostics> {
+    let problem = |problem: &DiagnosticReply| {
+        let DiagnosticReply { error, reason, address, path, summary, detail, hint } = problem.clone();
         Some(Diagnostic {
             severity: if error { Severity::Error } else { Severity::Warning },
             reason: *Reason::ALL.iter().find(|known| known.as_str() == reason)?,
@@ -249,15 +246,15 @@ fn recall_problems(problems: &[Problem]) -> Option<Diagnostics> {
     problems.iter().map(problem).collect()
 }
 
-fn keep_value(value: &Value) -> Result<String, CodecError> {
+fn encode_value(value: &Value) -> Result<String, CodecError> {
     Ok(BASE64_STANDARD.encode(codec::encode_value(value)?))
 }
 
-fn recall_value(text: &str) -> Result<Value, CodecError> {
+fn decode_value(text: &str) -> Result<Value, CodecError> {
     codec::decode_value(&BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
-fn recall_bytes(text: &str) -> Option<Arc<[u8]>> {
+fn decode_bytes(text: &str) -> Option<Arc<[u8]>> {
     Some(BASE64_STANDARD.decode(text).ok()?.into())
 }
 
@@ -266,11 +263,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_pass_through_the_file_without_loss() {
+    fn replies_are_restored_from_the_file() {
         let value = Value::map([("a", Value::Unknown), ("b", Value::from("x").into_sensitive()), ("c", Value::Null)]);
         let (private, identity): (Arc<[u8]>, _) = (Arc::from([0, 255]), Some(Value::from(1)));
         let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
-        assert_eq!(Option::<ObjectState>::recall(&state.keep().unwrap()).unwrap(), state);
+        assert_eq!(Option::<ObjectState>::from_reply(&state.to_reply().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
         let until_ready = Some(value.clone());
         let answer = PlanResponse {
@@ -281,18 +278,18 @@ mod tests {
             until_ready,
             ..PlanResponse::default()
         };
-        let recalled = PlanResponse::recall(&answer.keep().unwrap()).unwrap();
+        let recalled = PlanResponse::from_reply(&answer.to_reply().unwrap()).unwrap();
         assert_eq!(format!("{recalled:?}"), format!("{answer:?}"));
         let address = "web[0]".parse().unwrap();
         let problem = Diagnostic::error(&address, Reason::InvalidConfig, "no").at(Path::default().name("x")).hint("do");
         let problems = vec![problem];
-        assert_eq!(Diagnostics::recall(&problems.keep().unwrap()).unwrap(), problems);
+        assert_eq!(Diagnostics::from_reply(&problems.to_reply().unwrap()).unwrap(), problems);
         let expected = (problems, Value::Unknown);
-        assert_eq!(<(Diagnostics, Value)>::recall(&expected.keep().unwrap()).unwrap(), expected);
+        assert_eq!(<(Diagnostics, Value)>::from_reply(&expected.to_reply().unwrap()).unwrap(), expected);
         let read = Value::from("x").into_sensitive();
-        assert_eq!(Value::recall(&read.keep().unwrap()).unwrap(), read);
+        assert_eq!(Value::from_reply(&read.to_reply().unwrap()).unwrap(), read);
         let error = DriverError { kind: ErrorKind::Forbidden, message: "no".into(), path: None, hint: None };
-        let Reply::Failed(refusal) = refused(&error) else { panic!() };
+        let Reply::Failed(refusal) = error_reply(&error) else { panic!() };
         assert_eq!(format!("{:?}", refusal.recall()), format!("{error:?}"));
     }
 }

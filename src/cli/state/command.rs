@@ -1,13 +1,13 @@
-//! `purlin state`: looks at records, and repairs them by compare-and-swap.
+//! The `purlin state` commands. Edits use compare-and-swap.
 
-use super::edit::{self, Edited};
+use super::edit::{self, RecordEdit};
 use super::records::{self, Editor, Records};
 use super::{export, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::options::{Target, address, names};
+use crate::cli::options::{Target, address, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::cli::{cluster, json};
@@ -15,20 +15,19 @@ use crate::execute;
 use crate::model::{Address, Record, Recorded, Stored, Value};
 use crate::plan::moves::Move;
 
-/// Runs the command.
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
         StateCommand::List(args) => return list(args, console).await,
         StateCommand::Export(args) => return export::run(args, console).await,
         StateCommand::Show(args) => show(args, console).await?,
         StateCommand::Rm(args) => remove(args, console).await?,
-        StateCommand::Mv(args) => relocate(args, console).await?,
+        StateCommand::Mv(args) => move_records(args, console).await?,
         StateCommand::Taint(args) => taint(args, console).await?,
         StateCommand::Untaint(args) => {
-            edit(args, edit::untaint, ("is not tainted any more", "is not tainted"), console).await?;
+            edit(args, edit::untaint, ("is no longer tainted", "is not tainted"), console).await?;
         }
         StateCommand::Unprotect(args) => {
-            edit(args, edit::unprotect, ("is not protected any more", "is not protected"), console).await?;
+            edit(args, edit::unprotect, ("is no longer protected", "is not protected"), console).await?;
         }
         StateCommand::Release(args) => release(args, console).await?,
     }
@@ -36,7 +35,7 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
 }
 
 async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
-    let records = records::read(Target::decide(args.target), console).await?;
+    let records = records::read(Target::from_args(args.target), console).await?;
     let mut rows = records.recorded.values().flat_map(|stored| rows::rows(&stored.record));
     let exit = Exit::of(!records.diagnostics.is_empty(), false, false);
     if args.output == Format::Json {
@@ -52,7 +51,7 @@ async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
         table.push([row.address.to_string(), row.type_name.to_owned(), row.status.to_owned(), key, id]);
     }
     if table.is_empty() {
-        console.notice("Nothing is recorded.");
+        console.notice("No objects are recorded.");
         return Ok(exit);
     }
     console.result(|out| table.write(out))?;
@@ -61,34 +60,34 @@ async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
 
 async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
-    let records = records::read(Target::decide(args.target), console).await?;
-    // The name of a family stands for all of its instances.
-    let meant: Vec<&Record> = records
+    let records = records::read(Target::from_args(args.target), console).await?;
+    // The name of a family selects all of its instances.
+    let selected: Vec<&Record> = records
         .recorded
         .values()
         .map(|stored| stored.record.as_ref())
-        .filter(|record| names(&args.address, &record.address))
+        .filter(|record| matches_name(&args.address, &record.address))
         .collect();
-    if meant.is_empty() {
+    if selected.is_empty() {
         return Err(not_recorded(&address, &records.recorded));
     }
-    let mut rows = meant.iter().flat_map(|record| rows::rows(record));
+    let mut rows = selected.iter().flat_map(|record| rows::rows(record));
     if args.output == Format::Json {
         return console.result(|out| rows::write_json(out, &mut rows, &[]));
     }
     console.result(|out| {
         for row in rows {
-            let leftover = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            writeln!(out, "{}", console.paint.strong(&format!("{}{leftover}", row.address)))?;
+            let deposed = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+            writeln!(out, "{}", console.paint.strong(&format!("{}{deposed}", row.address)))?;
             writeln!(out, "  type:    {}\n  status:  {}", row.type_name, row.status)?;
-            let order = if row.create_before_destroy { "creates first" } else { "destroys first" };
+            let order = if row.create_before_destroy { "create before destroy" } else { "destroy before create" };
             writeln!(out, "  replace: {order}")?;
             let dependencies: Vec<String> = row.dependencies.iter().map(ToString::to_string).collect();
             if !dependencies.is_empty() {
-                writeln!(out, "  used:    {}", dependencies.join(", "))?;
+                writeln!(out, "  depends: {}", dependencies.join(", "))?;
             }
             out.write_all(b"  values:  ")?;
-            json::line(out, &row.values)?;
+            json::write_line(out, &row.values)?;
         }
         Ok(())
     })
@@ -96,31 +95,32 @@ async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
 
 async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     let address = address(&args.address)?;
-    let target = Target::decide(args.target);
+    let target = Target::from_args(args.target);
     let records = records::open(target.clone(), console).await?;
     if let Some(found) = records.unreadable.iter().find(|found| found.address == address) {
-        let question = format!("{found}\nWhat it is about stays, and is no longer managed.");
+        let question = format!("{found}\nThe object is kept, but is no longer managed.");
         confirm(&question, args.yes, console)?;
         records.editor.remove_unreadable(found).await?;
         console.notice(&format!("`{address}` is forgotten."));
         return Ok(());
     }
-    let meant = meant(&address, &records.recorded);
-    // What is missing is that very record, whatever else has the name.
-    if meant.is_empty() || records.editor.misses(&address) {
+    let selected = selected(&address, &records.recorded);
+    // The missing record takes precedence over other instances of the name.
+    if selected.is_empty() || records.editor.is_missing(&address) {
         return forget_missing(&records, &address, args.yes, console).await;
     }
-    let edited = meant.iter().map(|stored| edit::remove(&stored.record, args.force));
+    let edited = selected.iter().map(|stored| edit::remove(&stored.record, args.force));
     let edited = edited.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut question = meant.iter().map(|stored| edit::removal(&stored.record)).collect::<Vec<_>>().join("\n");
+    let mut question =
+        selected.iter().map(|stored| edit::removal_question(&stored.record)).collect::<Vec<_>>().join("\n");
     if matches!(target, Target::Cluster(_)) {
         question.push_str(" Unless its Resource is deleted or suspended, the controller will create it again.");
     }
-    let erased = meant.iter().zip(&edited).filter(|(_, edited)| **edited == Edited::Erased);
-    let left: Vec<String> = erased.filter_map(|(stored, _)| edit::left_behind(&stored.record)).collect();
+    let erased = selected.iter().zip(&edited).filter(|(_, edited)| **edited == RecordEdit::Delete);
+    let left: Vec<String> = erased.filter_map(|(stored, _)| edit::remaining_copies(&stored.record)).collect();
     question.extend(left.iter().map(|left| format!(" {left}")));
     confirm(&question, args.yes, console)?;
-    for (stored, edited) in meant.iter().zip(edited) {
+    for (stored, edited) in selected.iter().zip(edited) {
         records.editor.write(stored, edited).await?;
         console.notice(&format!("`{}` is forgotten.", stored.record.address));
     }
@@ -128,41 +128,41 @@ async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A Resource, or the index of a family, may say that there is a record when there is none (`RecordMissing`): then that
-/// is what is forgotten.
+/// A Resource, or the index of a family, may refer to a record that does not exist (`RecordMissing`). This removes the
+/// reference.
 async fn forget_missing(records: &Records, address: &Address, yes: bool, console: Console) -> anyhow::Result<()> {
     let Editor::Cluster(editor) = &records.editor else { return Err(not_recorded(address, &records.recorded)) };
-    confirm(&format!("`{address}` has no record. It is taken never to have been made."), yes, console)?;
+    confirm(&format!("`{address}` has no record. It is treated as never created."), yes, console)?;
     editor.forget_missing(address).await?;
     console.notice(&format!("`{address}` is forgotten."));
     Ok(())
 }
 
-async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
+async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
     let (from, to) = (address(&args.from)?, address(&args.to)?);
-    let mut records = records::open(Target::decide(args.target), console).await?;
-    let meant: Vec<Stored> = meant(&from, &records.recorded).into_iter().cloned().collect();
-    if meant.is_empty() {
+    let mut records = records::open(Target::from_args(args.target), console).await?;
+    let selected: Vec<Stored> = selected(&from, &records.recorded).into_iter().cloned().collect();
+    if selected.is_empty() {
         return Err(not_recorded(&from, &records.recorded));
     }
-    let is_family = meant.iter().any(|stored| stored.record.address != from);
+    let is_family = selected.iter().any(|stored| stored.record.address != from);
     if let Some(unreadable) = records.unreadable.iter().find(|found| is_family && found.address.name == from.name) {
-        return Err(Failure::hinted(unreadable.to_string(), "name the instances that are to be moved one by one"));
+        return Err(Failure::hinted(unreadable.to_string(), "move the instances one by one"));
     }
     if is_family && to.is_instance() {
-        let what = format!("`{from}` is a family, and `{to}` one instance");
-        return Err(Failure::hinted(what, "name a Resource without a key, or the instance that is to be moved"));
+        let what = format!("`{from}` is a family, but `{to}` is a single instance");
+        return Err(Failure::hinted(what, "omit the key of the destination, or specify the instance to move"));
     }
     let mut pairs: Vec<(Stored, Address)> = Vec::new();
-    for stored in meant {
-        edit::require_settled(&stored.record)?;
+    for stored in selected {
+        edit::require_no_intent(&stored.record)?;
         let key = if is_family { &stored.record.address.key } else { &to.key };
         let to = Address { name: to.name.clone(), key: key.clone() };
         if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
-            let what = format!("`{}` has a record already", occupant.record.address);
+            let what = format!("`{}` already has a record", occupant.record.address);
             return Err(Failure::hinted(
                 what,
-                format!("to forget that object and let it stay: `purlin state rm {to}`"),
+                format!("to forget that object without destroying it: `purlin state rm {to}`"),
             ));
         }
         pairs.push((stored, to));
@@ -171,28 +171,28 @@ async fn relocate(args: StateMoveArgs, console: Console) -> anyhow::Result<()> {
         Editor::File(state) => {
             let one = |(stored, to): &(Stored, Address)| {
                 let (from, uid) = (stored.record.address.clone(), stored.record.uid.clone());
-                Move { from, to: to.clone(), uid, back: false, conversion: None }
+                Move { from, to: to.clone(), uid, reverted: false, conversion: None }
             };
             let moves: Vec<Move> = pairs.iter().map(one).collect();
-            execute::carry_out(state, &mut records.recorded, &moves).await?;
+            execute::apply_moves(state, &mut records.recorded, &moves).await?;
             ""
         }
         Editor::Cluster(editor) => {
             for (stored, to) in &pairs {
-                editor.relocate(stored, to).await?;
+                editor.move_record(stored, to).await?;
             }
-            "; the controller carries it out"
+            "; the controller completes the move"
         }
     };
     for (stored, to) in &pairs {
-        console.notice(&format!("`{}` is `{to}` from now on{after}.", stored.record.address));
+        console.notice(&format!("Moved `{}` to `{to}`{after}.", stored.record.address));
     }
     Ok(())
 }
 
-/// What an address means: the object of that very address; without a key, and where there is none, all instances of the
+/// Returns the record of exactly this address. Without such a record, a name without a key selects all instances of the
 /// family.
-fn meant<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
+fn selected<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
     match recorded.get(address) {
         Some(stored) => vec![stored],
         None if address.is_instance() => Vec::new(),
@@ -200,19 +200,19 @@ fn meant<'r>(address: &Address, recorded: &'r Recorded) -> Vec<&'r Stored> {
     }
 }
 
-/// To taint twice is no error: a script that was cut may be run again.
+/// Tainting a tainted object is not an error, so that interrupted scripts can be repeated.
 async fn taint(args: StateEditArgs, console: Console) -> anyhow::Result<()> {
     let address = args.address.clone();
     if !write_edited(args, edit::taint, "is tainted: the next plan replaces it", console).await? {
-        console.notice(&format!("`{address}` is tainted already, and nothing was changed."));
-        console.notice(&format!("hint: the next apply replaces it; `purlin state untaint {address}` lets it stay"));
+        console.notice(&format!("`{address}` is already tainted. Nothing was changed."));
+        console.notice(&format!("hint: the next apply replaces it; `purlin state untaint {address}` prevents that"));
     }
     Ok(())
 }
 
 async fn edit(
     args: StateEditArgs,
-    edit: fn(&Record) -> anyhow::Result<Edited>,
+    edit: fn(&Record) -> anyhow::Result<RecordEdit>,
     (done, already): (&str, &str),
     console: Console,
 ) -> anyhow::Result<()> {
@@ -223,22 +223,22 @@ async fn edit(
     }
 }
 
-/// Edits all that an address means, unless one of it must not be. Gives whether anything was to be done.
+/// Edits all selected records, or none if one of them cannot be edited. Returns whether a record was changed.
 async fn write_edited(
     args: StateEditArgs,
-    edit: fn(&Record) -> anyhow::Result<Edited>,
+    edit: fn(&Record) -> anyhow::Result<RecordEdit>,
     done: &str,
     console: Console,
 ) -> anyhow::Result<bool> {
     let address = address(&args.address)?;
-    let records = records::open(Target::decide(args.target), console).await?;
-    let meant = meant(&address, &records.recorded);
-    if meant.is_empty() {
+    let records = records::open(Target::from_args(args.target), console).await?;
+    let selected = selected(&address, &records.recorded);
+    if selected.is_empty() {
         return Err(not_recorded(&address, &records.recorded));
     }
-    let edited = meant.iter().map(|stored| edit(&stored.record)).collect::<anyhow::Result<Vec<_>>>()?;
+    let edited = selected.iter().map(|stored| edit(&stored.record)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut any = false;
-    for (stored, edited) in meant.into_iter().zip(edited).filter(|(_, edited)| *edited != Edited::Same) {
+    for (stored, edited) in selected.into_iter().zip(edited).filter(|(_, edited)| *edited != RecordEdit::Unchanged) {
         records.editor.write(stored, edited).await?;
         console.notice(&format!("`{}` {done}.", stored.record.address));
         any = true;
@@ -247,18 +247,19 @@ async fn write_edited(
 }
 
 async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()> {
-    let Target::Cluster(target) = Target::decide(args.target) else {
+    let Target::Cluster(target) = Target::from_args(args.target) else {
         return Err(Failure::hinted(
-            "files have no finalizers, so there is nothing to release",
-            "to forget an object and let it stay: `purlin state rm ADDRESS`",
+            "`purlin state release` works only on a cluster: files have no finalizers",
+            "to forget an object without destroying it: `purlin state rm ADDRESS`",
         ));
     };
-    let wanted = args.address.as_deref().map(address).transpose()?;
-    let what = wanted.as_ref().map_or("Every Resource of the namespace".to_owned(), |address| format!("`{address}`"));
-    let question =
-        format!("{what} loses its finalizer. Objects and records stay; applying the Resource again adopts them.");
+    let address = args.address.as_deref().map(address).transpose()?;
+    let what = address.as_ref().map_or("every Resource in the namespace".to_owned(), |address| format!("`{address}`"));
+    let question = format!(
+        "The finalizer of {what} is removed. Objects and records are kept, and adopted when the Resource is applied again."
+    );
     confirm(&question, args.yes, console)?;
-    let released = cluster::release(&target, wanted.as_ref()).await?;
+    let released = cluster::release(&target, address.as_ref()).await?;
     console.notice(&format!("{released} released."));
     Ok(())
 }
@@ -268,9 +269,9 @@ fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
         return Ok(());
     }
     if !console.can_ask {
-        return Err(Failure::hinted("there is no terminal to ask for confirmation on", "add --yes"));
+        return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
-    match console.ask(&format!("{what}\nOnly `yes` is taken for a yes: "))?.as_str() {
+    match console.ask(&format!("{what}\nOnly `yes` is accepted to confirm: "))?.as_str() {
         "yes" => Ok(()),
         _ => Err(Failure::hinted("not confirmed", "nothing was changed")),
     }
@@ -279,8 +280,8 @@ fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
 fn not_recorded(address: &Address, recorded: &Recorded) -> anyhow::Error {
     let instance = recorded.keys().find(|other| other.name == address.name);
     let hint = match instance {
-        Some(instance) => format!("there is `{instance}`, among others: name one of them (in quotes, for the shell)"),
-        None => "`purlin state list` lists what is".to_owned(),
+        Some(instance) => format!("specify an instance with a record, such as `{instance}` (quoted for your shell)"),
+        None => "`purlin state list` lists the records".to_owned(),
     };
-    Failure::hinted(format!("nothing is recorded of `{address}`"), hint)
+    Failure::hinted(format!("`{address}` has no record"), hint)
 }

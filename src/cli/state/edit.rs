@@ -1,89 +1,87 @@
-//! Edits of a record, as values: what it becomes, or why it cannot.
+//! Edits of a record as pure functions.
 
 use std::sync::Arc;
 
 use super::super::failure::Failure;
 use crate::model::{ObjectStatus, Operation, Record};
 
-/// What a record becomes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Edited {
-    /// This.
-    To(Box<Record>),
-    /// Nothing: it goes.
-    Erased,
-    /// It is that already.
-    Same,
+pub enum RecordEdit {
+    Write(Box<Record>),
+    /// The record is deleted.
+    Delete,
+    /// The record already has this state.
+    Unchanged,
 }
 
-/// Has the next plan replace the object.
-pub fn taint(record: &Record) -> anyhow::Result<Edited> {
+/// Marks the object for replacement by the next plan.
+pub fn taint(record: &Record) -> anyhow::Result<RecordEdit> {
     set_status(record, ObjectStatus::Tainted)
 }
 
-/// Takes the object for complete again.
-pub fn untaint(record: &Record) -> anyhow::Result<Edited> {
+pub fn untaint(record: &Record) -> anyhow::Result<RecordEdit> {
     set_status(record, ObjectStatus::Ready)
 }
 
-/// Lifts the recorded `preventDestroy`, of leftovers too.
-pub fn unprotect(record: &Record) -> anyhow::Result<Edited> {
-    require_settled(record)?;
+/// Removes the recorded `preventDestroy`, also of deposed objects.
+pub fn unprotect(record: &Record) -> anyhow::Result<RecordEdit> {
+    require_no_intent(record)?;
     let mut edited = record.clone();
-    let mut lifted = false;
+    let mut changed = false;
     for object in edited.current.iter_mut().chain(edited.deposed.values_mut()) {
         if object.prevent_destroy {
             Arc::make_mut(object).prevent_destroy = false;
-            lifted = true;
+            changed = true;
         }
     }
-    Ok(if lifted { Edited::To(Box::new(edited)) } else { Edited::Same })
+    Ok(if changed { RecordEdit::Write(Box::new(edited)) } else { RecordEdit::Unchanged })
 }
 
-/// Forgets everything about the instance. With `force` also while an operation is open: an open create is declared
-/// never to have happened, so that what it was to replace is current again and can be planned anew.
-pub fn remove(record: &Record, force: bool) -> anyhow::Result<Edited> {
+/// Removes the record of an instance. With `force`, also while an operation is open: an open create is treated as never
+/// started, so that the object that it was to replace becomes current again.
+pub fn remove(record: &Record, force: bool) -> anyhow::Result<RecordEdit> {
     if !force {
-        require_settled(record)?;
+        require_no_intent(record)?;
     }
     let Some(intent) = record.intent.as_deref().filter(|intent| intent.operation == Operation::Create) else {
-        return Ok(Edited::Erased);
+        return Ok(RecordEdit::Delete);
     };
     let mut edited = record.clone();
     edited.intent = None;
     if edited.current.is_none() {
         edited.current = intent.deposed.and_then(|key| edited.deposed.remove(&key));
     }
-    Ok(if edited.has_objects() { Edited::To(Box::new(edited)) } else { Edited::Erased })
+    Ok(if edited.has_objects() { RecordEdit::Write(Box::new(edited)) } else { RecordEdit::Delete })
 }
 
-/// What `remove` will do, as a question ends.
-pub fn removal(record: &Record) -> String {
+/// Describes what `remove` does, for the confirmation.
+pub fn removal_question(record: &Record) -> String {
     let address = &record.address;
     match record.intent.as_deref() {
         Some(intent) if intent.operation == Operation::Create => {
             format!(
-                "The open create of `{address}` is taken never to have made anything. Should it have, that object is no longer known."
+                "The open create of `{address}` is treated as never started. If it created an object, Purlin no longer knows about it."
             )
         }
         _ => {
             let objects = usize::from(record.current.is_some()) + record.deposed.len();
             let noun = if objects == 1 { "object" } else { "objects" };
-            format!("`{address}` ({objects} {noun}) is forgotten. What exists stays, and is no longer managed.")
+            format!(
+                "The record of `{address}` ({objects} {noun}) is removed. Existing objects are kept, but are no longer managed."
+            )
         }
     }
 }
 
-/// What stays of what a record has published, when the record goes.
-pub fn left_behind(record: &Record) -> Option<String> {
+/// Describes the published objects that remain when the record is removed.
+pub fn remaining_copies(record: &Record) -> Option<String> {
     let copies: Vec<String> = record.published.iter().map(|copy| copy.target.to_string()).collect();
-    (!copies.is_empty()).then(|| {
-        format!("What it has published stays too, until its Resource or you delete it: {}.", copies.join(", "))
-    })
+    (!copies.is_empty())
+        .then(|| format!("Published objects are kept until you or the Resource delete them: {}.", copies.join(", ")))
 }
 
-fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Edited> {
-    require_settled(record)?;
+fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<RecordEdit> {
+    require_no_intent(record)?;
     let mut edited = record.clone();
     let Some(current) = edited.current.as_mut() else {
         return Err(Failure::hinted(
@@ -92,20 +90,20 @@ fn set_status(record: &Record, status: ObjectStatus) -> anyhow::Result<Edited> {
         ));
     };
     if current.status == status {
-        return Ok(Edited::Same);
+        return Ok(RecordEdit::Unchanged);
     }
     Arc::make_mut(current).status = status;
-    Ok(Edited::To(Box::new(edited)))
+    Ok(RecordEdit::Write(Box::new(edited)))
 }
 
-/// While an operation is open, nobody knows what the record will say when it ends.
-pub fn require_settled(record: &Record) -> anyhow::Result<()> {
+/// A record with an open operation cannot be edited, because its result is not known.
+pub fn require_no_intent(record: &Record) -> anyhow::Result<()> {
     let Some(intent) = record.intent.as_deref() else { return Ok(()) };
     let (address, operation, since) = (&record.address, intent.operation.as_str(), intent.started);
     Err(Failure::hinted(
-        format!("the {operation} of `{address}` that began at {since:.0} is still open"),
+        format!("the {operation} of `{address}` that started at {since:.0} is still open"),
         format!(
-            "let it be settled first, by `purlin apply` or the controller; if that cannot be, `purlin state rm {address} --force`"
+            "`purlin apply` or the controller resolves it; if neither can, use `purlin state rm {address} --force`"
         ),
     ))
 }
@@ -121,39 +119,39 @@ mod tests {
     }
 
     #[test]
-    fn taint_and_untaint_are_each_others_reverse() {
-        let Edited::To(tainted) = taint(&ready()).unwrap() else { panic!("erased") };
+    fn untaint_reverts_taint() {
+        let RecordEdit::Write(tainted) = taint(&ready()).unwrap() else { panic!("erased") };
         assert_eq!(tainted.current.as_ref().unwrap().status, ObjectStatus::Tainted);
-        assert_eq!(taint(&tainted).unwrap(), Edited::Same);
-        assert_eq!(untaint(&ready()).unwrap(), Edited::Same);
+        assert_eq!(taint(&tainted).unwrap(), RecordEdit::Unchanged);
+        assert_eq!(untaint(&ready()).unwrap(), RecordEdit::Unchanged);
         assert!(taint(&record("web")).is_err());
-        assert_eq!(untaint(&tainted).unwrap(), Edited::To(Box::new(ready())));
+        assert_eq!(untaint(&tainted).unwrap(), RecordEdit::Write(Box::new(ready())));
     }
 
     #[test]
-    fn unprotect_reaches_leftovers() {
+    fn unprotect_includes_deposed_objects() {
         let mut record = record("web");
         record.deposed.insert(DeposedKey(1), Arc::new(object()));
-        let Edited::To(edited) = unprotect(&record).unwrap() else { panic!("erased") };
+        let RecordEdit::Write(edited) = unprotect(&record).unwrap() else { panic!("erased") };
         assert!(!edited.deposed[&DeposedKey(1)].prevent_destroy);
-        assert_eq!(unprotect(&edited).unwrap(), Edited::Same);
+        assert_eq!(unprotect(&edited).unwrap(), RecordEdit::Unchanged);
     }
 
     #[test]
-    fn an_open_operation_stops_every_edit() {
+    fn an_open_operation_prevents_edits() {
         let open = with_intent(ready(), Operation::Update);
         assert!(taint(&open).is_err() && unprotect(&open).is_err() && remove(&open, false).is_err());
-        assert_eq!(remove(&open, true).unwrap(), Edited::Erased);
+        assert_eq!(remove(&open, true).unwrap(), RecordEdit::Delete);
     }
 
     #[test]
-    fn a_create_that_never_happened_gives_the_old_object_back() {
-        assert_eq!(remove(&with_intent(record("web"), Operation::Create), true).unwrap(), Edited::Erased);
+    fn discarding_a_create_restores_the_replaced_object() {
+        assert_eq!(remove(&with_intent(record("web"), Operation::Create), true).unwrap(), RecordEdit::Delete);
         let mut open = with_intent(record("web"), Operation::Create);
         open.deposed.insert(DeposedKey(1), Arc::new(object()));
         if let Some(intent) = open.intent.as_mut() {
             intent.deposed = Some(DeposedKey(1));
         }
-        assert_eq!(remove(&open, true).unwrap(), Edited::To(Box::new(ready())));
+        assert_eq!(remove(&open, true).unwrap(), RecordEdit::Write(Box::new(ready())));
     }
 }

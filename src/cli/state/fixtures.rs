@@ -1,4 +1,4 @@
-//! Records for the tests of this module.
+//! Test records.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::model::{Holder, Intent, Operation, Record, RecordedObject, Value};
 
-/// A record of nothing yet.
+/// A record without objects.
 pub fn record(name: &str) -> Record {
     Record::empty("default".into(), name.parse().unwrap(), "".into(), "terraform_data".into())
 }
 
-/// A complete object that depends on `db`.
+/// A ready object that depends on `db`.
 pub fn object() -> RecordedObject {
     RecordedObject {
         value: Value::map([("id", Value::from("1"))]),
@@ -21,7 +21,7 @@ pub fn object() -> RecordedObject {
     }
 }
 
-/// The record with an operation under way.
+/// Adds an open operation to the record.
 pub fn with_intent(mut record: Record, operation: Operation) -> Record {
     record.intent = Some(Box::new(Intent {
         operation,

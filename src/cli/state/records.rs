@@ -1,55 +1,50 @@
-//! Records of a target, to look at or to edit.
+//! Reads and edits the records of a target.
 
-use super::edit::Edited;
+use super::edit::RecordEdit;
 use crate::cli::cluster::ClusterEditor;
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Stored};
-use crate::store::{StateFile, Unreadable};
+use crate::store::{StateFile, UnreadableRecord};
 
-/// Records that may be written.
+/// Records that are open for editing.
 pub struct Records {
-    /// The records.
     pub recorded: Recorded,
-    /// Those that cannot be read.
-    pub unreadable: Vec<Unreadable>,
-    /// Writes them.
+    pub unreadable: Vec<UnreadableRecord>,
     pub editor: Editor,
 }
 
-/// Writes edited records by compare-and-swap, and tells at once when that fails.
+/// Writes edited records by compare-and-swap.
 pub enum Editor {
-    /// Into a state file that we hold the lock of.
+    /// A locked state file.
     File(StateFile),
-    /// Into the Secrets of a controller.
+    /// The Secrets of a controller.
     Cluster(Box<ClusterEditor>),
 }
 
 impl Editor {
-    /// Writes what has become of a record.
-    pub async fn write(&self, stored: &Stored, edited: Edited) -> anyhow::Result<()> {
+    pub async fn write(&self, stored: &Stored, edited: RecordEdit) -> anyhow::Result<()> {
         match (self, edited) {
-            (_, Edited::Same) => Ok(()),
-            (Self::Cluster(editor), Edited::To(record)) => editor.write(&record, stored).await,
-            (Self::Cluster(editor), Edited::Erased) => editor.remove(stored).await,
-            (Self::File(state), Edited::To(record)) => {
+            (_, RecordEdit::Unchanged) => Ok(()),
+            (Self::Cluster(editor), RecordEdit::Write(record)) => editor.write(&record, stored).await,
+            (Self::Cluster(editor), RecordEdit::Delete) => editor.remove(stored).await,
+            (Self::File(state), RecordEdit::Write(record)) => {
                 Ok(state.write(&record, Some(stored.version)).await.map(drop)?)
             }
-            (Self::File(state), Edited::Erased) => Ok(state.delete(&stored.record.address, stored.version).await?),
+            (Self::File(state), RecordEdit::Delete) => Ok(state.delete(&stored.record.address, stored.version).await?),
         }
     }
 
-    /// Whether there should be a record of that very address, and is none.
-    pub fn misses(&self, address: &Address) -> bool {
+    /// Whether a record of exactly this address should exist but does not.
+    pub fn is_missing(&self, address: &Address) -> bool {
         match self {
-            Self::Cluster(editor) => editor.misses(address),
+            Self::Cluster(editor) => editor.is_missing(address),
             Self::File(_) => false,
         }
     }
 
-    /// Removes a record that cannot be read.
-    pub async fn remove_unreadable(&self, found: &Unreadable) -> anyhow::Result<()> {
+    pub async fn remove_unreadable(&self, found: &UnreadableRecord) -> anyhow::Result<()> {
         match self {
             Self::Cluster(editor) => editor.remove_unreadable(found).await,
             Self::File(state) => Ok(state.delete(&found.address, found.version).await?),
@@ -57,24 +52,22 @@ impl Editor {
     }
 }
 
-/// Records as they are now.
-pub struct Seen {
-    /// The records.
+/// The records of a target.
+pub struct RecordList {
     pub recorded: Recorded,
-    /// Those that could not be read.
+    /// Errors of unreadable records.
     pub diagnostics: Diagnostics,
 }
 
-/// Reads the records of a target.
-pub async fn read(target: Target, console: Console) -> anyhow::Result<Seen> {
+pub async fn read(target: Target, console: Console) -> anyhow::Result<RecordList> {
     let loaded = match target {
-        Target::Files(files) => local::records(&files, console)?,
+        Target::Files(files) => local::read_records(&files, console)?,
         Target::Cluster(cluster) => cluster::records(&cluster, console).await?,
     };
-    Ok(Seen { recorded: loaded.records, diagnostics: loaded.unreadable.iter().map(diagnostic).collect() })
+    Ok(RecordList { recorded: loaded.records, diagnostics: loaded.unreadable.iter().map(diagnostic).collect() })
 }
 
-/// Opens the records of a target for editing: a state file is locked meanwhile.
+/// Opens the records of a target for editing. A state file stays locked until the result is dropped.
 pub async fn open(target: Target, console: Console) -> anyhow::Result<Records> {
     let (loaded, editor) = match target {
         Target::Files(files) => {
@@ -89,7 +82,7 @@ pub async fn open(target: Target, console: Console) -> anyhow::Result<Records> {
     Ok(Records { recorded: loaded.records, unreadable: loaded.unreadable, editor })
 }
 
-fn diagnostic(unreadable: &Unreadable) -> Diagnostic {
+fn diagnostic(unreadable: &UnreadableRecord) -> Diagnostic {
     let text = "the record cannot be read";
     Diagnostic::error(&unreadable.address, Reason::RecordUnreadable, text).because(&unreadable.message)
 }

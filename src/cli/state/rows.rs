@@ -1,4 +1,4 @@
-//! Recorded objects as `purlin state` shows them: a row for each current object and each leftover.
+//! The rows of `purlin state`: one for each current and each deposed object.
 
 use std::io::{self, Write};
 
@@ -9,28 +9,24 @@ use crate::model::{Address, DeposedKey, Diagnostic, InstanceKey, Operation, Reco
 use crate::plan::options::status_word;
 use crate::plan::render::json::Public;
 
-/// One object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row<'a> {
-    /// Which instance it is of.
     pub address: &'a Address,
-    /// The resource type.
     #[serde(rename = "type")]
     pub type_name: &'a str,
-    /// Set for leftovers.
+    /// Set for deposed objects.
     pub deposed_key: Option<DeposedKey>,
     /// `creating`, `ready`, `tainted` or `interrupted`.
     pub status: &'static str,
-    /// The effective flag.
     pub create_before_destroy: bool,
-    /// Direct dependencies. A whole family is `web[*]`, so that `web` is always an object without a key.
+    /// The direct dependencies. A whole family is written `web[*]`, so that `web` is always an object without a key.
     pub dependencies: Vec<String>,
-    /// What is known of it, which is nothing as long as it is being made. Sensitive values are masked when it is written.
+    /// Empty while the object is being created. Sensitive values are masked on serialization.
     pub values: Masked<'a>,
 }
 
-/// A value as everybody may see it; nothing is an empty one.
+/// A value that is serialized without sensitive values; `None` is an empty map.
 #[derive(Clone, Copy, Debug)]
 pub struct Masked<'a>(pub Option<&'a Value>);
 
@@ -43,13 +39,13 @@ impl Serialize for Masked<'_> {
     }
 }
 
-/// The rows of a record. An object that is being made has no values yet.
+/// Returns the rows of a record, including an object that is being created.
 pub fn rows(record: &Record) -> impl Iterator<Item = Row<'_>> {
     let current = record.current.iter().map(|object| (object.as_ref(), None));
     let deposed = record.deposed.iter().map(|(key, object)| (object.as_ref(), Some(*key)));
     let recorded = current
         .chain(deposed)
-        .map(move |(object, key)| make(record, object, status_word(object.status), Some(&object.value), key));
+        .map(move |(object, key)| object_row(record, object, status_word(object.status), Some(&object.value), key));
     creating(record).into_iter().chain(recorded)
 }
 
@@ -59,7 +55,7 @@ fn creating(record: &Record) -> Option<Row<'_>> {
         return None;
     }
     Some(match &intent.planned {
-        Some(planned) => make(record, &planned.recorded, "creating", None, None),
+        Some(planned) => object_row(record, &planned.recorded, "creating", None, None),
         None => Row {
             address: &record.address,
             type_name: &record.type_name,
@@ -72,7 +68,7 @@ fn creating(record: &Record) -> Option<Row<'_>> {
     })
 }
 
-fn make<'a>(
+fn object_row<'a>(
     record: &'a Record,
     object: &'a RecordedObject,
     status: &'static str,
@@ -94,7 +90,7 @@ fn dependency(address: &Address) -> String {
     if address.key == InstanceKey::All { format!("{address}[*]") } else { address.to_string() }
 }
 
-/// Writes rows as JSON, one at a time: no tree of all of them is made.
+/// Writes rows as JSON one at a time, to save memory.
 pub fn write_json(
     out: &mut dyn Write,
     rows: &mut dyn Iterator<Item = Row<'_>>,
@@ -120,7 +116,7 @@ mod tests {
     use crate::cli::state::fixtures::{object, record, with_intent};
 
     #[test]
-    fn an_object_that_is_being_made_has_a_row_and_so_has_the_one_it_replaces() {
+    fn an_object_being_created_and_its_predecessor_have_rows() {
         let mut record = with_intent(record("web"), Operation::Create);
         record.deposed.insert(DeposedKey(7), Arc::new(object()));
         let found: Vec<_> = rows(&record).map(|row| (row.status, row.deposed_key)).collect();
@@ -128,15 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_not_taken_for_the_object_without_a_key() {
+    fn families_are_distinct_from_objects_without_a_key() {
         let mut record = record("web");
-        let dependencies = [Address::single("ocean"), Address::whole("ocean")].into();
+        let dependencies = [Address::single("ocean"), Address::family("ocean")].into();
         record.current = Some(Arc::new(RecordedObject { dependencies, ..object() }));
         assert_eq!(rows(&record).next().unwrap().dependencies, ["ocean", "ocean[*]"]);
     }
 
     #[test]
-    fn rows_are_written_in_the_documented_form() {
+    fn rows_have_the_documented_format() {
         let mut record = record("web");
         record.current = Some(Arc::new(object()));
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Making a plan, beside all that goes on.
+//! Computes plans in the background.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,47 +7,47 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::controller::context::Context;
-use crate::controller::guard::Guard;
+use crate::controller::crd_guard::CrdGuard;
 use crate::execute::Engine;
 use crate::pipeline;
-use crate::reconcile::{Happened, PlanRequest, Planned};
+use crate::reconcile::{PlanRequest, PlanResult, Signal};
 
-/// Makes a plan on a thread of its own: it computes for as long as there are objects, and the threads that serve all
-/// the streams and calls must not wait for that. How many at once is bounded, since those threads are.
-pub(super) async fn make(context: Arc<Context>, request: PlanRequest) -> Happened {
+/// Computes a plan on its own thread: it may take long, and must not block the threads of streams and calls. The number
+/// of concurrent plannings is limited.
+pub(super) async fn compute(context: Arc<Context>, request: PlanRequest) -> Signal {
     let names = request.names().clone();
-    let places = if request.asks_providers() { &context.asking_plannings } else { &context.plannings };
-    let Ok(_place) = places.acquire().await else { return Happened::Nothing };
+    let places = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
+    let Ok(_place) = places.acquire().await else { return Signal::Wake };
     let (surroundings, began) = (context.clone(), Instant::now());
     let making = async move {
         tokio::select! {
             biased;
-            planned = plan(&surroundings.engine, &surroundings.guard, request) => Happened::Planned(Box::new(planned)),
-            () = surroundings.shutdown.triggered() => Happened::Nothing,
+            planned = plan(&surroundings.engine, &surroundings.guard, request) => Signal::Planned(Box::new(planned)),
+            () = surroundings.shutdown.triggered() => Signal::Wake,
         }
     };
-    let made = AssertUnwindSafe(context.threads.compute(Box::pin(making))).catch_unwind().await;
+    let result = AssertUnwindSafe(context.threads.compute(Box::pin(making))).catch_unwind().await;
     context.metrics.planned(began.elapsed());
-    match made {
-        Ok(made) => made.unwrap_or(Happened::Nothing),
-        Err(_) => Happened::PlanLost(names),
+    match result {
+        Ok(signal) => signal.unwrap_or(Signal::Wake),
+        Err(_) => Signal::PlanningPanicked(names),
     }
 }
 
-/// Asks the drivers. When something would be given up, the API server is asked whether it may be.
-async fn plan(engine: &Engine, guard: &Guard, mut request: PlanRequest) -> Planned {
-    let made = ask(engine, &mut request).await;
-    if request.gives_up(&made.plan)
-        && let Some(held) = guard.holds().await
+/// Plans. If the plan is destructive, the CRD guard is checked, and may cause a second plan that holds destroys.
+async fn plan(engine: &Engine, guard: &CrdGuard, mut request: PlanRequest) -> PlanResult {
+    let planned = run_planner(engine, &mut request).await;
+    if request.is_destructive(&planned.plan)
+        && let Some(held) = guard.hold().await
     {
         request.options.hold_destroys = Some(held);
-        let held = ask(engine, &mut request).await;
-        return request.planned(held);
+        let held = run_planner(engine, &mut request).await;
+        return request.into_result(held);
     }
-    request.planned(made)
+    request.into_result(planned)
 }
 
-async fn ask(engine: &Engine, request: &mut PlanRequest) -> pipeline::Planned {
+async fn run_planner(engine: &Engine, request: &mut PlanRequest) -> pipeline::OrderedPlan {
     let PlanRequest { config, recorded, options, memo, .. } = request;
     pipeline::plan(engine, config, recorded, options, memo).await
 }

@@ -1,4 +1,4 @@
-//! What is done about a `ProviderConfig`: its provider is configured, and its status and finalizers are written.
+//! Executes the commands for a `ProviderConfig`: configures its provider, and writes its status and finalizers.
 
 use std::sync::Arc;
 
@@ -7,34 +7,33 @@ use kube::api::{Patch, PatchParams};
 
 use crate::api::{self, ProviderConfigStatus};
 use crate::controller::context::Context;
+use crate::controller::namespaces::NamespaceHandle;
 use crate::controller::watch;
-use crate::controller::world::Shared;
 use crate::load::Interner;
 use crate::model::ProviderUse;
-use crate::reconcile::index::{Event, SettingsView};
-use crate::reconcile::{Happened, Trial};
+use crate::reconcile::index::{Event, ProviderConfigView};
+use crate::reconcile::{ConfigurationCheck, Signal};
 
-/// Configures the provider, which is also ready for objects from then on.
-pub(super) async fn try_provider(context: Arc<Context>, name: Arc<str>, used: Arc<ProviderUse>) -> Happened {
-    let Some(providers) = context.engine.drivers.providers() else { return Happened::Nothing };
+/// Configures the provider, which can also serve objects afterwards.
+pub(super) async fn try_provider(context: Arc<Context>, name: Arc<str>, used: Arc<ProviderUse>) -> Signal {
+    let Some(providers) = context.engine.drivers.providers() else { return Signal::Wake };
     let trial = match providers.configure(&used).await {
         Ok(warnings) => {
-            let version = providers.facts(&used.provider).and_then(|facts| facts.version);
-            Trial::accepted(version, &warnings)
+            let version = providers.info(&used.provider).and_then(|facts| facts.version);
+            ConfigurationCheck::accepted(version, &warnings)
         }
-        Err(error) => Trial::Refused(error.line()),
+        Err(error) => ConfigurationCheck::Rejected(error.line()),
     };
-    Happened::ProviderTried(name, used, trial)
+    Signal::ProviderConfigured(name, used, trial)
 }
 
-/// Writes status and finalizers.
 pub(super) async fn write(
     context: Arc<Context>,
-    shared: Arc<Shared>,
-    view: SettingsView,
+    shared: Arc<NamespaceHandle>,
+    view: ProviderConfigView,
     status: ProviderConfigStatus,
     finalizers: Option<Vec<String>>,
-) -> Happened {
+) -> Signal {
     let namespace = shared.name();
     let api: Api<api::ProviderConfig> = Api::namespaced(context.client.clone(), namespace);
     let written = patch(&api, &view, &status, finalizers).await;
@@ -42,33 +41,33 @@ pub(super) async fn write(
     let done = match written {
         Ok(object) => {
             let account = &context.default_service_account;
-            let observed = watch::observe_settings(&object, account, &mut Interner::default());
-            // Should it be gone by now, the watch has said so, or is about to.
+            let observed = watch::observe_provider_config(&object, account, &mut Interner::default());
+            // If the object no longer exists, the watch reports that.
             if object.metadata.deletion_timestamp.is_none() || !observed.meta.finalizers.is_empty() {
-                context.world.apply(namespace, Event::ProviderConfigApplied(observed));
+                context.namespaces.apply(namespace, Event::ProviderConfigApplied(observed));
             }
             true
         }
-        // It is gone.
+        // It was deleted.
         Err(kube::Error::Api(error)) if error.code == 404 => true,
         Err(error) => {
             let name = &*view.name;
-            tracing::warn!(%namespace, name, %error, "a ProviderConfig could not be written; it is tried again");
+            tracing::warn!(%namespace, name, %error, "could not write a ProviderConfig; retrying");
             false
         }
     };
-    Happened::ProviderConfigWritten(view.name, done)
+    Signal::ProviderConfigWritten(view.name, done)
 }
 
-/// Writes the status, and then the finalizers if they are to be others.
+/// Writes the status, and then the finalizers if they change.
 async fn patch(
     api: &Api<api::ProviderConfig>,
-    view: &SettingsView,
+    view: &ProviderConfigView,
     status: &ProviderConfigStatus,
     finalizers: Option<Vec<String>>,
 ) -> Result<api::ProviderConfig, kube::Error> {
     let params = PatchParams::default();
-    // Fields that the new status no longer has are removed only when they are named.
+    // A merge patch removes only fields that it names.
     let said = serde_json::json!({
         "metadata": { "uid": view.meta.uid },
         "status": {

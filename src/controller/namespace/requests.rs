@@ -1,33 +1,37 @@
-//! Small requests to the API server, of which nothing depends on the answer but when to ask again.
+//! Small requests to the API server, whose results only determine when to retry.
 
 use std::sync::Arc;
 
 use crate::controller::context::Context;
-use crate::controller::world::Shared;
+use crate::controller::namespaces::NamespaceHandle;
 use crate::model::Address;
-use crate::reconcile::Happened;
+use crate::reconcile::Signal;
 use crate::reconcile::index::Event;
-use crate::store::secrets::{Decoded, Patience};
+use crate::store::secrets::{RetryPolicy, SecretContent};
 
-/// Takes our marks off a Resource. The cache has no record of it; the server has the last word.
-pub(super) async fn release(context: Arc<Context>, shared: Arc<Shared>, name: Arc<str>, uid: Arc<str>) -> Happened {
+/// Removes the finalizer and the annotation of a Resource. The cache has no record of it, but the server decides.
+pub(super) async fn release(
+    context: Arc<Context>,
+    shared: Arc<NamespaceHandle>,
+    name: Arc<str>,
+    uid: Arc<str>,
+) -> Signal {
     let namespace = shared.name();
     match context.journal.release_all(namespace, &name, &uid).await {
-        Ok(true) => Happened::Nothing,
-        // There is a record, which the watch delivers in a moment.
-        Ok(false) => Happened::NotReleased(name, uid),
+        Ok(true) => Signal::Wake,
+        // A record exists, which the watch is about to deliver.
+        Ok(false) => Signal::ReleaseFailed(name, uid),
         Err(error) => {
-            tracing::warn!(%namespace, %name, %error, "the finalizer stays for now; it is tried again");
-            Happened::NotReleased(name, uid)
+            tracing::warn!(%namespace, %name, %error, "could not remove the finalizer; retrying");
+            Signal::ReleaseFailed(name, uid)
         }
     }
 }
 
-/// Reads a record that another process may have written.
-pub(super) async fn read_record(context: Arc<Context>, shared: Arc<Shared>, address: Address) -> Happened {
-    let read = context.journal.secrets().get(shared.name(), &address, Patience::SHORT).await;
-    if let Ok(Some(Ok(Decoded::Record(stored)))) = read {
-        context.world.apply(shared.name(), Event::RecordRead(stored));
+pub(super) async fn read_record(context: Arc<Context>, shared: Arc<NamespaceHandle>, address: Address) -> Signal {
+    let read = context.journal.secrets().get(shared.name(), &address, RetryPolicy::SHORT).await;
+    if let Ok(Some(Ok(SecretContent::Record(stored)))) = read {
+        context.namespaces.apply(shared.name(), Event::RecordRead(stored));
     }
-    Happened::Nothing
+    Signal::Wake
 }

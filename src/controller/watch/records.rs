@@ -1,5 +1,5 @@
-//! The watch of records. A large one has to be put together from its parts, by requests of its own: one that fails says
-//! nothing about the record, which is read again until the server hands it out.
+//! Watches records. A large record is assembled from its parts by separate requests. A failed request says nothing
+//! about the record, which is read again until the requests succeed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,21 +12,22 @@ use kube::runtime::watcher::{self, Config, watcher};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::{Pauses, Watch, version};
-use crate::controller::world::World;
+use crate::controller::namespaces::Namespaces;
 use crate::model::{Address, Reason, Stored};
-use crate::plan::Held;
+use crate::plan::ObjectBlock;
 use crate::process::{Gate, Random};
 use crate::reconcile::index::Event;
 use crate::store::secrets::{
-    Decoded, FIELD_SELECTOR, Failure, LABEL_SELECTOR, PartedHead, Patience, Secrets, decode, is_family,
+    FIELD_SELECTOR, LABEL_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
 };
-use crate::store::{Strings, Unreadable};
+use crate::store::{Interner, UnreadableRecord};
 
-/// The watch stands still meanwhile. What takes longer is read beside it.
-const AT_ONCE: Patience = Patience::Bounded(Duration::from_secs(1));
+/// The watch is blocked meanwhile. Slower reads continue in the background.
+const INLINE_PATIENCE: RetryPolicy = RetryPolicy::Bounded(Duration::from_secs(1));
 
 impl Watch {
-    /// Watches the records, which are all in the controller's own namespace. `serves` tells whose records count.
+    /// Watches the records, which are all in the controller's own namespace. `serves` decides for which namespaces
+    /// records count.
     pub async fn records(
         self,
         api: Api<Secret>,
@@ -35,16 +36,16 @@ impl Watch {
         gate: Gate,
     ) {
         let config = Config::default().fields(FIELD_SELECTOR).labels(LABEL_SELECTOR);
-        let sink = Arc::new(Sink { world: self.world.clone(), serves: Box::new(serves) });
+        let sink = Arc::new(EventSink { namespaces: self.namespaces.clone(), serves: Box::new(serves) });
         let mut reader = Reader::new(sink, secrets, self.random.clone());
         let mut stream = std::pin::pin!(self.events("records", watcher(api, config)));
         while let Some(event) = stream.next().await {
             match event {
-                watcher::Event::Init => self.world.apply_to_all(None, &Event::RecordsRelisting),
+                watcher::Event::Init => self.namespaces.apply_to_all(None, &Event::RecordsRelisting),
                 watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => reader.read(&secret).await,
                 watcher::Event::Delete(secret) => reader.deleted(&secret),
                 watcher::Event::InitDone => {
-                    self.world.apply_to_all(None, &Event::RecordsListed);
+                    self.namespaces.apply_to_all(None, &Event::RecordsListed);
                     gate.open();
                 }
             }
@@ -52,25 +53,25 @@ impl Watch {
     }
 }
 
-/// Where events of records go.
-struct Sink {
-    world: Arc<World>,
+/// Forwards events of records.
+struct EventSink {
+    namespaces: Arc<Namespaces>,
     serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// What reading a large record came to.
-type Whole = Result<Option<Result<Stored, Unreadable>>, Failure>;
+/// The result of assembling a record. `None`: it no longer exists.
+type AssembledRecord = Result<Option<Result<Stored, UnreadableRecord>>, RequestError>;
 
-impl Sink {
+impl EventSink {
     fn apply(&self, namespace: &Arc<str>, event: Event) {
         if (self.serves)(namespace) {
-            self.world.apply(namespace, event);
+            self.namespaces.apply(namespace, event);
         }
     }
 
-    /// Takes in what a reading says. `whose` counts when the record itself does not tell.
-    fn take(&self, whose: Option<&Whose>, read: Whole) -> Result<(), Failure> {
-        match (read?, whose) {
+    /// Handles the result of reading a record. `instance` is the fallback if the record is unreadable.
+    fn take(&self, instance: Option<&InstanceId>, read: AssembledRecord) -> Result<(), RequestError> {
+        match (read?, instance) {
             (Some(Ok(stored)), _) => {
                 let namespace = stored.record.namespace.clone();
                 self.apply(&namespace, Event::RecordApplied(stored));
@@ -78,75 +79,75 @@ impl Sink {
             (Some(Err(unreadable)), Some((namespace, address))) => {
                 let message = unreadable.message;
                 tracing::error!(namespace = &**namespace, %address, error = message, "a record cannot be read");
-                let held = Held { reason: Reason::RecordUnreadable, message };
+                let held = ObjectBlock { reason: Reason::RecordUnreadable, message };
                 self.apply(namespace, Event::RecordUnreadable(address.clone(), held));
             }
-            // It is gone already, which the watch is about to tell; or it does not even say whose it is.
+            // It no longer exists, which the watch reports; or its owner is unknown.
             (None, _) | (_, None) => {}
         }
         Ok(())
     }
 }
 
-/// Makes events of Secrets.
+/// Converts Secrets to events.
 struct Reader {
-    sink: Arc<Sink>,
+    sink: Arc<EventSink>,
     secrets: Secrets,
     random: Arc<dyn Random>,
-    strings: Strings,
-    /// Those that could not be read and are read again. They end with the watch.
-    again: JoinSet<()>,
-    /// The same by the names of their Secrets.
+    strings: Interner,
+    /// Background reads. They end with the watch.
+    background: JoinSet<()>,
+    /// The background reads by Secret name.
     by_name: BTreeMap<String, AbortHandle>,
 }
 
 impl Reader {
-    fn new(sink: Arc<Sink>, secrets: Secrets, random: Arc<dyn Random>) -> Self {
-        let (strings, again, by_name) = (Strings::default(), JoinSet::new(), BTreeMap::new());
-        Self { sink, secrets, random, strings, again, by_name }
+    fn new(sink: Arc<EventSink>, secrets: Secrets, random: Arc<dyn Random>) -> Self {
+        let (strings, background, by_name) = (Interner::default(), JoinSet::new(), BTreeMap::new());
+        Self { sink, secrets, random, strings, background, by_name }
     }
 
-    /// Takes in what a Secret holds, now or as soon as it can be read.
+    /// Handles a Secret, immediately or as soon as it can be read.
     async fn read(&mut self, secret: &Secret) {
-        // Whatever was to be read again is older than this.
+        // A pending background read is older than this event.
         self.forget(secret);
-        let whose = whose(secret);
+        let instance = instance_of(secret);
         let read = match decode(secret, &mut self.strings) {
-            Ok(Decoded::Family(family)) => {
+            Ok(SecretContent::Family(family)) => {
                 let namespace = family.namespace.clone();
                 return self.sink.apply(&namespace, Event::FamilyApplied(family));
             }
             Err(unreadable) if is_family(secret) => {
-                let Some((namespace, address)) = whose else { return };
+                let Some((namespace, address)) = instance else { return };
                 return self.sink.apply(&namespace, Event::FamilyUnreadable(address.name, unreadable.message));
             }
-            Ok(Decoded::Record(stored)) => Ok(Some(Ok(stored))),
+            Ok(SecretContent::Record(stored)) => Ok(Some(Ok(stored))),
             Err(unreadable) => Ok(Some(Err(unreadable))),
-            Ok(Decoded::Parted(head)) => match self.secrets.assemble(&head, AT_ONCE).await {
-                Err(failure) => return self.read_again(secret, head, whose, &failure),
+            Ok(SecretContent::Split(head)) => match self.secrets.assemble(&head, INLINE_PATIENCE).await {
+                Err(failure) => return self.read_again(secret, head, instance, &failure),
                 read => read,
             },
         };
-        // Only requests fail, and those were looked at.
-        let _ = self.sink.take(whose.as_ref(), read);
+        // Only requests fail, and those are handled above.
+        let _ = self.sink.take(instance.as_ref(), read);
     }
 
-    /// Reads on in the background. Meanwhile nothing is done about the object.
-    fn read_again(&mut self, secret: &Secret, head: PartedHead, whose: Option<Whose>, failure: &Failure) {
-        let message = format!("its record cannot be read at the moment: {failure}; it is read again");
+    /// Reads the record in the background. Meanwhile the object is held.
+    fn read_again(&mut self, secret: &Secret, head: SplitHead, instance: Option<InstanceId>, failure: &RequestError) {
+        let message = format!("the record cannot be read at the moment: {failure}; Purlin retries");
         tracing::warn!(secret = secret.metadata.name, "{message}");
-        if let Some((namespace, address)) = &whose {
-            let held = Held { reason: Reason::RecordNotRead, message };
+        if let Some((namespace, address)) = &instance {
+            let held = ObjectBlock { reason: Reason::RecordUnavailable, message };
             self.sink.apply(namespace, Event::RecordUnreadable(address.clone(), held));
         }
         let (sink, secrets, pauses) = (self.sink.clone(), self.secrets.clone(), Pauses::new(self.random.clone()));
-        let handle = self.again.spawn(async move {
+        let handle = self.background.spawn(async move {
             for pause in pauses {
                 tokio::time::sleep(pause).await;
-                let read = secrets.assemble(&head, AT_ONCE).await;
-                match sink.take(whose.as_ref(), read) {
+                let read = secrets.assemble(&head, INLINE_PATIENCE).await;
+                match sink.take(instance.as_ref(), read) {
                     Ok(()) => return,
-                    Err(failure) => tracing::debug!("a record is not read yet: {failure}"),
+                    Err(failure) => tracing::debug!("could not read a record yet: {failure}"),
                 }
             }
         });
@@ -155,7 +156,7 @@ impl Reader {
 
     fn deleted(&mut self, secret: &Secret) {
         self.forget(secret);
-        let Some((namespace, address)) = whose(secret) else { return };
+        let Some((namespace, address)) = instance_of(secret) else { return };
         let version = version(&secret.metadata);
         let event = match is_family(secret) {
             true => Event::FamilyDeleted(address.name, version),
@@ -164,20 +165,20 @@ impl Reader {
         self.sink.apply(&namespace, event);
     }
 
-    /// Stops reading again.
+    /// Cancels the background read of a record.
     fn forget(&mut self, secret: &Secret) {
-        while self.again.try_join_next().is_some() {}
+        while self.background.try_join_next().is_some() {}
         if let Some(handle) = secret.metadata.name.as_ref().and_then(|name| self.by_name.remove(name)) {
             handle.abort();
         }
     }
 }
 
-/// Namespace and instance.
-type Whose = (Arc<str>, Address);
+type InstanceId = (Arc<str>, Address);
 
-/// Whose record a Secret is, by what stands beside the record: all that is left when the record itself is unreadable.
-fn whose(secret: &Secret) -> Option<Whose> {
+/// The namespace and the instance of a record, from the labels and annotations of its Secret, which are readable when
+/// the record is not.
+fn instance_of(secret: &Secret) -> Option<InstanceId> {
     let namespace = secret.metadata.labels.as_ref()?.get("purlin.dev/namespace")?;
     let address = secret.metadata.annotations.as_ref()?.get("purlin.dev/address")?;
     Some((namespace.as_str().into(), address.parse().ok()?))
@@ -189,9 +190,8 @@ mod tests {
     use crate::model::{Record, Value};
     use crate::process::SystemRandom;
     use crate::store::codec::arbitrary::typical;
-    use crate::store::fake::{Fault, Shared, secrets, server};
+    use crate::store::fake::{Fault, SharedServer, secrets, server};
 
-    /// A record that needs parts.
     fn large() -> Record {
         let mut record = typical(1);
         let numbers = (0..250_000_u64).map(|number| format!("{:016x}", number.wrapping_mul(6_364_136_223_846_793_005)));
@@ -200,28 +200,28 @@ mod tests {
         record
     }
 
-    fn head(server: &Shared) -> Secret {
+    fn head(server: &SharedServer) -> Secret {
         let server = server.lock().unwrap();
         let head = server.objects.values().find(|secret| secret["metadata"]["labels"]["purlin.dev/record"] == "head");
         serde_json::from_value(head.unwrap().clone()).unwrap()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_cannot_be_read_now_is_read_again_and_nobody_is_sent_to_a_backup() {
+    async fn a_part_that_cannot_be_read_is_read_again_and_the_message_mentions_no_backup() {
         let (server, client) = server();
         let (secrets, _stop) = secrets(client);
         let record = large();
-        secrets.put(&record, None, Patience::SHORT).await.unwrap();
-        let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
-        let sink = Arc::new(Sink { world, serves: Box::new(|_| true) });
+        secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
+        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
-        let (_, address) = whose(&head).unwrap();
+        let (_, address) = instance_of(&head).unwrap();
         server.lock().unwrap().faults = [Fault::Code(503); 60].into();
         reader.read(&head).await;
         let shared = opened.try_recv().unwrap();
         let held = shared.lock().index().unreadable()[&address].clone();
-        assert_eq!(held.reason, Reason::RecordNotRead);
+        assert_eq!(held.reason, Reason::RecordUnavailable);
         assert!(!held.message.contains("backup"), "{}", held.message);
         while !shared.lock().index().unreadable().is_empty() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -230,15 +230,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_missing_part_says_that_the_record_is_to_be_restored() {
+    async fn a_missing_part_says_that_the_record_must_be_restored() {
         let (server, client) = server();
         let (secrets, _stop) = secrets(client);
-        secrets.put(&large(), None, Patience::SHORT).await.unwrap();
-        let (world, mut opened) = World::new(1, Arc::new(SystemRandom));
-        let sink = Arc::new(Sink { world, serves: Box::new(|_| true) });
+        secrets.put(&large(), None, RetryPolicy::SHORT).await.unwrap();
+        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
-        let (_, address) = whose(&head).unwrap();
+        let (_, address) = instance_of(&head).unwrap();
         server.lock().unwrap().objects.retain(|path, _| !path.ends_with("-1"));
         reader.read(&head).await;
         let held = opened.try_recv().unwrap().lock().index().unreadable()[&address].clone();

@@ -1,4 +1,4 @@
-//! The rules one by one, and what holds for all values.
+//! Tests of each rule, and properties of all values.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::cty::schema::tests::{block, computed, nested, optional};
 use crate::cty::tests::typed_value;
 use crate::cty::value::Bounds;
 
-fn faults(planned: &Value, actual: &Value, ty: Type) -> Vec<String> {
+fn errors(planned: &Value, actual: &Value, ty: Type) -> Vec<String> {
     let outer = block([("a", optional(ty))], []);
     let of = |value: &Value| Value::object([("a", value.clone())]);
-    result_faults(&outer, &of(planned), &of(actual)).iter().map(ToString::to_string).collect()
+    result_errors(&outer, &of(planned), &of(actual)).iter().map(ToString::to_string).collect()
 }
 
 fn strings(items: &[&str]) -> Vec<Value> {
@@ -22,34 +22,39 @@ fn strings(items: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_known_stays_and_what_was_unknown_may_become_anything() {
+fn known_values_stay_and_unknown_values_may_become_anything() {
     let list = || Type::List(Type::String.into());
     let not_null = Value::Unknown(Refinement::new(Bounds { not_null: true, ..Bounds::default() }));
     for (planned, actual, ty, expected) in [
         ("x".into(), "x".into(), Type::String, ""),
-        ("x".into(), "y".into(), Type::String, "a: is not as planned"),
+        ("x".into(), "y".into(), Type::String, "a: does not match the planned value"),
         ("x".into(), Value::Null, Type::String, "a: was planned, but is null"),
         (Value::Null, "x".into(), Type::String, "a: was planned to be null, but is not"),
-        ("x".into(), Value::UNKNOWN, Type::String, "a: was known, but is unknown now"),
+        ("x".into(), Value::UNKNOWN, Type::String, "a: was known, but is now unknown"),
         (Value::UNKNOWN, "x".into(), Type::String, ""),
         (Value::UNKNOWN, Value::Null, Type::String, ""),
         (Value::UNKNOWN, Value::UNKNOWN, Type::String, ""),
         (not_null.clone(), "x".into(), Type::String, ""),
-        (not_null, Value::Null, Type::String, "a: is not what the plan told of the value, which was not known yet"),
+        (not_null, Value::Null, Type::String, "a: does not match the refinement of the planned unknown value"),
         (Value::list(strings(&["x"])), Value::list(strings(&["x"])), list(), ""),
-        (Value::list(strings(&["x", "y"])), Value::list(strings(&["x", "z"])), list(), "a[1]: is not as planned"),
-        (Value::list(strings(&["x"])), Value::list([]), list(), "a: 1 elements were planned, but there are 0"),
+        (
+            Value::list(strings(&["x", "y"])),
+            Value::list(strings(&["x", "z"])),
+            list(),
+            "a[1]: does not match the planned value",
+        ),
+        (Value::list(strings(&["x"])), Value::list([]), list(), "a: 1 elements were planned, but the result has 0"),
         (Value::list([Value::UNKNOWN]), Value::list(strings(&["x"])), list(), ""),
     ] {
-        assert_eq!(faults(&planned, &actual, ty).join("; "), expected, "{planned:?} {actual:?}");
+        assert_eq!(errors(&planned, &actual, ty).join("; "), expected, "{planned:?} {actual:?}");
     }
 }
 
 #[test]
-fn keys_of_maps_neither_come_nor_go() {
+fn map_keys_must_not_change() {
     let ty = Type::Map(Type::String.into());
     let (planned, actual) = (Value::map([("k", "x".into())]), Value::map([("l", "x".into())]));
-    assert_eq!(faults(&planned, &actual, ty), ["a: the key `l` has appeared", "a: the key `k` has vanished"]);
+    assert_eq!(errors(&planned, &actual, ty), ["a: the key `l` has appeared", "a: the key `k` has vanished"]);
 }
 
 #[test]
@@ -58,29 +63,29 @@ fn sets_may_shrink_where_they_were_unknown_and_never_grow() {
     let set = |items: Vec<Value>| Value::set(items);
     let planned = set(vec!["x".into(), Value::UNKNOWN, Value::UNKNOWN]);
     for actual in [strings(&["x", "y", "z"]), strings(&["x", "y"]), strings(&["x"])] {
-        assert_eq!(faults(&planned, &set(actual), ty()), [""; 0]);
+        assert_eq!(errors(&planned, &set(actual), ty()), [""; 0]);
     }
-    let grown = faults(&planned, &set(strings(&["x", "y", "z", "q"])), ty());
-    assert_eq!(grown, ["a: 3 elements were planned, but there are 4"]);
-    let lost = faults(&planned, &set(strings(&["y"])), ty());
-    assert_eq!(lost, ["a: 1 of the planned elements are not there, and 0 are that were not planned"]);
-    let swapped = faults(&set(strings(&["x"])), &set(strings(&["y"])), ty());
-    assert_eq!(swapped, ["a: 1 of the planned elements are not there, and 1 are that were not planned"]);
+    let grown = errors(&planned, &set(strings(&["x", "y", "z", "q"])), ty());
+    assert_eq!(grown, ["a: 3 elements were planned, but the result has 4"]);
+    let lost = errors(&planned, &set(strings(&["y"])), ty());
+    assert_eq!(lost, ["a: 1 planned elements are missing, and 0 elements were not planned"]);
+    let swapped = errors(&set(strings(&["x"])), &set(strings(&["y"])), ty());
+    assert_eq!(swapped, ["a: 1 planned elements are missing, and 1 elements were not planned"]);
 }
 
 #[test]
-fn dynamic_places_keep_the_type_that_was_planned() {
+fn dynamic_values_keep_the_planned_type() {
     let text = Value::dynamic(Type::String, "1".into());
     let number = Value::dynamic(Type::Number, 1.into());
-    assert_eq!(faults(&Value::UNKNOWN, &number, Type::Dynamic), [""; 0]);
-    assert_eq!(faults(&text, &number, Type::Dynamic), ["a: was planned as string, but is number"]);
+    assert_eq!(errors(&Value::UNKNOWN, &number, Type::Dynamic), [""; 0]);
+    assert_eq!(errors(&text, &number, Type::Dynamic), ["a: was planned as string, but is number"]);
     let promised = Value::dynamic(Type::String, Value::UNKNOWN);
-    assert_eq!(faults(&promised, &text, Type::Dynamic), [""; 0]);
-    assert_eq!(faults(&promised, &number, Type::Dynamic), ["a: was planned as string, but is number"]);
+    assert_eq!(errors(&promised, &text, Type::Dynamic), [""; 0]);
+    assert_eq!(errors(&promised, &number, Type::Dynamic), ["a: was planned as string, but is number"]);
 }
 
 #[test]
-fn blocks_keep_their_number_unless_it_was_unknown() {
+fn the_number_of_blocks_must_match_unless_it_was_unknown() {
     let rule = || block([("id", computed(Type::String)), ("port", optional(Type::Number))], []);
     for (nesting, wrap) in [
         (Nesting::List, (|items| Value::List(Arc::from(items))) as fn(Vec<Value>) -> Value),
@@ -92,47 +97,47 @@ fn blocks_keep_their_number_unless_it_was_unknown() {
         let one = |id: Value, port: i64| Value::object([("id", id), ("port", port.into())]);
         let planned = of(wrap(vec![one(Value::UNKNOWN, 1), one(Value::UNKNOWN, 2)]));
         let kept = of(wrap(vec![one("x".into(), 1), one("y".into(), 2)]));
-        assert!(result_faults(&outer, &planned, &kept).is_empty());
+        assert!(result_errors(&outer, &planned, &kept).is_empty());
         let other = of(wrap(vec![one("x".into(), 1), one("y".into(), 3)]));
         let fewer = of(wrap(vec![one("x".into(), 1)]));
         let more = of(wrap(vec![one("x".into(), 1), one("y".into(), 2), one("z".into(), 3)]));
         for wrong in [other, fewer, more] {
-            assert!(!result_faults(&outer, &planned, &wrong).is_empty(), "{nesting:?} {wrong:?}");
-            assert!(result_faults(&outer, &of(Value::UNKNOWN), &wrong).is_empty());
+            assert!(!result_errors(&outer, &planned, &wrong).is_empty(), "{nesting:?} {wrong:?}");
+            assert!(result_errors(&outer, &of(Value::UNKNOWN), &wrong).is_empty());
         }
     }
     let single = block([], [("rule", nested(Nesting::Single, rule()))]);
     let of = |rule: Value| Value::object([("rule", rule)]);
-    assert!(result_faults(&single, &of(Value::UNKNOWN), &of(Value::Null)).is_empty());
-    let vanished = result_faults(&single, &of(rule().empty()), &of(Value::Null));
-    assert_eq!(vanished[0].to_string(), "rule: was planned, but is absent");
+    assert!(result_errors(&single, &of(Value::UNKNOWN), &of(Value::Null)).is_empty());
+    let vanished = result_errors(&single, &of(rule().empty()), &of(Value::Null));
+    assert_eq!(vanished[0].to_string(), "rule: was planned to be present, but is absent");
 }
 
 #[test]
-fn nothing_is_told_of_a_sensitive_attribute() {
+fn errors_do_not_reveal_sensitive_attributes() {
     let outer = block([("a", Attribute { sensitive: true, ..optional(Type::List(Type::String.into())) })], []);
     let of = |items: &[&str]| Value::object([("a", Value::list(strings(items)))]);
-    let found = result_faults(&outer, &of(&["x", "y"]), &of(&["x", "z"]));
-    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a: is not as planned"]);
+    let found = result_errors(&outer, &of(&["x", "y"]), &of(&["x", "z"]));
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a: does not match the planned value"]);
 }
 
-/// The value with its unknown places filled, each by one known value.
+/// The value with each unknown part replaced by a known one.
 fn filled(value: &Value) -> Value {
     value.unknown_as_null()
 }
 
 proptest! {
     #[test]
-    fn a_value_keeps_its_own_promises((ty, value) in typed_value()) {
-        prop_assert_eq!(faults(&value, &value, ty.clone()), [""; 0]);
-        prop_assert_eq!(faults(&value, &filled(&value), ty.clone()), [""; 0]);
-        prop_assert_eq!(faults(&Value::UNKNOWN, &value, ty), [""; 0]);
+    fn a_value_matches_itself_and_the_unknown_value((ty, value) in typed_value()) {
+        prop_assert_eq!(errors(&value, &value, ty.clone()), [""; 0]);
+        prop_assert_eq!(errors(&value, &filled(&value), ty.clone()), [""; 0]);
+        prop_assert_eq!(errors(&Value::UNKNOWN, &value, ty), [""; 0]);
     }
 
     #[test]
     fn a_known_plan_allows_nothing_else((ty, planned, actual) in typed_value().prop_flat_map(|(ty, value)| {
         crate::cty::tests::value_of(ty.clone()).prop_map(move |other| (ty.clone(), filled(&value), filled(&other)))
     })) {
-        prop_assert_eq!(faults(&planned, &actual, ty).is_empty(), planned == actual);
+        prop_assert_eq!(errors(&planned, &actual, ty).is_empty(), planned == actual);
     }
 }

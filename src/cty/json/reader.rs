@@ -1,36 +1,35 @@
-//! Reading JSON with all digits of its numbers, and with limits.
+//! A JSON reader that keeps all digits of numbers and enforces limits on depth and size.
 
 use std::borrow::Cow;
 
-use crate::cty::{MAX_DEPTH, MAX_PLACES, ValueError};
+use crate::cty::{MAX_DEPTH, MAX_ELEMENTS, ValueError};
 
-/// What is left to read.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    places: usize,
+    elements: usize,
 }
 
-/// A value without parts.
+/// A string, number or boolean.
 pub(super) enum Scalar<'a> {
     String(Cow<'a, str>),
-    /// As it is written.
+    /// The digits as written.
     Number(&'a str),
     Bool(bool),
 }
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, places: 0 }
+        Self { text, at: 0, depth: 0, elements: 0 }
     }
 
-    /// Runs `read` for one place of the value, one level deeper, within the limits.
+    /// Runs `read` for one element, one level deeper. Fails when a limit is exceeded.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ValueError>) -> Result<T, ValueError> {
-        self.places += 1;
-        if self.depth >= MAX_DEPTH || self.places > MAX_PLACES {
-            return Err(ValueError::new("the value is too deep or has too many places"));
+        self.elements += 1;
+        if self.depth >= MAX_DEPTH || self.elements > MAX_ELEMENTS {
+            return Err(ValueError::new("the value is nested too deeply or has too many elements"));
         }
         self.depth += 1;
         let result = read(self);
@@ -38,20 +37,20 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Counts the places that a copy of this reader has read.
-    pub fn count(&mut self, copy: &Self) {
-        self.places = self.places.max(copy.places);
+    /// Adds the elements that a clone of this reader has read.
+    pub fn add_elements(&mut self, copy: &Self) {
+        self.elements = self.elements.max(copy.elements);
     }
 
-    /// That nothing follows.
-    pub fn end(&mut self) -> Result<(), ValueError> {
+    /// Fails unless the whole text has been read.
+    pub fn expect_end(&mut self) -> Result<(), ValueError> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.malformed()),
         }
     }
 
-    /// The next byte after spaces, which stays.
+    /// Returns the next byte after whitespace without consuming it.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         self.at += rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
@@ -62,36 +61,36 @@ impl<'a> Reader<'a> {
         ValueError::new(format!("malformed JSON at byte {}", self.at))
     }
 
-    /// Takes `wanted` if it comes.
-    fn takes(&mut self, wanted: u8) -> bool {
+    /// Consumes `wanted` if it is next.
+    fn eat(&mut self, wanted: u8) -> bool {
         let comes = self.peek() == Some(wanted);
         self.at += usize::from(comes);
         comes
     }
 
-    /// Takes the word if it comes.
-    fn takes_word(&mut self, word: &str) -> bool {
+    /// Consumes the word if it is next.
+    fn eat_word(&mut self, word: &str) -> bool {
         self.peek();
         let comes = self.text[self.at..].starts_with(word);
         self.at += if comes { word.len() } else { 0 };
         comes
     }
 
-    /// Takes a null if it comes.
+    /// Consumes a null if it is next.
     pub fn null(&mut self) -> Result<bool, ValueError> {
         match self.peek() {
-            Some(b'n') if self.takes_word("null") => Ok(true),
+            Some(b'n') if self.eat_word("null") => Ok(true),
             Some(b'n') | None => Err(self.malformed()),
             Some(_) => Ok(false),
         }
     }
 
-    /// Takes a text, a number or a boolean; `None`, with nothing taken, when something with parts comes.
+    /// Reads a string, number or boolean. Returns `None`, and consumes nothing, if an array or object is next.
     pub fn scalar(&mut self) -> Result<Option<Scalar<'a>>, ValueError> {
         Ok(Some(match self.peek() {
             Some(b'"') => Scalar::String(self.string()?),
-            Some(b't') if self.takes_word("true") => Scalar::Bool(true),
-            Some(b'f') if self.takes_word("false") => Scalar::Bool(false),
+            Some(b't') if self.eat_word("true") => Scalar::Bool(true),
+            Some(b'f') if self.eat_word("false") => Scalar::Bool(false),
             Some(b'-' | b'0'..=b'9') => Scalar::Number(self.number()?),
             Some(b'[' | b'{') => return Ok(None),
             _ => return Err(self.malformed()),
@@ -129,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(string)
     }
 
-    /// Takes an array, each item by `read`.
+    /// Reads an array; `read` reads each item.
     pub fn items(
         &mut self,
         required: &dyn Fn() -> ValueError,
@@ -138,7 +137,7 @@ impl<'a> Reader<'a> {
         self.sequence([b'[', b']'], required, |reader| read(reader))
     }
 
-    /// Takes an object, each value by `read`, which gets its key.
+    /// Reads an object; `read` receives each key and reads its value.
     pub fn entries(
         &mut self,
         required: &dyn Fn() -> ValueError,
@@ -149,7 +148,7 @@ impl<'a> Reader<'a> {
                 return Err(reader.malformed());
             }
             let key = reader.string()?;
-            if !reader.takes(b':') {
+            if !reader.eat(b':') {
                 return Err(reader.malformed());
             }
             read(reader, &key)
@@ -162,24 +161,24 @@ impl<'a> Reader<'a> {
         required: &dyn Fn() -> ValueError,
         mut read: impl FnMut(&mut Self) -> Result<(), ValueError>,
     ) -> Result<(), ValueError> {
-        if !self.takes(open) {
+        if !self.eat(open) {
             return Err(required());
         }
-        if self.takes(close) {
+        if self.eat(close) {
             return Ok(());
         }
         loop {
             read(self)?;
-            if self.takes(close) {
+            if self.eat(close) {
                 return Ok(());
             }
-            if !self.takes(b',') {
+            if !self.eat(b',') {
                 return Err(self.malformed());
             }
         }
     }
 
-    /// Passes over whatever comes.
+    /// Skips the next value.
     pub fn skip(&mut self) -> Result<(), ValueError> {
         self.deeper(|reader| {
             let never = || ValueError::new("malformed JSON");
@@ -192,8 +191,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The text of whatever comes, passed over.
-    pub fn skipped(&mut self) -> Result<&'a str, ValueError> {
+    /// Skips the next value and returns its text.
+    pub fn skip_raw(&mut self) -> Result<&'a str, ValueError> {
         self.peek();
         let start = self.at;
         self.skip()?;
@@ -201,7 +200,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether JSON allows a number to be written so.
+/// Whether the text follows JSON's number syntax.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = text.split_once(['e', 'E']).map_or((text, None), |(m, e)| (m, Some(e)));

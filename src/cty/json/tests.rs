@@ -1,13 +1,13 @@
-//! States as go-cty writes them, broken ones, and whatever comes.
+//! JSON as go-cty writes it, malformed JSON, and random input.
 
 use proptest::prelude::*;
 
-use super::{Unsupported, decode, encode};
+use super::{UnsupportedAttributes, decode, encode};
 use crate::cty::tests::typed_value;
 use crate::cty::{Type, Value};
 
 fn read(json: &str, ty: &Type) -> Result<Value, String> {
-    decode(json.as_bytes(), ty, Unsupported::Refuse).map_err(|error| error.to_string())
+    decode(json.as_bytes(), ty, UnsupportedAttributes::Reject).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -27,11 +27,11 @@ fn states_keep_every_digit_and_type() {
 }
 
 #[test]
-fn attributes_come_and_go_with_schemas() {
+fn missing_attributes_are_null_and_unsupported_ones_are_rejected_or_ignored() {
     let ty = Type::object([("a", Type::String), ("b", Type::Bool)]);
     assert_eq!(read(r#"{"a":"x"}"#, &ty).unwrap(), Value::object([("a", "x".into()), ("b", Value::Null)]));
-    assert_eq!(read(r#"{"c":{"d":[1]}}"#, &ty).unwrap_err(), "c: there is no such attribute in the schema");
-    let left_out = decode(br#"{"a":"x","c":{"d":[1,"]"]}}"#, &ty, Unsupported::LeaveOut).unwrap();
+    assert_eq!(read(r#"{"c":{"d":[1]}}"#, &ty).unwrap_err(), "c: the schema has no such attribute");
+    let left_out = decode(br#"{"a":"x","c":{"d":[1,"]"]}}"#, &ty, UnsupportedAttributes::Ignore).unwrap();
     assert_eq!(left_out, Value::object([("a", "x".into()), ("b", Value::Null)]));
 }
 
@@ -44,7 +44,7 @@ fn scalars_are_converted_as_cty_does() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_contain_the_path() {
     let ty = Type::object([("rule", Type::List(Type::object([("port", Type::Number)]).into()))]);
     for (json, expected) in [
         ("", "malformed JSON at byte 0"),
@@ -59,15 +59,15 @@ fn what_is_wrong_is_told_with_its_place() {
     ] {
         assert_eq!(read(json, &ty).unwrap_err(), expected, "{json}");
     }
-    assert_eq!(encode(&Value::UNKNOWN, &Type::Bool).unwrap_err().to_string(), "the value is not known");
+    assert_eq!(encode(&Value::UNKNOWN, &Type::Bool).unwrap_err().to_string(), "the value is unknown");
 }
 
 #[test]
-fn hostile_depth_is_refused() {
+fn excessive_depth_is_rejected() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let ty = Type::object([("a", Type::String)]);
     let json = format!("{{\"x\":{deep}}}");
-    let error = decode(json.as_bytes(), &ty, Unsupported::LeaveOut).unwrap_err();
+    let error = decode(json.as_bytes(), &ty, UnsupportedAttributes::Ignore).unwrap_err();
     assert!(error.what.contains("too deep"), "{error}");
     let nested = r#"{"type":"dynamic","value":"#.repeat(1000) + "null" + &"}".repeat(1000);
     assert!(read(&nested, &Type::Dynamic).unwrap_err().contains("too deep"));
@@ -75,7 +75,7 @@ fn hostile_depth_is_refused() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back((ty, value) in typed_value()) {
+    fn encoding_round_trips((ty, value) in typed_value()) {
         let known = value.unknown_as_null();
         let json = encode(&known, &ty).unwrap();
         prop_assert_eq!(read(&json, &ty).unwrap(), known);
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_does_no_harm(json in "[\\[\\]{}\":,0-9eE.a-z \\\\u-]{0,40}", (ty, _) in typed_value()) {
+    fn random_text_does_not_panic(json in "[\\[\\]{}\":,0-9eE.a-z \\\\u-]{0,40}", (ty, _) in typed_value()) {
         let _ = read(&json, &ty);
     }
 }

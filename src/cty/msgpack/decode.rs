@@ -1,4 +1,4 @@
-//! Reading values.
+//! Decodes values from msgpack.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use rmp::Marker;
 use super::EXT_REFINED;
 use super::reader::Reader;
 use crate::cty::value::Bounds;
-use crate::cty::{Decimal, Refinement, Type, Value, ValueError, text};
+use crate::cty::{Decimal, Refinement, Type, Value, ValueError, strings};
 use crate::model::Segment;
 
-/// The largest refinement, in bytes.
+/// In bytes.
 const MAX_REFINEMENT: usize = 1024;
 
-/// Reads a value of the given type. Bytes after it are left alone, as go-cty does.
+/// Decodes a value of the given type. Trailing bytes are ignored, as in go-cty.
 pub fn decode(bytes: &[u8], ty: &Type) -> Result<Value, ValueError> {
     read(&mut Reader::new(bytes), ty).map_err(ValueError::rooted)
 }
@@ -39,7 +39,7 @@ fn read(reader: &mut Reader<'_>, ty: &Type) -> Result<Value, ValueError> {
             Type::List(element) => Ok(Value::List(read_items(reader, "list", None, |_| element)?.into())),
             Type::Set(element) => Ok(Value::set(read_items(reader, "set", None, |_| element)?)),
             Type::Tuple(elements) => {
-                let items = read_items(reader, "tuple", Some(elements.len()), |place| &elements[place])?;
+                let items = read_items(reader, "tuple", Some(elements.len()), |index| &elements[index])?;
                 Ok(Value::Tuple(items.into()))
             }
             Type::Map(element) => read_map(reader, element),
@@ -49,12 +49,12 @@ fn read(reader: &mut Reader<'_>, ty: &Type) -> Result<Value, ValueError> {
     })
 }
 
-/// A text. Bytes that are no UTF-8 are replaced, as they are when Terraform writes its state: refusing them could lose
-/// an object that was just made.
+/// Reads a string. Invalid UTF-8 is replaced, as Terraform does when it writes its state: an error could lose an object
+/// that was just created.
 fn read_text(reader: &mut Reader<'_>, otherwise: &str) -> Result<Arc<str>, ValueError> {
     let marker = reader.marker()?;
     let bytes = reader.bytes(marker)?.ok_or_else(|| ValueError::new(otherwise))?;
-    Ok(text::normalized(&String::from_utf8_lossy(bytes)))
+    Ok(strings::to_nfc(&String::from_utf8_lossy(bytes)))
 }
 
 fn read_number(reader: &mut Reader<'_>) -> Result<Decimal, ValueError> {
@@ -85,11 +85,11 @@ fn read_items<'a>(
 ) -> Result<Vec<Value>, ValueError> {
     let length = reader.array_length()?.ok_or_else(|| ValueError::new(format!("a {kind} is required")))?;
     if let Some(wanted) = wanted.filter(|wanted| *wanted != length) {
-        return Err(ValueError::new(format!("a {kind} of {wanted} elements is required, not of {length}")));
+        return Err(ValueError::new(format!("expected a {kind} of {wanted} elements, found {length}")));
     }
     let mut items = Vec::with_capacity(reader.capacity(length));
-    for place in 0..length {
-        items.push(read(reader, element(place)).map_err(|error| error.inside(Segment::Index(place)))?);
+    for index in 0..length {
+        items.push(read(reader, element(index)).map_err(|error| error.inside(Segment::Index(index)))?);
     }
     Ok(items)
 }
@@ -108,14 +108,14 @@ fn read_map(reader: &mut Reader<'_>, element: &Type) -> Result<Value, ValueError
 fn read_object(reader: &mut Reader<'_>, attributes: &BTreeMap<Arc<str>, Type>) -> Result<Value, ValueError> {
     let length = reader.map_length()?.ok_or_else(|| ValueError::new("an object is required"))?;
     let mut entries = Vec::with_capacity(reader.capacity(length));
-    // Attributes come in the order of their names, so that the next one is nearly always the one expected.
+    // Attributes are usually sorted by name, so the next one is nearly always the expected one.
     let mut expected = attributes.iter();
     for _ in 0..length {
         let marker = reader.marker()?;
         let required = || ValueError::new("the names of attributes must be strings");
         let name = reader.bytes(marker)?.and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(required)?;
         let found = expected.next().filter(|(next, _)| ***next == *name).or_else(|| attributes.get_key_value(name));
-        let no_such = || ValueError::new("there is no such attribute in the schema").inside_name(name);
+        let no_such = || ValueError::new("the schema has no such attribute").inside_name(name);
         let (name, ty) = found.ok_or_else(no_such)?;
         entries.push((name.clone(), read(reader, ty).map_err(|error| error.inside_name(name))?));
     }
@@ -139,17 +139,18 @@ fn read_dynamic(reader: &mut Reader<'_>) -> Result<Value, ValueError> {
     Ok(Value::dynamic(ty, value))
 }
 
-/// An unknown value, with what is known of it. Which extension it is does not matter: there are no others.
+/// Reads an unknown value with its refinement. Any extension other than a refinement is a plain unknown value, as there
+/// are no others.
 fn unknown(kind: i8, payload: &[u8], ty: &Type) -> Result<Value, ValueError> {
     if kind != EXT_REFINED || payload.len() <= 1 || *ty == Type::Dynamic {
         return Ok(Value::UNKNOWN);
     }
     if payload.len() > MAX_REFINEMENT {
-        return Err(ValueError::new("what is told of an unknown value is too long"));
+        return Err(ValueError::new("the refinement of an unknown value is too long"));
     }
     let mut reader = Reader::new(payload);
     let mut bounds = Bounds::default();
-    let malformed = || ValueError::new("what is told of an unknown value is malformed");
+    let malformed = || ValueError::new("the refinement of an unknown value is malformed");
     for _ in 0..reader.map_length()?.ok_or_else(malformed)? {
         let marker = reader.marker()?;
         match (reader.integer(marker)?.ok_or_else(malformed)?, ty) {
@@ -174,7 +175,7 @@ fn unknown(kind: i8, payload: &[u8], ty: &Type) -> Result<Value, ValueError> {
     Ok(Value::Unknown(Refinement::new(bounds)))
 }
 
-/// A bound of a number, and whether the number may be equal to it.
+/// Reads a bound of a number, and whether it is inclusive.
 fn read_bound(reader: &mut Reader<'_>) -> Result<(Decimal, bool), ValueError> {
     let malformed = || ValueError::new("a bound of an unknown number is malformed");
     if reader.array_length()? != Some(2) {

@@ -1,4 +1,4 @@
-//! Writing.
+//! Encodes values as msgpack.
 
 use rmp::encode::{
     ValueWriteError, write_array_len, write_bin, write_bool, write_ext_meta, write_f64, write_map_len, write_nil,
@@ -9,15 +9,15 @@ use super::EXT_UNKNOWN;
 use crate::cty::{Decimal, Type, Value, ValueError};
 use crate::model::Segment;
 
-/// The bytes of a value of the given type. Fails when the value is of another type. Refinements are not written: a
-/// provider learns nothing from its own promises.
+/// Encodes a value of the given type. Fails if the value has another type. Refinements are not written: they are the
+/// provider's own promises.
 pub fn encode(value: &Value, ty: &Type) -> Result<Vec<u8>, ValueError> {
     let mut out = Vec::with_capacity(256);
     write(&mut out, value, ty).map_err(ValueError::rooted)?;
     Ok(out)
 }
 
-// A Vec takes any bytes, so that this is never seen; it spares an `expect` for each call.
+// Writing to a Vec never fails; this conversion avoids an `expect` for each call.
 impl From<ValueWriteError> for ValueError {
     fn from(error: ValueWriteError) -> Self {
         Self::new(error.to_string())
@@ -45,9 +45,9 @@ fn write(out: &mut Vec<u8>, value: &Value, ty: &Type) -> Result<(), ValueError> 
         (Type::Tuple(elements), Value::Tuple(items)) => {
             if elements.len() != items.len() {
                 let (wanted, found) = (elements.len(), items.len());
-                return Err(ValueError::new(format!("a tuple of {wanted} elements is required, not of {found}")));
+                return Err(ValueError::new(format!("expected a tuple of {wanted} elements, found {found}")));
             }
-            write_items(out, items, |place| &elements[place])?;
+            write_items(out, items, |index| &elements[index])?;
         }
         (Type::Map(element), Value::Map(entries)) => {
             write_map_len(out, length(entries.len())?)?;
@@ -58,7 +58,7 @@ fn write(out: &mut Vec<u8>, value: &Value, ty: &Type) -> Result<(), ValueError> 
         }
         (Type::Object(attributes), Value::Object(entries)) => {
             if let Some(name) = entries.keys().find(|name| !attributes.contains_key(*name)) {
-                return Err(ValueError::new("there is no such attribute").inside_name(name));
+                return Err(ValueError::new("the type has no such attribute").inside_name(name));
             }
             write_map_len(out, length(attributes.len())?)?;
             for (name, ty) in attributes.iter() {
@@ -73,15 +73,15 @@ fn write(out: &mut Vec<u8>, value: &Value, ty: &Type) -> Result<(), ValueError> 
             write_bin(out, typed.ty.to_json().as_bytes())?;
             write(out, &typed.value, &typed.ty)?;
         }
-        (ty, value) => return Err(ValueError::new(format!("{ty} is required, not {}", value.kind()))),
+        (ty, value) => return Err(ValueError::new(format!("expected {ty}, found {}", value.kind()))),
     }
     Ok(())
 }
 
 fn write_items<'a>(out: &mut Vec<u8>, items: &[Value], element: impl Fn(usize) -> &'a Type) -> Result<(), ValueError> {
     write_array_len(out, length(items.len())?)?;
-    for (place, item) in items.iter().enumerate() {
-        write(out, item, element(place)).map_err(|error| error.inside(Segment::Index(place)))?;
+    for (index, item) in items.iter().enumerate() {
+        write(out, item, element(index)).map_err(|error| error.inside(Segment::Index(index)))?;
     }
     Ok(())
 }
@@ -98,5 +98,5 @@ fn write_number(out: &mut Vec<u8>, number: &Decimal) -> Result<(), ValueError> {
 }
 
 fn length(length: usize) -> Result<u32, ValueError> {
-    u32::try_from(length).map_err(|_| ValueError::new("it has more elements than the encoding can count"))
+    u32::try_from(length).map_err(|_| ValueError::new("it has more elements than msgpack can encode"))
 }

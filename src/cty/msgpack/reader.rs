@@ -1,26 +1,25 @@
-//! Reading msgpack byte by byte, with limits.
+//! A msgpack reader that enforces limits on depth and size.
 
 use rmp::Marker;
 
-use crate::cty::{MAX_DEPTH, MAX_PLACES, ValueError};
+use crate::cty::{MAX_DEPTH, MAX_ELEMENTS, ValueError};
 
-/// What is left to read.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     depth: usize,
-    places: usize,
+    elements: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, depth: 0, places: 0 }
+        Self { rest: bytes, depth: 0, elements: 0 }
     }
 
-    /// Runs `read` for one place of the value, one level deeper, within the limits.
+    /// Runs `read` for one element, one level deeper. Fails when a limit is exceeded.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ValueError>) -> Result<T, ValueError> {
-        self.places += 1;
-        if self.depth >= MAX_DEPTH || self.places > MAX_PLACES {
-            return Err(ValueError::new("the value is too deep or has too many places"));
+        self.elements += 1;
+        if self.depth >= MAX_DEPTH || self.elements > MAX_ELEMENTS {
+            return Err(ValueError::new("the value is nested too deeply or has too many elements"));
         }
         self.depth += 1;
         let result = read(self);
@@ -28,27 +27,26 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// The next marker, which stays.
+    /// Returns the next marker without consuming it.
     pub fn peek(&self) -> Result<Marker, ValueError> {
-        self.rest.first().map(|byte| Marker::from_u8(*byte)).ok_or_else(cut)
+        self.rest.first().map(|byte| Marker::from_u8(*byte)).ok_or_else(truncated)
     }
 
-    /// The next marker, which is taken.
+    /// Consumes the next marker.
     pub fn marker(&mut self) -> Result<Marker, ValueError> {
         let marker = self.peek()?;
         self.rest = &self.rest[1..];
         Ok(marker)
     }
 
-    /// The next bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], ValueError> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut)?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ValueError> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
+        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(truncated)?;
         self.rest = rest;
         Ok(*taken)
     }
@@ -69,7 +67,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// The whole number that begins with `marker`; `None` when it begins none.
+    /// Reads the integer that begins with `marker`; `None` if the marker is not that of an integer.
     pub fn integer(&mut self, marker: Marker) -> Result<Option<i128>, ValueError> {
         Ok(Some(match marker {
             Marker::FixPos(small) => small.into(),
@@ -86,7 +84,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The text or bytes that begin with `marker`; `None` when it begins neither.
+    /// Reads the string or bytes that begin with `marker`; `None` if the marker is not that of either.
     pub fn bytes(&mut self, marker: Marker) -> Result<Option<&'a [u8]>, ValueError> {
         let length = match marker {
             Marker::FixStr(length) => length.into(),
@@ -98,7 +96,7 @@ impl<'a> Reader<'a> {
         self.take(length).map(Some)
     }
 
-    /// How many elements the array that comes has; `None` when something else comes.
+    /// Reads the length of an array; `None` if another value is next.
     pub fn array_length(&mut self) -> Result<Option<usize>, ValueError> {
         Ok(Some(match self.marker()? {
             Marker::FixArray(length) => length.into(),
@@ -108,7 +106,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// How many entries the map that comes has; `None` when something else comes.
+    /// Reads the number of entries of a map; `None` if another value is next.
     pub fn map_length(&mut self) -> Result<Option<usize>, ValueError> {
         Ok(Some(match self.marker()? {
             Marker::FixMap(length) => length.into(),
@@ -118,7 +116,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The extension that comes, its type and its bytes; `None`, with nothing taken, when something else comes.
+    /// Reads the type and payload of an extension. Returns `None`, and consumes nothing, if another value is next.
     pub fn extension(&mut self) -> Result<Option<(i8, &'a [u8])>, ValueError> {
         let fixed = match self.peek()? {
             Marker::FixExt1 => Some(1),
@@ -140,7 +138,7 @@ impl<'a> Reader<'a> {
         Ok(Some((kind, self.take(length)?)))
     }
 
-    /// Passes over whatever comes.
+    /// Skips the next value.
     pub fn skip(&mut self) -> Result<(), ValueError> {
         self.deeper(|reader| {
             if reader.extension()?.is_some() {
@@ -165,12 +163,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// How much memory to set aside for `claimed` elements: an element takes at least one byte of what is left.
+    /// The capacity to reserve for `claimed` elements: each takes at least one of the remaining bytes.
     pub fn capacity(&self, claimed: usize) -> usize {
         claimed.min(self.rest.len()).min(1024)
     }
 }
 
-fn cut() -> ValueError {
+fn truncated() -> ValueError {
     ValueError::new("the encoding ends in the middle of a value")
 }

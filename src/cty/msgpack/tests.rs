@@ -1,4 +1,4 @@
-//! Encodings that go-cty gives, hostile ones, and whatever comes.
+//! Encodings of go-cty, malicious encodings, and random input.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn go_cty_gives_the_same_bytes() {
 }
 
 #[test]
-fn refinements_are_kept_in_mind_and_not_written() {
+fn refinements_are_decoded_and_not_encoded() {
     for (bytes, admitted, refused) in [
         ("c7030c8101c2", Value::from("x"), Value::Null),
         ("d70c8201c202a361622d", "ab-1".into(), "x".into()),
@@ -75,13 +75,13 @@ fn every_width_of_numbers_is_read() {
 }
 
 #[test]
-fn a_float_stays_one() {
+fn a_float_is_encoded_as_a_float() {
     let float = decode(&unhex("cb3fb999999999999a"), &Type::Number).unwrap();
     assert_eq!(hex(&encode(&float, &Type::Number).unwrap()), "cb3fb999999999999a");
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_contain_the_path() {
     let rule = Type::object([("port", Type::Number), ("proto", Type::String)]);
     let ty = Type::object([("rule", Type::List(rule.into())), ("tags", Type::Map(Type::String.into()))]);
     let problem = |bytes: &str| decode(&unhex(bytes), &ty).unwrap_err().to_string();
@@ -92,18 +92,18 @@ fn what_is_wrong_is_told_with_its_place() {
         ("82a472756c6591 82a4706f7274c3 a570726f746fa0 a474616773c0", "rule[0].port: a number is required"),
         ("82a472756c65c0 a474616773 81a16bc2", "tags.k: a string is required"),
         ("82a472756c65c0 a474616773 8101c2", "tags: the keys of a map must be strings"),
-        ("82a472756c65c0 a178c0", "x: there is no such attribute in the schema"),
+        ("82a472756c65c0 a178c0", "x: the schema has no such attribute"),
         ("82a472756c65ddffffffff", "rule[0]: the encoding ends in the middle of a value"),
     ] {
         assert_eq!(problem(&bytes.replace(' ', "")), expected, "{bytes}");
     }
     let wrong = Value::object([("rule", Value::list([true.into()])), ("tags", Value::Null)]);
-    assert_eq!(encode(&wrong, &ty).unwrap_err().to_string(), "rule[0]: object is required, not a bool");
+    assert_eq!(encode(&wrong, &ty).unwrap_err().to_string(), "rule[0]: expected object, found a bool");
     assert!(decode(&unhex("cb7ff8000000000000"), &Type::Number).is_err(), "not a number");
 }
 
 #[test]
-fn hostile_depth_and_length_are_refused() {
+fn excessive_depth_and_length_are_rejected() {
     let deep = format!("92c409{}", hex(b"\"dynamic\"")).repeat(10_000);
     assert!(decode(&unhex(&deep), &Type::Dynamic).unwrap_err().what.contains("too deep"));
     assert!(decode(&unhex("dd7fffffff"), &Type::List(Type::Bool.into())).is_err());
@@ -115,13 +115,13 @@ fn hostile_depth_and_length_are_refused() {
 }
 
 #[test]
-fn text_that_is_no_utf8_does_not_lose_the_object() {
+fn invalid_utf8_is_replaced() {
     assert_eq!(decode(b"\xa2a\xff", &Type::String).unwrap(), "a\u{fffd}".into());
 }
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back((ty, value) in typed_value()) {
+    fn encoding_round_trips((ty, value) in typed_value()) {
         let bytes = encode(&value, &ty).unwrap();
         prop_assert_eq!(&decode(&bytes, &ty).unwrap(), &value);
         for cut in 0..bytes.len() {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_encodings_do_no_harm((ty, value) in typed_value(), at in any::<prop::sample::Index>(), byte: u8) {
+    fn corrupt_encodings_do_not_panic((ty, value) in typed_value(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut bytes = encode(&value, &ty).unwrap();
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_no_harm(bytes: Vec<u8>, (ty, _) in typed_value()) {
+    fn random_bytes_do_not_panic(bytes: Vec<u8>, (ty, _) in typed_value()) {
         let _ = decode(&bytes, &ty);
     }
 }

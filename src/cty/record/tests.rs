@@ -1,16 +1,16 @@
-//! There and back.
+//! Round trips between values and records.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::cty::json::{self, Unsupported};
+use crate::cty::json::{self, UnsupportedAttributes};
 use crate::cty::schema::tests::{block, nested, optional};
 use crate::cty::tests::typed_value;
 
 #[test]
-fn what_the_schema_calls_sensitive_is_marked_at_any_depth() {
+fn sensitive_attributes_are_marked_at_any_depth() {
     let secret = || Attribute { sensitive: true, ..optional(Type::String) };
     let keys = NestedType::new(Nesting::List, BTreeMap::from([("key".into(), secret())]));
     let outer = block(
@@ -30,7 +30,7 @@ fn what_the_schema_calls_sensitive_is_marked_at_any_depth() {
         ("unknown", Value::UNKNOWN),
         ("user", Value::set([user("b"), user("a")])),
     ]);
-    let kept = to_engine(&outer, &value);
+    let kept = to_model(&outer, &value);
     assert_eq!(kept.get("unknown"), Some(&model::Value::Unknown.into_sensitive()));
     let shown = kept.to_public_json();
     let hidden = || serde_json::json!({"sensitive": true});
@@ -43,14 +43,14 @@ fn what_the_schema_calls_sensitive_is_marked_at_any_depth() {
             "user": [{"name": "a", "token": hidden()}, {"name": "b", "token": hidden()}],
         })
     );
-    assert_eq!(from_engine(outer.ty(), &kept, &DynamicTypes::default()).unwrap(), value);
+    assert_eq!(from_model(outer.ty(), &kept, &DynamicTypes::default()).unwrap(), value);
 }
 
 #[test]
 fn numbers_keep_their_digits() {
     for text in ["0.1", "0.30000000000000004", "18446744073709551616", "1.10", "123456789.123456789123456789", "1e30"] {
         let number = Value::Number(super::super::Decimal::parse(text).unwrap());
-        let back = from_engine(&Type::Number, &plain(&number), &DynamicTypes::default()).unwrap();
+        let back = from_model(&Type::Number, &to_unmarked_model(&number), &DynamicTypes::default()).unwrap();
         assert_eq!(back, number, "{text}");
     }
 }
@@ -59,36 +59,36 @@ fn numbers_keep_their_digits() {
 fn a_record_of_an_earlier_schema_is_read() {
     let ty = Type::object([("a", Type::String), ("new", Type::List(Type::Bool.into()))]);
     let old = model::Value::map([("a", model::Value::from("x")), ("old", model::Value::from(1))]);
-    let value = from_engine(&ty, &old, &DynamicTypes::default()).unwrap();
+    let value = from_model(&ty, &old, &DynamicTypes::default()).unwrap();
     assert_eq!(value, Value::object([("a", "x".into()), ("new", Value::Null)]));
     let wrong = model::Value::map([("new", model::Value::list([model::Value::from(3)]))]);
-    let error = from_engine(&ty, &wrong, &DynamicTypes::default()).unwrap_err();
+    let error = from_model(&ty, &wrong, &DynamicTypes::default()).unwrap_err();
     assert_eq!(error.to_string(), "new[0]: must be a boolean, not a number");
 }
 
 #[test]
-fn a_value_that_no_longer_has_its_type_gets_another() {
+fn a_changed_value_gets_a_new_type() {
     let ty = Type::object([("a", Type::Dynamic)]);
     let before = Value::object([("a", Value::dynamic(Type::List(Type::Bool.into()), Value::list([true.into()])))]);
     let types = DynamicTypes::of(&before, &ty);
     let changed = model::Value::map([("a", model::Value::from("x"))]);
-    let value = from_engine(&ty, &changed, &types).unwrap();
+    let value = from_model(&ty, &changed, &types).unwrap();
     assert_eq!(value, Value::object([("a", Value::dynamic(Type::String, "x".into()))]));
 }
 
 proptest! {
     #[test]
-    fn a_value_comes_back_without_loss((ty, value) in typed_value()) {
+    fn a_value_round_trips_without_loss((ty, value) in typed_value()) {
         let types = DynamicTypes::of(&value, &ty);
         let kept = DynamicTypes::from_json(types.to_json().as_bytes()).unwrap();
         prop_assert_eq!(&kept, &types);
-        prop_assert_eq!(from_engine(&ty, &plain(&value), &kept).unwrap(), value);
+        prop_assert_eq!(from_model(&ty, &to_unmarked_model(&value), &kept).unwrap(), value);
     }
 
     #[test]
-    fn a_raw_state_is_the_state((ty, value) in typed_value()) {
+    fn the_raw_state_decodes_to_the_state((ty, value) in typed_value()) {
         let known = value.unknown_as_null();
-        let raw = raw_state(&plain(&known), &DynamicTypes::of(&known, &ty));
-        prop_assert_eq!(json::decode(raw.as_bytes(), &ty, Unsupported::Refuse).unwrap(), known);
+        let raw = raw_state(&to_unmarked_model(&known), &DynamicTypes::of(&known, &ty));
+        prop_assert_eq!(json::decode(raw.as_bytes(), &ty, UnsupportedAttributes::Reject).unwrap(), known);
     }
 }

@@ -1,13 +1,12 @@
-//! Schemas for tests, and what they imply.
+//! Schema builders for tests, and tests of implied types.
 
 use super::*;
 
-/// An optional attribute of the given type.
 pub(in crate::cty) fn optional(ty: Type) -> Attribute {
     Attribute { optional: true, ..Attribute::new(Shape::Plain(ty)) }
 }
 
-/// An attribute that the provider may set too.
+/// An attribute that the configuration or the provider may set.
 pub(in crate::cty) fn optional_computed(ty: Type) -> Attribute {
     Attribute { computed: true, ..optional(ty) }
 }
@@ -17,12 +16,10 @@ pub(in crate::cty) fn computed(ty: Type) -> Attribute {
     Attribute { computed: true, ..Attribute::new(Shape::Plain(ty)) }
 }
 
-/// An attribute that must be configured.
 pub(in crate::cty) fn required(ty: Type) -> Attribute {
     Attribute { required: true, ..Attribute::new(Shape::Plain(ty)) }
 }
 
-/// A block.
 pub(in crate::cty) fn block<const A: usize, const B: usize>(
     attributes: [(&str, Attribute); A],
     blocks: [(&str, NestedBlock); B],
@@ -32,7 +29,7 @@ pub(in crate::cty) fn block<const A: usize, const B: usize>(
     Block::new(attributes.collect(), blocks.collect())
 }
 
-/// A nested block, any number of times.
+/// A nested block without limits on the number of items.
 pub(in crate::cty) fn nested(nesting: Nesting, block: Block) -> NestedBlock {
     NestedBlock { nesting, block, min_items: 0, max_items: 0 }
 }

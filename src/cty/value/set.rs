@@ -1,4 +1,4 @@
-//! Sets: no order, and nothing twice.
+//! Sets of values in canonical order, without duplicates.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use super::Value;
 use crate::cty::Decimal;
 
-/// The elements of a set, in the order in which go-cty writes them, so that equal sets are equal lists.
+/// The elements of a set, in the order in which go-cty writes them, so equal sets are equal slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set(Arc<[Value]>);
 
 impl Set {
-    /// The set of the given elements. Equal ones become one, unless they contain something unknown: what is unknown may
-    /// still turn out to differ.
+    /// Sorts and deduplicates the elements. Equal elements that contain unknown values are kept: they may still turn
+    /// out to differ.
     pub fn new(mut items: Vec<Value>) -> Self {
-        // Flat elements have an order of their own; others go by a text written of them. Equal elements have equal keys
-        // and so stand side by side.
+        // Primitive elements have a natural order; others are sorted by a string key. Equal elements have equal keys,
+        // so they are adjacent.
         if items.iter().all(|item| rank(item) != Rank::Known || is_primitive(item)) {
             items.sort_by(compare_flat);
         } else {
@@ -27,7 +27,7 @@ impl Set {
         Self(items.into())
     }
 
-    /// Whether the two share their memory.
+    /// Whether both sets share the same memory.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -41,7 +41,7 @@ impl Deref for Set {
     }
 }
 
-/// Elements are known, then unknown, then null.
+/// Known elements come first, then unknown ones, then nulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Known,
@@ -70,12 +70,12 @@ fn compare_flat(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The text by which go-cty orders elements that have no order of their own. It is no contract of go-cty, but writing
-/// sets in its order keeps our bytes equal to those of other implementations.
+/// The string by which go-cty orders elements without a natural order. go-cty does not guarantee it, but writing sets
+/// in its order keeps the encoded bytes equal to those of other implementations.
 #[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     text: Vec<u8>,
-    /// The text has numbers with ten digits; longer ones are told apart by these.
+    /// `text` holds numbers with ten digits; these distinguish longer ones.
     long_numbers: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl Key {
     }
 }
 
-/// The text between quotes as Go's `%q` writes it.
+/// Writes the string as Go's `%q` does.
 fn write_quoted(text: &str, key: &mut Vec<u8>) {
     key.push(b'"');
     for letter in text.chars() {
@@ -154,8 +154,8 @@ fn write_quoted(text: &str, key: &mut Vec<u8>) {
     key.push(b'"');
 }
 
-/// Whether a letter is printed as it is. The standard library tells it only by what it escapes; at the beginning of a
-/// text it escapes combining letters too.
+/// Whether a character is printed without an escape. The standard library shows this only through `escape_debug`, which
+/// also escapes combining characters at the beginning of a string.
 fn is_printable(letter: char) -> bool {
     format!("a{letter}").escape_debug().count() == 2
 }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_and_repetition_make_no_difference() {
+    fn sets_ignore_order_and_duplicates() {
         let a = Set::new(vec!["b".into(), "a".into(), "b".into(), Value::Null]);
         let b = Set::new(vec![Value::Null, "a".into(), "b".into()]);
         assert_eq!(a, b);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_may_still_differ() {
+    fn elements_with_unknown_values_are_not_merged() {
         let object = |id: Value| Value::object([("id", id), ("name", "x".into())]);
         assert_eq!(Set::new(vec![object(Value::UNKNOWN), object(Value::UNKNOWN)]).len(), 2);
         assert_eq!(Set::new(vec![object(1.into()), object(1.into())]).len(), 1);

@@ -1,8 +1,8 @@
-//! Hooks that are Jobs in the namespace of the Resource, made and read as its service account.
+//! Runs hooks as Jobs in the namespace of the Resource, under its service account.
 //!
-//! The name of a Job follows from the object and the hook, so that a controller that comes after a crash finds the one
-//! that runs, and waits for it instead of starting another. One that succeeded is deleted once that is known; one that
-//! failed is kept for a day for people to look at, or until the hook is tried again.
+//! The name of a Job is derived from the object and the hook, so that a controller finds a running Job after a crash
+//! instead of starting another one. Succeeded Jobs are deleted; failed Jobs are kept for a day for inspection, or until
+//! the hook is retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,61 +13,58 @@ use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
-use super::super::kubernetes_object::follow::Place;
-use super::super::kubernetes_object::refusal::{self, Attempt, Failure};
-use super::super::kubernetes_object::server::{Call, Connection, Server, Who};
+use super::super::kubernetes_object::api_error::{self, ErrorContext, RequestError};
+use super::super::kubernetes_object::server::{Call, Caller, Connection, Server};
+use super::super::kubernetes_object::wait::ObjectRef;
 use super::{HookCall, HookOutcome, HookRunner};
 use crate::model::HookKind;
 use crate::process::Clock;
 
-/// How long a Job that failed stays for people to look at.
-const KEPT: Duration = Duration::from_hours(24);
+const FAILED_JOB_TTL: Duration = Duration::from_hours(24);
 
-/// How much of a log is read.
 const LOG_BYTES: usize = 64 * 1024;
 
-/// Runs Jobs.
 pub struct JobHooks {
     server: Server,
 }
 
-/// How far a Job is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum JobState {
     Running,
     Succeeded,
     /// With the reason.
     Failed(String),
-    Gone,
+    Missing,
 }
 
 impl JobHooks {
-    /// A runner over an API server.
     pub fn new(client: kube::Client, clock: Arc<dyn Clock>) -> Self {
         Self { server: Server::new(Connection::Ready(client), clock) }
     }
 
     async fn job(&self, call: &HookCall) -> HookOutcome {
         if call.hook.kind != HookKind::Job {
-            return HookOutcome::failed("programs are run only on files, by `purlin apply` and `dev`");
+            return HookOutcome::failed("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`");
         }
         if call.context.service_account.is_empty() {
-            return HookOutcome::failed("no service account is given to run the Job as");
+            return HookOutcome::failed("no service account is set for the Job");
         }
         let name = job_name(call);
         let collection = format!("/apis/batch/v1/namespaces/{}/jobs", call.context.namespace);
-        let who = Who::ServiceAccount { namespace: &call.context.namespace, name: &call.context.service_account };
-        let place = Place { who, collection: &collection, name: &name };
+        let caller = Caller::ServiceAccount { namespace: &call.context.namespace, name: &call.context.service_account };
+        let place = ObjectRef { caller, collection: &collection, name: &name };
         let ended = match self.run_to_end(call, &place).await {
-            Ok(State::Succeeded) => None,
-            Ok(State::Failed(why)) => Some(format!("the Job `{name}` failed ({why})")),
-            Ok(State::Gone | State::Running) => Some(format!("the Job `{name}` was deleted by somebody else")),
+            Ok(JobState::Succeeded) => None,
+            Ok(JobState::Failed(why)) => Some(format!("the Job `{name}` failed ({why})")),
+            Ok(JobState::Missing | JobState::Running) => {
+                Some(format!("the Job `{name}` was deleted by another client"))
+            }
             Err((verb, failure)) => {
-                let out_of_time = matches!(failure, Failure::OutOfTime);
+                let out_of_time = matches!(failure, RequestError::Timeout);
                 if out_of_time {
                     self.delete(&place).await;
                 }
-                Some(told(call, verb, &name, &failure))
+                Some(failure_message(call, verb, &name, &failure))
             }
         };
         let output = self.output(call, &place).await;
@@ -77,48 +74,52 @@ impl JobHooks {
         HookOutcome { failure: ended, output }
     }
 
-    /// Finds the Job or makes it, and waits until it has ended.
-    async fn run_to_end(&self, call: &HookCall, place: &Place<'_>) -> Result<State, (&'static str, Failure)> {
+    /// Finds or creates the Job, and waits until it ends.
+    async fn run_to_end(
+        &self,
+        call: &HookCall,
+        place: &ObjectRef<'_>,
+    ) -> Result<JobState, (&'static str, RequestError)> {
         let deadline = call.context.deadline;
-        let mut found = self.server.look(place, deadline).await.map_err(|failure| ("read", failure))?;
-        if let Some(State::Failed(_)) = found.as_ref().map(|job| state(Some(job))) {
-            // It was kept from the last attempt.
+        let mut found = self.server.get(place, deadline).await.map_err(|failure| ("read", failure))?;
+        if let Some(JobState::Failed(_)) = found.as_ref().map(|job| state(Some(job))) {
+            // The last attempt left it.
             self.delete(place).await;
-            let gone = &mut |job: Option<&Json>| job.is_none().then_some(());
-            self.server.follow(place, found, deadline, gone).await.map_err(|failure| ("delete", failure))?;
+            let deleted = &mut |job: Option<&Json>| job.is_none().then_some(());
+            self.server.wait_for(place, found, deadline, deleted).await.map_err(|failure| ("delete", failure))?;
             found = None;
         }
         let job = match found {
             Some(job) => job,
             None => self.create(call, place).await.map_err(|failure| ("create", failure))?,
         };
-        let ended = &mut |job: Option<&Json>| Some(state(job)).filter(|state| *state != State::Running);
-        self.server.follow(place, Some(job), deadline, ended).await.map_err(|failure| ("watch", failure))
+        let ended = &mut |job: Option<&Json>| Some(state(job)).filter(|state| *state != JobState::Running);
+        self.server.wait_for(place, Some(job), deadline, ended).await.map_err(|failure| ("watch", failure))
     }
 
-    async fn create(&self, call: &HookCall, place: &Place<'_>) -> Result<Json, Failure> {
+    async fn create(&self, call: &HookCall, place: &ObjectRef<'_>) -> Result<Json, RequestError> {
         let deadline = call.context.deadline;
-        let left = self.server.time_left(deadline).ok_or(Failure::OutOfTime)?;
+        let left = self.server.time_left(deadline).ok_or(RequestError::Timeout)?;
         let request = Call {
             method: Method::POST,
             path: place.collection.to_owned(),
             content_type: "application/json",
             accept: "application/json",
             body: Some(manifest(call, place.name, left)),
-            // The name is fixed, so a second one is refused.
+            // The name is fixed, so a second create is rejected.
             repeatable: true,
         };
-        match self.server.call(place.who, &request, deadline).await {
+        match self.server.call(place.caller, &request, deadline).await {
             Ok(answer) => Ok(answer.body),
-            Err(Failure::Refused(refusal)) if refusal.code == 409 => {
-                self.server.look(place, deadline).await?.ok_or(Failure::Refused(refusal))
+            Err(RequestError::Api(api_error)) if api_error.code == 409 => {
+                self.server.get(place, deadline).await?.ok_or(RequestError::Api(api_error))
             }
             Err(failure) => Err(failure),
         }
     }
 
-    /// Deletes the Job with its Pods. When that fails it goes by its own time to live.
-    async fn delete(&self, place: &Place<'_>) {
+    /// Deletes the Job with its Pods. If that fails, Kubernetes deletes it after its TTL.
+    async fn delete(&self, place: &ObjectRef<'_>) {
         let request = Call {
             method: Method::DELETE,
             path: format!("{}?propagationPolicy=Background", place.path()),
@@ -127,17 +128,19 @@ impl JobHooks {
             body: None,
             repeatable: true,
         };
-        if let Err(error) = self.server.call(place.who, &request, self.soon()).await {
-            tracing::debug!(job = place.name, ?error, "the Job of a hook could not be deleted");
+        if let Err(error) = self.server.call(place.caller, &request, self.cleanup_deadline()).await {
+            tracing::debug!(job = place.name, ?error, "cannot delete the Job of a hook");
         }
     }
 
-    /// What its containers left as termination messages, or else wrote.
-    async fn output(&self, call: &HookCall, place: &Place<'_>) -> String {
+    /// The termination messages of its containers, or else the log of its last Pod.
+    async fn output(&self, call: &HookCall, place: &ObjectRef<'_>) -> String {
         let namespace = &call.context.namespace;
         let selector = format!("labelSelector=batch.kubernetes.io%2Fjob-name%3D{}", place.name);
         let pods = Call::get(format!("/api/v1/namespaces/{namespace}/pods?{selector}"));
-        let Ok(answer) = self.server.call(place.who, &pods, self.soon()).await else { return String::new() };
+        let Ok(answer) = self.server.call(place.caller, &pods, self.cleanup_deadline()).await else {
+            return String::new();
+        };
         let Some(pod) = answer.body["items"].as_array().and_then(|pods| pods.last()) else { return String::new() };
         let message = termination_message(pod);
         if !message.is_empty() {
@@ -145,7 +148,7 @@ impl JobHooks {
         }
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let log = Call::get(format!("/api/v1/namespaces/{namespace}/pods/{name}/log?limitBytes={LOG_BYTES}"));
-        match self.server.call(place.who, &log, self.soon()).await {
+        match self.server.call(place.caller, &log, self.cleanup_deadline()).await {
             Ok(answer) => match answer.body.get("message").and_then(Json::as_str) {
                 Some(text) => text.to_owned(),
                 None => answer.body.to_string(),
@@ -154,8 +157,8 @@ impl JobHooks {
         }
     }
 
-    /// What is only nice to have gets half a minute, also after the deadline of the hook.
-    fn soon(&self) -> Timestamp {
+    /// Optional requests get half a minute, even after the deadline of the hook.
+    fn cleanup_deadline(&self) -> Timestamp {
         self.server.after(Duration::from_secs(30))
     }
 }
@@ -166,23 +169,23 @@ impl HookRunner for JobHooks {
     }
 }
 
-fn told(call: &HookCall, verb: &'static str, name: &str, failure: &Failure) -> String {
-    if matches!(failure, Failure::OutOfTime) {
-        return format!("the Job `{name}` did not end in time and was deleted");
+fn failure_message(call: &HookCall, verb: &'static str, name: &str, failure: &RequestError) -> String {
+    if matches!(failure, RequestError::Timeout) {
+        return format!("the Job `{name}` did not finish before the deadline and was deleted");
     }
-    let attempt = Attempt {
+    let attempt = ErrorContext {
         verb,
         object: format!("the Job `{name}`"),
         resource: "jobs.batch".to_owned(),
         service_account: &call.context.service_account,
         namespace: &call.context.namespace,
-        place: call.context.namespace.to_string(),
+        object_namespace: call.context.namespace.to_string(),
         sensitive: call.hook.definition.has_sensitive(),
     };
-    refusal::error(failure, &attempt).line()
+    api_error::to_driver_error(failure, &attempt).line()
 }
 
-/// The same for the same hook of the same object, and a DNS label.
+/// A DNS label that is stable for the same hook of the same object.
 fn job_name(call: &HookCall) -> String {
     let mut hasher = Sha256::new();
     for part in [&call.uid, &call.context.address, &call.object, &call.hook.name] {
@@ -218,25 +221,25 @@ fn manifest(call: &HookCall, name: &str, left: Duration) -> Json {
             "ownerReferences": owners,
         },
         "spec": {
-            // A hook that failed is tried again by Purlin, with its own back-off.
+            // Purlin retries failed hooks with its own back-off.
             "backoffLimit": 0,
             "activeDeadlineSeconds": left.as_secs().max(1),
-            "ttlSecondsAfterFinished": KEPT.as_secs(),
+            "ttlSecondsAfterFinished": FAILED_JOB_TTL.as_secs(),
             "template": template,
         },
     })
 }
 
-fn state(job: Option<&Json>) -> State {
-    let Some(job) = job else { return State::Gone };
+fn state(job: Option<&Json>) -> JobState {
+    let Some(job) = job else { return JobState::Missing };
     let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
     let mut met = conditions.filter(|condition| condition["status"] == "True");
     met.find_map(|condition| match condition["type"].as_str() {
-        Some("Complete") => Some(State::Succeeded),
-        Some("Failed") => Some(State::Failed(condition["reason"].as_str().unwrap_or("for no reason given").to_owned())),
+        Some("Complete") => Some(JobState::Succeeded),
+        Some("Failed") => Some(JobState::Failed(condition["reason"].as_str().unwrap_or("no reason given").to_owned())),
         _ => None,
     })
-    .unwrap_or(State::Running)
+    .unwrap_or(JobState::Running)
 }
 
 fn termination_message(pod: &Json) -> String {
@@ -261,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_the_name_of_its_object_and_hook_every_time() {
+    fn a_job_name_is_stable_for_an_object_and_a_hook() {
         let name = job_name(&call("web[\"a b\"]", "warm-up", "1"));
         assert!(name.starts_with("web-warm-up-"), "{name}");
         assert_eq!(name, job_name(&call("web[\"a b\"]", "warm-up", "1")));
-        assert_ne!(name, job_name(&call("web[\"a b\"]", "warm-up", "2")), "a new object has a run of its own");
+        assert_ne!(name, job_name(&call("web[\"a b\"]", "warm-up", "2")), "a new object has a separate run");
         assert_ne!(name, job_name(&call("web[\"c\"]", "warm-up", "1")));
         let long = job_name(&call(&"a-".repeat(31), &"b".repeat(63), ""));
         assert!(long.len() <= 63 && !long.contains("--"), "{long}");
     }
 
     #[test]
-    fn a_job_is_one_attempt_and_belongs_to_the_resource() {
+    fn a_job_runs_once_and_is_owned_by_the_resource() {
         let job = manifest(&call("web[0]", "drain", "1"), "web-drain", Duration::from_secs(90));
         assert_eq!(job["spec"]["backoffLimit"], 0);
         assert_eq!(job["spec"]["activeDeadlineSeconds"], 90);
@@ -281,12 +284,12 @@ mod tests {
     }
 
     #[test]
-    fn its_conditions_tell_how_it_ended() {
+    fn the_conditions_of_a_job_determine_its_state() {
         let ended = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "R"}]}});
-        assert_eq!(state(Some(&json!({}))), State::Running);
-        assert_eq!(state(Some(&ended("Suspended"))), State::Running);
-        assert_eq!(state(Some(&ended("Complete"))), State::Succeeded);
-        assert_eq!(state(Some(&ended("Failed"))), State::Failed("R".into()));
-        assert_eq!(state(None), State::Gone);
+        assert_eq!(state(Some(&json!({}))), JobState::Running);
+        assert_eq!(state(Some(&ended("Suspended"))), JobState::Running);
+        assert_eq!(state(Some(&ended("Complete"))), JobState::Succeeded);
+        assert_eq!(state(Some(&ended("Failed"))), JobState::Failed("R".into()));
+        assert_eq!(state(None), JobState::Missing);
     }
 }

@@ -1,4 +1,4 @@
-//! Which kinds the server has: apiVersion and kind to the place under which its objects are found.
+//! API discovery: maps apiVersion and kind to the path of the collection.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,18 @@ pub(crate) struct ApiKind {
     pub(crate) api_version: String,
     /// `deployments`.
     pub(crate) plural: String,
-    /// Whether its objects live in namespaces.
     pub(crate) namespaced: bool,
 }
 
 impl ApiKind {
-    /// The path of the collection; in `namespace`, if the kind is namespaced.
+    /// The path of the collection; `namespace` is ignored for a cluster-scoped kind.
     pub(crate) fn collection(&self, namespace: &str) -> String {
         let root = group_version_path(&self.api_version);
         let plural = &self.plural;
         if self.namespaced { format!("{root}/namespaces/{namespace}/{plural}") } else { format!("{root}/{plural}") }
     }
 
-    /// The resource in RBAC's words: `deployments.apps`.
+    /// The resource as in RBAC: `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         match self.api_version.rsplit_once('/') {
             Some((group, _)) => format!("{}.{group}", self.plural),
@@ -33,12 +32,12 @@ impl ApiKind {
     }
 }
 
-/// The path under which the server tells about one group and version.
+/// The discovery path of a group and version.
 pub(crate) fn group_version_path(api_version: &str) -> String {
     if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
 }
 
-/// Reads an `APIResourceList`: its kinds by name. Sub-resources are left out.
+/// Parses an `APIResourceList` into kinds by name, without subresources.
 pub(crate) fn kinds_of(api_version: &str, list: &Json) -> BTreeMap<String, ApiKind> {
     let resources = list["resources"].as_array().map(Vec::as_slice).unwrap_or_default();
     let kinds = resources.iter().filter_map(|resource| {
@@ -53,7 +52,7 @@ pub(crate) fn kinds_of(api_version: &str, list: &Json) -> BTreeMap<String, ApiKi
     kinds.collect()
 }
 
-/// Reads an `APIGroup`: its versions, the preferred one first.
+/// Parses an `APIGroup` into its versions, the preferred one first.
 pub(crate) fn versions_of(group: &Json) -> Vec<String> {
     let preferred = group["preferredVersion"]["groupVersion"].as_str();
     let versions = group["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -66,7 +65,7 @@ pub(crate) fn versions_of(group: &Json) -> Vec<String> {
     all
 }
 
-/// Whether CRDs may add kinds to a group: the groups of the server itself either have no dot or belong to it.
+/// Whether CRDs may add kinds to the group. Built-in groups have no dot or are listed here.
 pub(crate) fn may_gain_kinds(group: &str) -> bool {
     const BUILT_IN: &[&str] = &[
         "admissionregistration.k8s.io",
@@ -87,24 +86,22 @@ pub(crate) fn may_gain_kinds(group: &str) -> bool {
     group.contains('.') && !BUILT_IN.contains(&group)
 }
 
-/// What has been found so far. Never holds that a kind does not exist, so that one installed later is found.
+/// The cached kinds. A missing kind is not cached, so that a kind that is installed later is found.
 #[derive(Default)]
 pub(crate) struct Kinds {
     known: Mutex<BTreeMap<String, Arc<BTreeMap<String, ApiKind>>>>,
 }
 
 impl Kinds {
-    /// A kind, if it has been found before.
     pub(crate) fn get(&self, api_version: &str, kind: &str) -> Option<ApiKind> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(api_version)?.get(kind).cloned()
     }
 
-    /// Keeps the kinds of one group and version.
     pub(crate) fn put(&self, api_version: &str, kinds: BTreeMap<String, ApiKind>) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), Arc::new(kinds));
     }
 
-    /// Forgets one group and version: the server did not know a path that was built from it.
+    /// Invalidates a group and version after the server rejected one of its paths.
     pub(crate) fn forget(&self, api_version: &str) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(api_version);
     }

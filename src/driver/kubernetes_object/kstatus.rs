@@ -1,27 +1,23 @@
-//! Whether an object has become what its spec asks for: the rules of kstatus, on an object as the server has it.
+//! Computes whether an object has reached its desired state, by the rules of kstatus. Pure.
 //!
-//! Pure, and without a memory: the same object always gives the same verdict. Two rules differ from kstatus on
-//! purpose. A Service of type `LoadBalancer` is current only once it has an address, since the address is what others
-//! refer to. A workload that no controller has looked at yet (no `observedGeneration`) is in progress also when it
-//! asks for no Pods.
+//! Two rules intentionally differ from kstatus: a Service of type `LoadBalancer` is current only when it has an
+//! address, which other objects may reference; and a workload without `observedGeneration` is in progress even if it
+//! requests no Pods.
 
 use serde_json::Value as Json;
 
-/// The verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The object is as its spec asks.
+    /// The object has reached its desired state.
     Current,
-    /// Some controller still has to act; what is missing.
+    /// The object is not ready, for this reason.
     InProgress(String),
-    /// It will not get there by itself; why.
+    /// The object will not become ready without a change, for this reason.
     Failed(String),
-    /// It is being deleted.
     Terminating,
 }
 
-/// Judges an object.
-pub fn judge(object: &Json) -> Verdict {
+pub fn evaluate(object: &Json) -> Verdict {
     if object["metadata"]["deletionTimestamp"].is_string() {
         return Verdict::Terminating;
     }
@@ -44,24 +40,24 @@ pub fn judge(object: &Json) -> Verdict {
     }
 }
 
-/// What holds for every kind: the controller must have seen this generation, and its own word counts first.
+/// The rules for every kind: the controller must have observed the generation, and its own conditions come first.
 fn general(object: &Json) -> Option<Verdict> {
     let generation = object["metadata"]["generation"].as_i64();
     let observed = object["status"]["observedGeneration"].as_i64();
     if let (Some(generation), Some(observed)) = (generation, observed)
         && generation != observed
     {
-        return progress(format!("generation {generation} is not observed yet ({observed} is)")).into();
+        return progress(format!("generation {generation} is not observed yet (last: {observed})")).into();
     }
     if let Some(condition) = condition(object, "Reconciling").filter(|condition| holds(condition)) {
-        return progress(told(condition)).into();
+        return progress(describe(condition)).into();
     }
-    condition(object, "Stalled").filter(|condition| holds(condition)).map(|stalled| Verdict::Failed(told(stalled)))
+    condition(object, "Stalled").filter(|condition| holds(condition)).map(|stalled| Verdict::Failed(describe(stalled)))
 }
 
 fn ready_condition(object: &Json) -> Verdict {
     match condition(object, "Ready") {
-        Some(ready) if !holds(ready) => progress(told(ready)),
+        Some(ready) if !holds(ready) => progress(describe(ready)),
         _ => Verdict::Current,
     }
 }
@@ -72,23 +68,23 @@ fn deployment(object: &Json) -> Verdict {
     }
     let progressing = condition(object, "Progressing");
     if let Some(exceeded) = progressing.filter(|c| c["reason"] == "ProgressDeadlineExceeded") {
-        return Verdict::Failed(told(exceeded));
+        return Verdict::Failed(describe(exceeded));
     }
-    let wanted = count_or(object, "spec", "replicas", 1);
+    let desired = count_or(object, "spec", "replicas", 1);
     let [total, updated, ready, available] =
         ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].map(|name| status_count(object, name));
-    if updated < wanted {
-        return progress(format!("{updated} of {wanted} Pods are of the new version"));
+    if updated < desired {
+        return progress(format!("{updated} of {desired} Pods are updated"));
     }
     if total > updated {
-        return progress(format!("{} Pods of the old version are still there", total - updated));
+        return progress(format!("{} Pods of the old version remain", total - updated));
     }
-    if available < wanted || ready < wanted {
-        return progress(format!("{} of {wanted} Pods are available", available.min(ready)));
+    if available < desired || ready < desired {
+        return progress(format!("{} of {desired} Pods are available", available.min(ready)));
     }
     match condition(object, "Available") {
         Some(available) if holds(available) => Verdict::Current,
-        Some(unavailable) => progress(told(unavailable)),
+        Some(unavailable) => progress(describe(unavailable)),
         None => progress("not available yet"),
     }
 }
@@ -101,26 +97,22 @@ fn stateful_set(object: &Json) -> Verdict {
     if strategy["type"] == "OnDelete" {
         return Verdict::Current;
     }
-    let wanted = count_or(object, "spec", "replicas", 1);
+    let desired = count_or(object, "spec", "replicas", 1);
     let [total, ready, current, updated] =
         ["replicas", "readyReplicas", "currentReplicas", "updatedReplicas"].map(|name| status_count(object, name));
-    if ready < wanted || total < wanted {
-        return progress(format!("{} of {wanted} Pods are ready", ready.min(total)));
+    if ready < desired || total < desired {
+        return progress(format!("{} of {desired} Pods are ready", ready.min(total)));
     }
-    if total > wanted {
-        return progress(format!("{} Pods too many are still there", total - wanted));
+    if total > desired {
+        return progress(format!("{} surplus Pods remain", total - desired));
     }
     let partition = strategy["rollingUpdate"]["partition"].as_i64().unwrap_or(0);
     if partition > 0 {
-        let due = wanted - partition;
-        return if updated < due {
-            progress(format!("{updated} of {due} Pods are of the new version"))
-        } else {
-            Verdict::Current
-        };
+        let due = desired - partition;
+        return if updated < due { progress(format!("{updated} of {due} Pods are updated")) } else { Verdict::Current };
     }
-    if current < wanted || object["status"]["currentRevision"] != object["status"]["updateRevision"] {
-        return progress(format!("{updated} of {wanted} Pods are of the new version"));
+    if current < desired || object["status"]["currentRevision"] != object["status"]["updateRevision"] {
+        return progress(format!("{updated} of {desired} Pods are updated"));
     }
     Verdict::Current
 }
@@ -132,16 +124,16 @@ fn daemon_set(object: &Json) -> Verdict {
     if object["spec"]["updateStrategy"]["type"] == "OnDelete" {
         return Verdict::Current;
     }
-    let wanted = status_count(object, "desiredNumberScheduled");
+    let desired = status_count(object, "desiredNumberScheduled");
     for (name, what) in [
         ("currentNumberScheduled", "scheduled"),
-        ("updatedNumberScheduled", "of the new version"),
+        ("updatedNumberScheduled", "updated"),
         ("numberAvailable", "available"),
         ("numberReady", "ready"),
     ] {
         let there = status_count(object, name);
-        if there < wanted {
-            return progress(format!("{there} of {wanted} Pods are {what}"));
+        if there < desired {
+            return progress(format!("{there} of {desired} Pods are {what}"));
         }
     }
     Verdict::Current
@@ -152,20 +144,20 @@ fn replica_set(object: &Json) -> Verdict {
         return verdict;
     }
     if let Some(failure) = condition(object, "ReplicaFailure").filter(|c| holds(c)) {
-        return progress(told(failure));
+        return progress(describe(failure));
     }
-    let wanted = count_or(object, "spec", "replicas", 1);
+    let desired = count_or(object, "spec", "replicas", 1);
     for (name, what) in
-        [("fullyLabeledReplicas", "labelled"), ("availableReplicas", "available"), ("readyReplicas", "ready")]
+        [("fullyLabeledReplicas", "labeled"), ("availableReplicas", "available"), ("readyReplicas", "ready")]
     {
         let there = status_count(object, name);
-        if there < wanted {
-            return progress(format!("{there} of {wanted} Pods are {what}"));
+        if there < desired {
+            return progress(format!("{there} of {desired} Pods are {what}"));
         }
     }
     let total = status_count(object, "replicas");
-    if total > wanted {
-        return progress(format!("{} Pods too many are still there", total - wanted));
+    if total > desired {
+        return progress(format!("{} surplus Pods remain", total - desired));
     }
     Verdict::Current
 }
@@ -181,7 +173,7 @@ fn pod(object: &Json) -> Verdict {
             _ => crash_loop(object).map_or_else(|| progress("the Pod is not ready"), Verdict::Failed),
         },
         _ => match condition(object, "PodScheduled").filter(|c| !holds(c)) {
-            Some(unscheduled) => progress(told(unscheduled)),
+            Some(unscheduled) => progress(describe(unscheduled)),
             None => progress("the Pod has not started"),
         },
     }
@@ -207,37 +199,37 @@ fn service(object: &Json) -> Verdict {
     if balanced && !addressed { progress("the load balancer has no address") } else { Verdict::Current }
 }
 
-/// A Job is current as soon as it has started: whether its work is done is another question than whether it is there.
+/// A Job is current when it has started; it need not be complete.
 fn job(object: &Json) -> Verdict {
     if let Some(failed) = condition(object, "Failed").filter(|c| holds(c)) {
-        return Verdict::Failed(told(failed));
+        return Verdict::Failed(describe(failed));
     }
     if condition(object, "Complete").is_some_and(holds) || object["status"]["startTime"].is_string() {
         return Verdict::Current;
     }
     match condition(object, "Suspended").filter(|c| holds(c)) {
-        Some(suspended) => progress(told(suspended)),
+        Some(suspended) => progress(describe(suspended)),
         None => progress("the Job has not started"),
     }
 }
 
 fn definition(object: &Json) -> Verdict {
-    if let Some(refused) = condition(object, "NamesAccepted").filter(|c| c["status"] == "False") {
-        return Verdict::Failed(told(refused));
+    if let Some(rejected) = condition(object, "NamesAccepted").filter(|c| c["status"] == "False") {
+        return Verdict::Failed(describe(rejected));
     }
     match condition(object, "Established") {
         Some(established) if holds(established) => Verdict::Current,
-        Some(refused) if refused["status"] == "False" && refused["reason"] != "Installing" => {
-            Verdict::Failed(told(refused))
+        Some(rejected) if rejected["status"] == "False" && rejected["reason"] != "Installing" => {
+            Verdict::Failed(describe(rejected))
         }
         _ => progress("the definition is not established yet"),
     }
 }
 
-/// The workload controllers set `observedGeneration` with their first status; without it there is none.
+/// Workload controllers set `observedGeneration` with their first status update.
 fn unobserved(object: &Json) -> Option<Verdict> {
     let unseen = object["status"]["observedGeneration"].is_null();
-    unseen.then(|| progress("no controller has looked at it yet"))
+    unseen.then(|| progress("no controller has observed it yet"))
 }
 
 fn condition<'a>(object: &'a Json, kind: &str) -> Option<&'a Json> {
@@ -248,8 +240,8 @@ fn holds(condition: &Json) -> bool {
     condition["status"] == "True"
 }
 
-/// A condition in words: its message, else its reason, else its type.
-fn told(condition: &Json) -> String {
+/// The message of a condition, or else its reason or type.
+fn describe(condition: &Json) -> String {
     let texts = ["message", "reason", "type"].into_iter().filter_map(|name| condition[name].as_str());
     let text = texts.into_iter().find(|text| !text.is_empty()).unwrap_or("no reason given");
     text.lines().collect::<Vec<_>>().join(" ")

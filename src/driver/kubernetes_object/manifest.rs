@@ -1,4 +1,4 @@
-//! The `manifest` argument: what is refused in it, what of it is sensitive, and what of it is sent to the server.
+//! The `manifest` argument: its validation, its sensitive fields, and the object that is sent to the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::model::{Diagnostics, Path, Value};
 
 use super::target::{OWNER_ANNOTATION, Target};
 
-/// Set to `"false"` in `metadata.annotations` of a manifest: the object counts as made once the server has it.
+/// If this annotation of a manifest is `"false"`, Purlin does not wait until the object is ready.
 pub(crate) const WAIT_ANNOTATION: &str = "purlin.dev/wait";
 
-/// What the API server alone writes.
+/// Fields that only the API server sets.
 const SERVER_METADATA: &[&str] = &[
     "uid",
     "resourceVersion",
@@ -25,7 +25,7 @@ const SERVER_METADATA: &[&str] = &[
     "selfLink",
 ];
 
-/// What is wrong with a manifest, as far as can be told without the server.
+/// Validates a manifest without the server.
 pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
     let at = |names: &[&str]| names.iter().fold(Path::default().name("manifest"), |path, name| path.name(*name));
     let mut found = Diagnostics::new();
@@ -34,32 +34,32 @@ pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
     }
     for name in ["apiVersion", "kind"] {
         if !is_text_or_unknown(manifest.get(name)) {
-            found.push(arguments::error(context, at(&[name]), format!("a manifest needs a text as its `{name}`")));
+            found.push(arguments::error(context, at(&[name]), format!("the manifest must set `{name}` to a string")));
         }
     }
     if manifest.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
         && manifest.get("items").is_some()
     {
         found.push(
-            arguments::error(context, at(&["items"]), "a manifest must be one object, not a list of them")
-                .hint("give each object a Resource of its own, or use `forEach`"),
+            arguments::error(context, at(&["items"]), "the manifest must be a single object, not a list")
+                .hint("create a separate Resource for each object, or use `forEach`"),
         );
     }
     if is_secret(manifest) {
         found.extend(check_secret_data(context, manifest, &at(&["data"])));
     }
     if present(manifest.get("status")) {
-        found.push(arguments::error(context, at(&["status"]), "`status` belongs to the object's own controller"));
+        found.push(arguments::error(context, at(&["status"]), "`status` is set by the controller of the object"));
     }
     match manifest.get("metadata").map(Value::unmarked) {
         Some(Value::Unknown) => {}
         Some(metadata @ Value::Map(_)) => found.extend(check_metadata(context, metadata, &at(&["metadata"]))),
-        _ => found.push(arguments::error(context, at(&["metadata"]), "a manifest needs `metadata` with a name")),
+        _ => found.push(arguments::error(context, at(&["metadata"]), "the manifest must set `metadata` with a name")),
     }
     found
 }
 
-/// The server would quote what is no base64 in its refusal.
+/// Rejects invalid base64 here, because the server would quote the value in its error.
 fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Diagnostics {
     let is_wrong = |value: &Value| match value.unmarked() {
         Value::String(text) => base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).is_err(),
@@ -69,8 +69,8 @@ fn check_secret_data(context: &CallContext, manifest: &Value, path: &Path) -> Di
     let wrong = entries(manifest.get("data")).into_iter().filter(|(_, value)| is_wrong(value));
     wrong
         .map(|(key, _)| {
-            arguments::error(context, path.name(key), "`data` of a Secret must be base64")
-                .hint("give plain text as `stringData`")
+            arguments::error(context, path.name(key), "`data` of a Secret must be base64-encoded")
+                .hint("use `stringData` for plain text")
         })
         .collect()
 }
@@ -89,18 +89,22 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
         found.push(arguments::error(
             context,
             path.name("generateName"),
-            "a manifest has either `metadata.name` or `metadata.generateName`",
+            "the manifest must not set both `metadata.name` and `metadata.generateName`",
         ));
     } else if !present(name) && !present(prefix) {
         found.push(
-            arguments::error(context, path.name("name"), "a manifest needs `metadata.name` or `metadata.generateName`")
-                .hint("with `generateName` the object can be replaced create-before-destroy"),
+            arguments::error(
+                context,
+                path.name("name"),
+                "the manifest must set `metadata.name` or `metadata.generateName`",
+            )
+            .hint("with `generateName`, the object supports create-before-destroy replacement"),
         );
     }
     for key in ["name", "generateName", "namespace"] {
         let value = metadata.get(key);
         if present(value) && !is_text_or_unknown(value) {
-            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a text")));
+            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a string")));
         }
     }
     if metadata.get("annotations").is_some_and(|annotations| present(annotations.get(OWNER_ANNOTATION))) {
@@ -110,8 +114,8 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
     found
 }
 
-/// The manifest with the contents of a Secret marked sensitive.
-pub(crate) fn marked(manifest: &Value) -> Value {
+/// Marks the contents of a Secret as sensitive.
+pub(crate) fn mark_secret(manifest: &Value) -> Value {
     if !is_secret(manifest) {
         return manifest.clone();
     }
@@ -124,22 +128,21 @@ pub(crate) fn marked(manifest: &Value) -> Value {
     })
 }
 
-/// Whether a manifest or an object is a Secret.
 pub(crate) fn is_secret(object: &Value) -> bool {
     object.get("apiVersion").and_then(Value::as_str) == Some("v1")
         && object.get("kind").and_then(Value::as_str) == Some("Secret")
 }
 
-/// Whether the object counts as made as soon as the server has it.
-pub(crate) fn waits(manifest: &Value) -> bool {
+/// Whether Purlin waits until the object is ready.
+pub(crate) fn waits_until_ready(manifest: &Value) -> bool {
     let annotations = manifest.get("metadata").and_then(|metadata| metadata.get("annotations"));
     annotations.and_then(|annotations| annotations.get(WAIT_ANNOTATION)).and_then(Value::as_str) != Some("false")
 }
 
-/// The object as it is sent for server-side apply, unknown places and sensitive marks kept: absent instead of null,
-/// with its name, namespace and owner mark, and with the texts of a Secret in `data`. The server would move
-/// `stringData` there itself, but then a key removed from the manifest would stay in the Secret.
-pub(crate) fn desired(manifest: &Value, target: &Target, owner: &str) -> Value {
+/// The object for server-side apply: without nulls, with name, namespace and owner annotation, and with the
+/// `stringData` of a Secret encoded into `data`. If the server merged `stringData`, a key that is removed from the
+/// manifest would stay in the Secret. Unknown values and sensitive marks are preserved.
+pub(crate) fn desired_object(manifest: &Value, target: &Target, owner: &str) -> Value {
     let manifest = without_nulls(manifest);
     let mut metadata = entries(manifest.get("metadata"));
     metadata.remove("generateName");
@@ -180,7 +183,7 @@ fn secret_data(data: Option<&Value>, texts: Option<&Value>) -> Option<Value> {
     Some(Value::map(all).into_sensitive())
 }
 
-/// The entries of a map; none for anything else.
+/// The entries of a map; empty for any other value.
 pub(crate) fn entries(value: Option<&Value>) -> BTreeMap<Arc<str>, Value> {
     match value.map(Value::unmarked) {
         Some(Value::Map(map)) => map.to_tree(),
@@ -188,7 +191,6 @@ pub(crate) fn entries(value: Option<&Value>) -> BTreeMap<Arc<str>, Value> {
     }
 }
 
-/// A null in a map means that the key is absent, as everywhere in a configuration.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Map(map) => Value::map(
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_manifest_is_refused_where_it_is_bad() {
+    fn errors_of_a_manifest_name_the_field() {
         let good = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         assert!(problems(good).is_empty());
         assert_eq!(problems(json!({})), ["manifest.apiVersion", "manifest.kind", "manifest.metadata"]);
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_is_told_without_quoting_it() {
+    fn invalid_base64_is_reported_without_quoting_it() {
         let manifest =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"p": "hunter2!"}});
         let found = check(&context("kubernetes_object"), &Value::from_json(manifest));
@@ -257,17 +259,17 @@ mod tests {
     }
 
     #[test]
-    fn unknown_places_are_no_mistakes() {
+    fn unknown_values_are_valid() {
         let metadata = Value::map([("name", Value::Unknown)]);
         let manifest = Value::map([("apiVersion", "v1".into()), ("kind", Value::Unknown), ("metadata", metadata)]);
         assert!(check(&context("kubernetes_object"), &manifest).is_empty());
     }
 
     #[test]
-    fn texts_of_a_secret_are_sent_as_data_and_are_sensitive() {
+    fn string_data_of_a_secret_is_sent_as_sensitive_data() {
         let manifest = Value::from_json(json!({"apiVersion": "v1", "kind": "Secret", "immutable": null,
             "metadata": {"generateName": "site-"}, "data": {"a": "eA=="}, "stringData": {"b": "y"}}));
-        let sent = desired(&marked(&manifest), &target(), "mark");
+        let sent = desired_object(&mark_secret(&manifest), &target(), "mark");
         assert!(matches!(sent.get("data"), Some(Value::Sensitive(_))));
         assert_eq!(
             sent.to_json(),

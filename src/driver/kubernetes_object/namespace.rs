@@ -1,106 +1,107 @@
 //! Objects in a namespace that is being deleted.
 //!
-//! Roles and RoleBindings go with everything else, in any order. So it may be forbidden to look for an object that is long
-//! gone, and will be for ever. The Namespace itself may still be read: its conditions say of which kinds anything is left.
-//! What is gone cannot come back, since such a namespace takes in nothing new.
+//! Roles and RoleBindings are deleted with all other objects, in any order, so the service account may lose access
+//! before Purlin can check that an object is deleted. The conditions of the Namespace report which kinds remain. A
+//! deleted object cannot reappear, since a terminating namespace accepts no new objects.
 
 use serde_json::Value as Json;
 
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind};
 
+use super::api_error::{self, RequestError};
 use super::discovery::ApiKind;
-use super::follow::Place;
-use super::refusal::{self, Failure};
-use super::server::Who;
+use super::server::Caller;
 use super::target::{Target, group_of};
-use super::{KubernetesObject, attempt};
+use super::wait::ObjectRef;
+use super::{KubernetesObject, error_context};
 
-/// Conditions that are true when not everything could be deleted and counted.
+/// Conditions that are true if the namespace controller could not delete or list all objects.
 const FAILURES: [&str; 3] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
     "NamespaceDeletionContentFailure",
 ];
 
-/// The condition that tells what is left, and how its message begins.
+/// The condition that lists the remaining kinds, and the prefix of its message.
 const REMAINING: (&str, &str) = ("NamespaceContentRemaining", "Some resources are remaining: ");
 
-/// What a namespace says of its objects of one kind.
+/// Whether a namespace has remaining objects of a kind.
 #[derive(Debug, PartialEq, Eq)]
-enum Left {
+enum RemainingContent {
     Nothing,
-    /// There may be some, for this reason.
-    Perhaps(String),
-    /// It is not being deleted.
-    NotGoing,
+    /// Objects may remain, for this reason.
+    Possible(String),
+    /// The namespace is not being deleted.
+    NotTerminating,
 }
 
 impl KubernetesObject {
-    /// Judges a request that failed: `Ok` when it was forbidden to look for the object, and it has gone with the namespace of
-    /// its Resource. The error is otherwise for the user.
-    pub(super) async fn gone_with_namespace(
+    /// Handles a failed request: returns `Ok` if reading the object is forbidden and the object was deleted with the
+    /// namespace of its Resource, and the error for the user otherwise.
+    pub(super) async fn deleted_with_namespace(
         &self,
         context: &CallContext,
         (kind, target): (&ApiKind, &Target),
         verb: &'static str,
-        failure: &Failure,
+        failure: &RequestError,
     ) -> Result<(), DriverError> {
-        let refused = refusal::error(failure, &attempt(context, verb, &kind.resource(), target));
+        let error = api_error::to_driver_error(failure, &error_context(context, verb, &kind.resource(), target));
         let goes_along = self.impersonates && kind.namespaced && *target.namespace == *context.namespace;
-        if !goes_along || refused.kind != ErrorKind::Forbidden {
-            return Err(refused);
+        if !goes_along || error.kind != ErrorKind::Forbidden {
+            return Err(error);
         }
-        let place = Place { who: Who::Process, collection: "/api/v1/namespaces", name: &target.namespace };
-        let Ok(namespace) = self.server.look(&place, context.deadline).await else { return Err(refused) };
-        match left(namespace.as_ref(), kind) {
-            Left::Nothing => Ok(()),
-            Left::NotGoing => Err(refused),
-            Left::Perhaps(why) => Err(DriverError {
+        let place = ObjectRef { caller: Caller::Process, collection: "/api/v1/namespaces", name: &target.namespace };
+        let Ok(namespace) = self.server.get(&place, context.deadline).await else { return Err(error) };
+        match remaining_content(namespace.as_ref(), kind) {
+            RemainingContent::Nothing => Ok(()),
+            RemainingContent::NotTerminating => Err(error),
+            RemainingContent::Possible(why) => Err(DriverError {
                 message: format!(
                     "cannot {verb} {target}: the namespace is being deleted, and the service account `{}` has lost its \
-                     rights with it. {target} counts as gone once the namespace says that none of its kind is left: {why}",
+                     rights with it. {target} counts as deleted when the status of the namespace reports no more \
+                     objects of its kind: {why}",
                     context.service_account
                 ),
                 hint: Some(format!(
-                    "`kubectl describe namespace {}` shows what is left, and which finalizers hold it",
+                    "run `kubectl describe namespace {}` to see the remaining objects and their finalizers",
                     target.namespace
                 )),
-                ..refused
+                ..error
             }),
         }
     }
 }
 
-/// `namespace`: `None` when it is gone.
-fn left(namespace: Option<&Json>, kind: &ApiKind) -> Left {
-    let Some(namespace) = namespace else { return Left::Nothing };
+/// `namespace` is `None` if it does not exist.
+fn remaining_content(namespace: Option<&Json>, kind: &ApiKind) -> RemainingContent {
+    let Some(namespace) = namespace else { return RemainingContent::Nothing };
     if namespace["metadata"]["deletionTimestamp"].is_null() {
-        return Left::NotGoing;
+        return RemainingContent::NotTerminating;
     }
     let conditions = namespace["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let find = |name: &str| {
         let one = conditions.iter().find(|condition| condition["type"] == name)?;
         Some((one["status"].as_str()?, one["message"].as_str().unwrap_or_default()))
     };
-    let not_known = || Left::Perhaps("it does not say yet what is left".to_owned());
+    let not_known = || RemainingContent::Possible("the namespace does not report the remaining objects yet".to_owned());
     for name in FAILURES {
         match find(name) {
             Some(("False", _)) => {}
-            Some((_, why)) => return Left::Perhaps(why.to_owned()),
+            Some((_, why)) => return RemainingContent::Possible(why.to_owned()),
             None => return not_known(),
         }
     }
-    // "Nothing is left" is said as well while Pods are waited for and nothing else was looked at. A look at everything
-    // finds the Resource, which Purlin holds; after that the namespace is gone.
+    // "False" does not prove that no objects remain: the namespace controller also reports it while it waits for Pods
+    // and has not listed other kinds. A complete list always contains the Resource, which Purlin's finalizer keeps.
     let Some(("True", message)) = find(REMAINING.0) else { return not_known() };
     let Some(all) = message.strip_prefix(REMAINING.1) else { return not_known() };
     let counted: Option<Vec<&str>> = all.split(", ").map(|part| Some(part.split_once(" has ")?.0)).collect();
     let counted_as = format!("{}.{}", kind.plural, group_of(&kind.api_version));
     match counted {
         None => not_known(),
-        Some(counted) if counted.contains(&&*counted_as) => Left::Perhaps(message.to_owned()),
-        Some(_) => Left::Nothing,
+        Some(counted) if counted.contains(&&*counted_as) => RemainingContent::Possible(message.to_owned()),
+        Some(_) => RemainingContent::Nothing,
     }
 }
 
@@ -110,68 +111,76 @@ mod tests {
 
     use super::*;
 
-    /// A namespace that is being deleted, with what its conditions say: `(condition, status, message)`.
-    fn going(told: &[(&str, &str, &str)]) -> Json {
-        let conditions: Vec<Json> =
-            told.iter().map(|(name, status, text)| json!({"type": name, "status": status, "message": text})).collect();
+    /// A namespace that is being deleted, with conditions as `(type, status, message)`.
+    fn terminating(conditions: &[(&str, &str, &str)]) -> Json {
+        let conditions: Vec<Json> = conditions
+            .iter()
+            .map(|(name, status, text)| json!({"type": name, "status": status, "message": text}))
+            .collect();
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"conditions": conditions}})
     }
 
     #[track_caller]
-    fn check(failure: Option<&str>, remaining: (&str, &str), expected: &Left) {
-        let mut told = FAILURES.map(|name| (name, "False", "well"));
+    fn check(failure: Option<&str>, remaining: (&str, &str), expected: &RemainingContent) {
+        let mut conditions = FAILURES.map(|name| (name, "False", "well"));
         if let Some(failure) = failure {
-            told[0] = (FAILURES[0], "True", failure);
+            conditions[0] = (FAILURES[0], "True", failure);
         }
-        let told = [&told[..], &[(REMAINING.0, remaining.0, remaining.1)]].concat();
+        let conditions = [&conditions[..], &[(REMAINING.0, remaining.0, remaining.1)]].concat();
         let kind = |api_version: &str, plural: &str| ApiKind {
             api_version: api_version.to_owned(),
             plural: plural.to_owned(),
             namespaced: true,
         };
-        assert_eq!(left(Some(&going(&told)), &kind("v1", "configmaps")), *expected);
+        assert_eq!(remaining_content(Some(&terminating(&conditions)), &kind("v1", "configmaps")), *expected);
         let of_group = remaining.1.replace("configmaps.", "deployments.apps");
-        let told = [&told[..3], &[(REMAINING.0, remaining.0, &*of_group)]].concat();
+        let conditions = [&conditions[..3], &[(REMAINING.0, remaining.0, &*of_group)]].concat();
         let other = match expected {
-            Left::Perhaps(why) => Left::Perhaps(why.replace("configmaps.", "deployments.apps")),
-            Left::Nothing => Left::Nothing,
-            Left::NotGoing => Left::NotGoing,
+            RemainingContent::Possible(why) => {
+                RemainingContent::Possible(why.replace("configmaps.", "deployments.apps"))
+            }
+            RemainingContent::Nothing => RemainingContent::Nothing,
+            RemainingContent::NotTerminating => RemainingContent::NotTerminating,
         };
-        assert_eq!(left(Some(&going(&told)), &kind("apps/v1", "deployments")), other);
+        assert_eq!(remaining_content(Some(&terminating(&conditions)), &kind("apps/v1", "deployments")), other);
     }
 
-    fn perhaps(why: &str) -> Left {
-        Left::Perhaps(why.to_owned())
+    fn perhaps(why: &str) -> RemainingContent {
+        RemainingContent::Possible(why.to_owned())
     }
 
     #[test]
-    fn a_kind_that_is_not_counted_is_gone() {
+    fn a_kind_without_remaining_objects_is_deleted() {
         let ours = "Some resources are remaining: resources.purlin.dev has 2 resource instances";
-        check(None, ("True", ours), &Left::Nothing);
+        check(None, ("True", ours), &RemainingContent::Nothing);
         let both = "Some resources are remaining: configmaps. has 1 resource instances, resources.purlin.dev has 2 \
                     resource instances";
         check(None, ("True", both), &perhaps(both));
         let other =
             "Some resources are remaining: myconfigmaps.x.dev has 1 resource instances, pods. has 1 resource instances";
-        check(None, ("True", other), &Left::Nothing);
+        check(None, ("True", other), &RemainingContent::Nothing);
     }
 
     #[test]
-    fn nothing_is_believed_before_everything_was_looked_at() {
+    fn objects_may_remain_until_all_kinds_are_listed() {
         let ours = "Some resources are remaining: resources.purlin.dev has 2 resource instances";
         let why = "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1";
         check(Some(why), ("True", ours), &perhaps(why));
-        // As it says while there are Pods.
-        check(None, ("False", "All content successfully removed"), &perhaps("it does not say yet what is left"));
-        check(None, ("True", "in other words"), &perhaps("it does not say yet what is left"));
-        check(None, ("True", "Some resources are remaining: some"), &perhaps("it does not say yet what is left"));
+        // The status while Pods remain.
+        let unreported = perhaps("the namespace does not report the remaining objects yet");
+        check(None, ("False", "All content successfully removed"), &unreported);
+        check(None, ("True", "in other words"), &unreported);
+        check(None, ("True", "Some resources are remaining: some"), &unreported);
     }
 
     #[test]
-    fn a_namespace_that_stays_says_nothing_and_one_that_is_gone_has_nothing() {
+    fn an_active_namespace_and_a_deleted_namespace_are_distinguished() {
         let kind = ApiKind { api_version: "v1".to_owned(), plural: "configmaps".to_owned(), namespaced: true };
-        assert_eq!(left(Some(&json!({"metadata": {}})), &kind), Left::NotGoing);
-        assert_eq!(left(Some(&going(&[])), &kind), perhaps("it does not say yet what is left"));
-        assert_eq!(left(None, &kind), Left::Nothing);
+        assert_eq!(remaining_content(Some(&json!({"metadata": {}})), &kind), RemainingContent::NotTerminating);
+        assert_eq!(
+            remaining_content(Some(&terminating(&[])), &kind),
+            perhaps("the namespace does not report the remaining objects yet")
+        );
+        assert_eq!(remaining_content(None, &kind), RemainingContent::Nothing);
     }
 }

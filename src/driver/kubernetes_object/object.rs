@@ -1,4 +1,4 @@
-//! The server's object as the value of the attribute `object`, and how two of them compare.
+//! Converts objects of the server to the value of the attribute `object`, and compares them.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::model::{ObjectState, Value};
 use super::manifest::{entries, is_secret};
 use super::target::Target;
 
-/// What kubectl leaves at objects: a copy of the whole manifest, and so of everything secret in it.
+/// kubectl stores a copy of the whole manifest in this annotation, including secrets.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The recorded state of an object: `manifest` as it was configured, `object` as the server has it.
+/// The state of an object: `manifest` as configured, `object` as returned by the server.
 pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {
     let object = value(live, manifest);
     let id = live["metadata"]["uid"].as_str().map_or(Value::Null, Value::from);
@@ -21,8 +21,8 @@ pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {
     ObjectState { value, private: Arc::from([]), identity }
 }
 
-/// The attribute `object`: without `managedFields`, without `resourceVersion` (which changes with every heartbeat
-/// of whoever writes to the object), and with everything marked that the manifest marks.
+/// The attribute `object`: without `managedFields` and `resourceVersion` (which changes with every write to the
+/// object), and with the sensitive marks of the manifest.
 pub(crate) fn value(live: &Json, manifest: &Value) -> Value {
     let mut live = live.clone();
     if let Some(metadata) = live.get_mut("metadata").and_then(Json::as_object_mut) {
@@ -40,8 +40,8 @@ pub(crate) fn value(live: &Json, manifest: &Value) -> Value {
     with_marks_of(object, manifest)
 }
 
-/// `value` with a mark at each place that is marked in `pattern`. A list that holds a mark anywhere is marked as a
-/// whole, since the server may have put its items into another order.
+/// Copies the marks of `pattern` to `value`. A list that contains a mark is marked as a whole, since the server may
+/// reorder its items.
 fn with_marks_of(value: Value, pattern: &Value) -> Value {
     match (pattern, value) {
         (Value::Sensitive(_), value) => value.into_sensitive(),
@@ -56,7 +56,7 @@ fn with_marks_of(value: Value, pattern: &Value) -> Value {
     }
 }
 
-/// An object without what changes though nobody asked for it: status, generation, versions.
+/// The object without status, generation and resource version.
 pub(crate) fn comparable(object: &Value) -> Value {
     let mut top = entries(Some(object));
     top.remove("status");
@@ -64,14 +64,14 @@ pub(crate) fn comparable(object: &Value) -> Value {
     for name in ["generation", "managedFields", "resourceVersion"] {
         metadata.remove(name);
     }
-    // A map that holds nothing and a map that is absent are the same to every client of the API.
+    // An empty map and a missing map are equivalent.
     metadata.retain(|_, value| !matches!(value.unmarked(), Value::Map(map) if map.is_empty()));
     top.insert("metadata".into(), Value::map(metadata));
     Value::map(top)
 }
 
-/// Everything but `metadata` and `status`: what a controller of this kind acts upon.
-pub(crate) fn substance(object: &Value) -> Value {
+/// The object without `metadata` and `status`.
+pub(crate) fn body(object: &Value) -> Value {
     let mut top = entries(Some(object));
     top.remove("status");
     top.remove("metadata");
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn volatile_and_secret_metadata_stay_out_of_the_object() {
+    fn volatile_and_secret_metadata_is_removed() {
         let live = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "eA=="}, "metadata": {
             "name": "site", "namespace": "shop", "uid": "u-1", "resourceVersion": "7", "managedFields": [],
             "annotations": {LAST_APPLIED: "{\"data\":{\"a\":\"eA==\"}}", "x": "y"}}});
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_the_manifest_reach_the_object() {
+    fn marks_of_the_manifest_are_copied_to_the_object() {
         let secret = || Value::from("s").into_sensitive();
         let manifest = Value::map([
             ("data", Value::map([("a", secret()), ("b", Value::from("t"))])),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn heartbeats_make_no_difference() {
+    fn status_and_generation_are_not_compared() {
         let object = |generation: u64, status: &str| {
             comparable(&Value::from_json(json!({"kind": "X", "status": {"a": status},
                 "metadata": {"name": "x", "generation": generation, "labels": {}}})))

@@ -1,4 +1,4 @@
-//! Server-side apply: the one request by which objects are made and changed, in earnest or as a dry run.
+//! Server-side apply, which creates and updates objects, and its dry run.
 
 use http::Method;
 use serde_json::json;
@@ -6,56 +6,56 @@ use serde_json::json;
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, Value};
 
+use super::api_error::{self, ErrorContext, RequestError};
 use super::discovery::ApiKind;
-use super::refusal::{self, Attempt, Failure};
-use super::server::{Answer, Call};
+use super::server::{Call, ServerResponse};
 use super::target::Target;
-use super::{FIELD_MANAGER, KubernetesObject, attempt};
+use super::{FIELD_MANAGER, KubernetesObject, error_context};
 
-/// Where something is sent.
+/// The object that a patch is sent to.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct PatchTarget<'a> {
     pub(super) context: &'a CallContext,
     pub(super) kind: &'a ApiKind,
     pub(super) target: &'a Target,
 }
 
-/// What is sent now, and what was sent before (`None` for an imported object).
-pub(super) struct Sent {
+/// The applied object, and the previously applied one (`None` for an imported object).
+pub(super) struct Patch {
     pub(super) desired: Value,
-    pub(super) before: Option<Value>,
+    pub(super) previous: Option<Value>,
 }
 
 impl KubernetesObject {
-    /// Server-side apply to an existing object, tried or in earnest. Fields of other managers are taken over only if
-    /// we had set every one of them before, or the object was imported.
+    /// Applies to an existing object. Conflicts with other field managers are forced only if the previous apply set all
+    /// of the fields, or if the object was imported.
     pub(super) async fn apply_patch(
         &self,
-        at: &At<'_>,
-        sent: &Sent,
+        at: &PatchTarget<'_>,
+        sent: &Patch,
         uid: Option<&str>,
         dry_run: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerResponse, RequestError> {
         let first = self.patch(at, &sent.desired, uid, dry_run, false).await;
-        let Err(Failure::Refused(refusal)) = &first else { return first };
-        let conflicts = refusal.conflicts();
-        let ours = |field: &str| sent.before.as_ref().is_none_or(|before| refusal::sets(before, field));
+        let Err(RequestError::Api(api_error)) = &first else { return first };
+        let conflicts = api_error.conflicts();
+        let ours = |field: &str| sent.previous.as_ref().is_none_or(|before| api_error::sets(before, field));
         if conflicts.is_empty() || !conflicts.iter().all(|(_, field)| ours(field)) {
             return first;
         }
         self.patch(at, &sent.desired, uid, dry_run, true).await
     }
 
-    /// One server-side apply. With `uid` it is refused unless that very object is there, so it can be repeated;
-    /// without, it may make one.
+    /// Sends one server-side apply. With `uid`, the server rejects it unless the object has that UID, so it is
+    /// repeatable. Without, it may create the object.
     pub(super) async fn patch(
         &self,
-        at: &At<'_>,
+        at: &PatchTarget<'_>,
         desired: &Value,
         uid: Option<&str>,
         dry_run: bool,
         force: bool,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerResponse, RequestError> {
         let mut body = desired.to_json();
         if let Some(uid) = uid {
             body["metadata"]["uid"] = json!(uid);
@@ -74,26 +74,26 @@ impl KubernetesObject {
             body: Some(body),
             repeatable: uid.is_some() || dry_run,
         };
-        let who = self.who(at.context).map_err(|error| Failure::Unreachable(error.message))?;
-        self.server.call(who, &call, at.context.deadline).await
+        let caller = self.caller(at.context).map_err(|error| RequestError::Unreachable(error.message))?;
+        self.server.call(caller, &call, at.context.deadline).await
     }
 
-    /// What is told about an update that did not work.
-    pub(super) fn change_error(&self, at: &At<'_>, sent: &Sent, failure: &Failure) -> DriverError {
-        if let Failure::Refused(refusal) = failure {
-            if refusal.is_unknown_kind() {
+    /// The error of a failed update.
+    pub(super) fn change_error(&self, at: &PatchTarget<'_>, sent: &Patch, failure: &RequestError) -> DriverError {
+        if let RequestError::Api(api_error) = failure {
+            if api_error.is_unknown_kind() {
                 self.server.forget_kind(at.kind);
             }
-            if refusal.code == 404 || refusal.is_uid_mismatch() {
+            if api_error.code == 404 || api_error.is_uid_mismatch() {
                 return DriverError {
                     kind: ErrorKind::Transient,
-                    message: format!("{} on record is not there any more", at.target),
+                    message: format!("the recorded {} no longer exists", at.target),
                     path: None,
-                    hint: Some("it is planned anew after the next refresh".to_owned()),
+                    hint: Some("Purlin plans it again after the next refresh".to_owned()),
                 };
             }
         }
-        let attempt = attempt(at.context, "update", &at.kind.resource(), at.target);
-        refusal::error(failure, &Attempt { sensitive: sent.desired.has_sensitive(), ..attempt })
+        let attempt = error_context(at.context, "update", &at.kind.resource(), at.target);
+        api_error::to_driver_error(failure, &ErrorContext { sensitive: sent.desired.has_sensitive(), ..attempt })
     }
 }

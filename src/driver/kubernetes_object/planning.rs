@@ -1,30 +1,29 @@
-//! What `object` will look like: known where the manifest or the present object tells, unknown where only the server
-//! will. Pure.
+//! Plans the attribute `object`: values from the manifest or the current object are known, values that only the server
+//! sets are unknown. Pure.
 //!
-//! A map has no "and maybe more" in it, so a place that the server may add must either be there as unknown, or the
-//! map that it is added to must be unknown as a whole. A dry run shows which places there will be; without one, only
-//! kinds to which the server adds nothing are known in depth.
+//! A field that the server may add must be planned as unknown, or the map that contains it must be unknown as a whole.
+//! A dry run shows which fields the server adds. Without one, only kinds to which the server adds no fields are planned
+//! in depth.
 
 use std::sync::Arc;
 
 use crate::model::{Path, Value};
 
 use super::manifest::entries;
-use super::object::{comparable, substance};
+use super::object::{body, comparable};
 use super::target::{Target, group_of};
 
-/// What is known about the places that the server adds to a new object.
+/// The fields that the server adds to a new object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape<'a> {
-    /// None beside metadata.
+    /// None except in metadata.
     Closed,
-    /// Those of this dry run.
+    /// The fields in the result of this dry run.
     DryRun(&'a Value),
-    /// Any.
     Open,
 }
 
-/// Whether the server adds nothing to objects of this kind, beside metadata.
+/// Whether the server adds no fields to objects of this kind, except in metadata.
 pub(crate) fn is_closed(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
@@ -32,8 +31,8 @@ pub(crate) fn is_closed(group: &str, kind: &str) -> bool {
     )
 }
 
-/// A new object, from what will be sent.
-pub(crate) fn created(desired: &Value, shape: Shape<'_>) -> Value {
+/// Plans a new object from the object that will be applied.
+pub(crate) fn plan_create(desired: &Value, shape: Shape<'_>) -> Value {
     let mut object = entries(Some(desired));
     for (name, value) in &mut object {
         if !matches!(name.as_ref(), "apiVersion" | "kind" | "metadata") {
@@ -58,7 +57,7 @@ pub(crate) fn created(desired: &Value, shape: Shape<'_>) -> Value {
         metadata.insert(name.into(), Value::Unknown);
     }
     if matches!(shape, Shape::Closed) {
-        // Kinds without a spec have no generation; and what is empty is absent when the server gives it back.
+        // Kinds without a spec have no generation, and the server omits empty maps.
         metadata.remove("generation");
         metadata.retain(|_, value| !is_empty_map(value));
         object.retain(|_, value| !is_empty_map(value));
@@ -67,28 +66,28 @@ pub(crate) fn created(desired: &Value, shape: Shape<'_>) -> Value {
     Value::map(object)
 }
 
-/// The server's value with everything unknown that was not asked for in just this form.
-fn known_where_set(wanted: &Value, dry: &Value) -> Value {
-    let sensitive = matches!(wanted, Value::Sensitive(_));
-    let known = match (wanted.unmarked(), dry.unmarked()) {
-        (Value::Map(wanted), Value::Map(dry)) => Value::map(dry.iter().map(|(key, dry)| {
-            let value = wanted.get(key).map_or(Value::Unknown, |wanted| known_where_set(wanted, dry));
+/// The dry-run value, unknown wherever it differs from the desired value.
+fn known_where_set(desired: &Value, dry: &Value) -> Value {
+    let sensitive = matches!(desired, Value::Sensitive(_));
+    let known = match (desired.unmarked(), dry.unmarked()) {
+        (Value::Map(desired), Value::Map(dry)) => Value::map(dry.iter().map(|(key, dry)| {
+            let value = desired.get(key).map_or(Value::Unknown, |desired| known_where_set(desired, dry));
             (Arc::clone(key), value)
         })),
-        (Value::List(wanted), Value::List(dry)) if wanted.len() == dry.len() => {
-            Value::list(wanted.iter().zip(dry.iter()).map(|(wanted, dry)| known_where_set(wanted, dry)))
+        (Value::List(desired), Value::List(dry)) if desired.len() == dry.len() => {
+            Value::list(desired.iter().zip(dry.iter()).map(|(desired, dry)| known_where_set(desired, dry)))
         }
-        (wanted, dry) if wanted.same(dry) => wanted.clone(),
+        (desired, dry) if desired.equals_unmarked(dry) => desired.clone(),
         _ => Value::Unknown,
     };
     if sensitive { known.into_sensitive() } else { known }
 }
 
-/// The object after an update, from a dry run of it.
-pub(crate) fn updated(prior: &Value, dry: &Value, desired: &Value) -> Value {
-    let mut object = entries(Some(&settled(prior, dry, desired)));
+/// Plans an update from its dry run.
+pub(crate) fn plan_update(prior: &Value, dry: &Value, desired: &Value) -> Value {
+    let mut object = entries(Some(&known_after_update(prior, dry, desired)));
     if let Some(status) = prior.get("status") {
-        let untouched = substance(prior).same(&substance(dry));
+        let untouched = body(prior).equals_unmarked(&body(dry));
         object.insert("status".into(), if untouched { status.clone() } else { Value::Unknown });
     } else if dry.get("status").is_some() {
         object.insert("status".into(), Value::Unknown);
@@ -96,16 +95,16 @@ pub(crate) fn updated(prior: &Value, dry: &Value, desired: &Value) -> Value {
     Value::map(object)
 }
 
-/// Known where the dry run leaves what is there, or does what was asked for.
-fn settled(prior: &Value, dry: &Value, desired: &Value) -> Value {
-    if prior.same(dry) {
+/// The dry-run value, known where it matches the prior or the desired value.
+fn known_after_update(prior: &Value, dry: &Value, desired: &Value) -> Value {
+    if prior.equals_unmarked(dry) {
         return dry.clone();
     }
     let sensitive = matches!(dry, Value::Sensitive(_));
     let known = match (dry.unmarked(), prior.unmarked(), desired.unmarked()) {
         (Value::Map(dry), prior, desired) => Value::map(dry.iter().map(|(key, dry)| {
             let [prior, desired] = [prior, desired].map(|value| value.get(key).cloned().unwrap_or_default());
-            (Arc::clone(key), settled(&prior, dry, &desired))
+            (Arc::clone(key), known_after_update(&prior, dry, &desired))
         })),
         (Value::List(dry), prior, Value::List(desired)) if dry.len() == desired.len() => {
             let prior = match prior {
@@ -117,18 +116,18 @@ fn settled(prior: &Value, dry: &Value, desired: &Value) -> Value {
                     .iter()
                     .zip(dry.iter())
                     .zip(desired.iter())
-                    .map(|((prior, dry), desired)| settled(prior, dry, desired)),
+                    .map(|((prior, dry), desired)| known_after_update(prior, dry, desired)),
             )
         }
-        (dry, _, desired) if dry.same(desired) && *dry != Value::Null => dry.clone(),
+        (dry, _, desired) if dry.equals_unmarked(desired) && *dry != Value::Null => dry.clone(),
         _ => Value::Unknown,
     };
     if sensitive { known.into_sensitive() } else { known }
 }
 
-/// The object after an update that cannot be tried yet, since places of the manifest are unknown, or the server
-/// makes no dry runs: what is set just as before stays known, everything else does not.
-pub(crate) fn unsettled(prior: &Value, desired: &Value, desired_before: &Value) -> Value {
+/// Plans an update without a dry run, because the manifest has unknown values or the server supports no dry run. Fields
+/// that the manifest sets as before stay known.
+pub(crate) fn plan_update_without_dry_run(prior: &Value, desired: &Value, desired_before: &Value) -> Value {
     let mut object = entries(Some(prior));
     let mut changed = false;
     for (name, value) in entries(Some(desired)) {
@@ -136,18 +135,19 @@ pub(crate) fn unsettled(prior: &Value, desired: &Value, desired_before: &Value) 
             let before = entries(desired_before.get("metadata"));
             let mut metadata = entries(prior.get("metadata"));
             for (key, value) in entries(Some(&value)) {
-                if value.has_unknown() || before.get(&key).is_none_or(|before| !before.same(&value)) {
+                if value.has_unknown() || before.get(&key).is_none_or(|before| !before.equals_unmarked(&value)) {
                     metadata.insert(key, Value::Unknown);
                 }
             }
-            // The place of the object is never in doubt.
+            // Name and namespace are always known.
             for key in ["name", "namespace"] {
                 if let Some(value) = prior.get("metadata").and_then(|metadata| metadata.get(key)) {
                     metadata.insert(key.into(), value.clone());
                 }
             }
             object.insert(name, Value::map(metadata));
-        } else if value.has_unknown() || desired_before.get(&name).is_none_or(|before| !before.same(&value)) {
+        } else if value.has_unknown() || desired_before.get(&name).is_none_or(|before| !before.equals_unmarked(&value))
+        {
             changed = true;
             object.insert(name, Value::Unknown);
         }
@@ -162,44 +162,44 @@ pub(crate) fn unsettled(prior: &Value, desired: &Value, desired_before: &Value) 
     Value::map(object)
 }
 
-/// A second plan of the same step may only know more than the first one: where the first knew something, it stays.
-pub(crate) fn narrowed(before: &Value, now: &Value) -> Value {
+/// Merges the final plan of a step into its first plan: known values of the first plan are kept.
+pub(crate) fn refine(before: &Value, now: &Value) -> Value {
     match (before, now) {
         (Value::Unknown, now) => now.clone(),
-        (Value::Sensitive(before), now) => narrowed(before, now.unmarked()).into_sensitive(),
+        (Value::Sensitive(before), now) => refine(before, now.unmarked()).into_sensitive(),
         (Value::Map(before), now) => Value::map(before.iter().map(|(key, before)| {
             let now = now.get(key).cloned().unwrap_or(Value::Unknown);
-            (Arc::clone(key), narrowed(before, &now))
+            (Arc::clone(key), refine(before, &now))
         })),
         (Value::List(before), Value::List(now)) if before.len() == now.len() => {
-            Value::list(before.iter().zip(now.iter()).map(|(before, now)| narrowed(before, now)))
+            Value::list(before.iter().zip(now.iter()).map(|(before, now)| refine(before, now)))
         }
         (before, _) => before.clone(),
     }
 }
 
-/// Whether an update would leave the object as it is.
-pub(crate) fn is_settled(live: &Value, dry: &Value) -> bool {
-    comparable(live).same(&comparable(dry))
+/// Whether the update of the dry run changes nothing.
+pub(crate) fn is_unchanged(live: &Value, dry: &Value) -> bool {
+    comparable(live).equals_unmarked(&comparable(dry))
 }
 
-/// Whether everything that `wanted` sets is so in `object`: all that can be told without a dry run.
-pub(crate) fn contains(object: &Value, wanted: &Value) -> bool {
-    match (object.unmarked(), wanted.unmarked()) {
-        (Value::Map(object), Value::Map(wanted)) => {
-            wanted.iter().all(|(key, wanted)| object.get(key).is_some_and(|object| contains(object, wanted)))
+/// Whether `object` has all fields of the desired object, for a comparison without a dry run.
+pub(crate) fn contains(object: &Value, desired: &Value) -> bool {
+    match (object.unmarked(), desired.unmarked()) {
+        (Value::Map(object), Value::Map(desired)) => {
+            desired.iter().all(|(key, desired)| object.get(key).is_some_and(|object| contains(object, desired)))
         }
-        (Value::List(object), Value::List(wanted)) => {
-            object.len() == wanted.len()
-                && object.iter().zip(wanted.iter()).all(|(object, wanted)| contains(object, wanted))
+        (Value::List(object), Value::List(desired)) => {
+            object.len() == desired.len()
+                && object.iter().zip(desired.iter()).all(|(object, desired)| contains(object, desired))
         }
-        (object, wanted) => object.same(wanted),
+        (object, desired) => object.equals_unmarked(desired),
     }
 }
 
-/// Which changes make it another object: the paths below `spec.config`. `prior` is the object as it is, `before` the
-/// manifest that it was made from (null for an imported one), `namespace` where the manifest asks for it to be.
-pub(crate) fn moved(prior: &Target, before: &Value, manifest: &Value, namespace: Option<&str>) -> Vec<Path> {
+/// Returns the paths, relative to `spec.config`, whose change replaces the object. `before` is the manifest of the
+/// prior object (null for an imported one), `namespace` the desired namespace.
+pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, namespace: Option<&str>) -> Vec<Path> {
     let mut paths = Vec::new();
     let root = Path::default().name("manifest");
     let differs = |value: Option<&Value>, now: &str| value.is_some_and(|value| value.as_str() != Some(now));
@@ -211,30 +211,30 @@ pub(crate) fn moved(prior: &Target, before: &Value, manifest: &Value, namespace:
     }
     let root = root.name("metadata");
     let metadata = manifest.get("metadata");
-    let asked = |name: &str| metadata.and_then(|m| m.get(name)).filter(|value| *value.unmarked() != Value::Null);
+    let configured = |name: &str| metadata.and_then(|m| m.get(name)).filter(|value| *value.unmarked() != Value::Null);
     if namespace.is_some_and(|namespace| namespace != prior.namespace)
-        || matches!(asked("namespace").map(Value::unmarked), Some(Value::Unknown))
+        || matches!(configured("namespace").map(Value::unmarked), Some(Value::Unknown))
     {
         paths.push(root.name("namespace"));
     }
-    if differs(asked("name"), &prior.name) {
+    if differs(configured("name"), &prior.name) {
         paths.push(root.name("name"));
     }
-    if let Some(prefix) = asked("generateName") {
+    if let Some(prefix) = configured("generateName") {
         let before = before.get("metadata").and_then(|m| m.get("generateName"));
-        let kept = match before.filter(|value| **value != Value::Null) {
-            Some(before) => before.same(prefix),
-            // An object that was imported, or had a name of its own, may go on under the prefix that it fits.
+        let unchanged = match before.filter(|value| **value != Value::Null) {
+            Some(before) => before.equals_unmarked(prefix),
+            // An object that was imported or had a fixed name is kept if its name has the prefix.
             None => prefix.as_str().is_some_and(|prefix| prior.name.starts_with(prefix)),
         };
-        if !kept || prefix.has_unknown() {
+        if !unchanged || prefix.has_unknown() {
             paths.push(root.name("generateName"));
         }
     }
     paths
 }
 
-/// Unknown places of fields that are known to be immutable: whatever comes there, it will not be an update.
+/// The paths of immutable fields with unknown values: their change may not be an update.
 pub(crate) fn unknown_immutable(manifest: &Value, prior: &Value) -> Vec<Path> {
     let text = |name: &str| manifest.get(name).and_then(Value::as_str).unwrap_or_default();
     let frozen = prior.get("immutable") == Some(&Value::Bool(true));

@@ -1,37 +1,35 @@
-//! Which object is meant: its kind, namespace and name; the mark of its owner; names that Purlin draws.
+//! Identifies objects by kind, namespace and name. Formats owner annotations and generates names.
 
 use std::fmt;
 
 use crate::model::{Address, InstanceKey, Value};
 
-/// The annotation that says for which Resource an object was made:
-/// `<cluster-uid>/<namespace>/<name>/<instance>`.
+/// The annotation with the Resource that owns an object: `<cluster-uid>/<namespace>/<name>/<instance>`.
 pub const OWNER_ANNOTATION: &str = "purlin.dev/owner";
 
-/// The characters that Kubernetes draws name suffixes from: no vowels and nothing that looks like another one.
+/// The characters of generated name suffixes, as in Kubernetes: no vowels and no ambiguous characters.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// As many characters as Kubernetes itself appends to `metadata.generateName`.
+/// The same suffix length as Kubernetes uses for `metadata.generateName`.
 const SUFFIX_LENGTH: usize = 5;
 
-/// Names of most kinds may have up to 63 characters; a longer prefix is cut, as the API server does.
+/// Names of most kinds have at most 63 characters. A longer prefix is truncated, as the API server does.
 const LONGEST_PREFIX: usize = 63 - SUFFIX_LENGTH;
 
-/// One object of the API.
+/// The identifier of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// `v1`, `apps/v1`.
     pub(crate) api_version: String,
     /// `ConfigMap`.
     pub(crate) kind: String,
-    /// Empty for an object of the cluster.
+    /// Empty for a cluster-scoped object.
     pub(crate) namespace: String,
-    /// Its name.
     pub(crate) name: String,
 }
 
 impl Target {
-    /// The object that `object` (as the server has it, or as planned) is; `None` while its place is not known.
+    /// The identifier of an existing or planned object; `None` if it is not fully known.
     pub(crate) fn of_object(object: &Value) -> Option<Self> {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let metadata = object.get("metadata")?;
@@ -47,13 +45,12 @@ impl Target {
         })
     }
 
-    /// The API group; empty for the core group.
     pub(crate) fn group(&self) -> &str {
         group_of(&self.api_version)
     }
 
-    /// What makes it one and the same object: the version is only a view of it, and the UID changes when somebody
-    /// else makes it anew.
+    /// The identity of the object. It has no API version, since all versions show the same object, and no UID, since a
+    /// UID changes when the object is recreated.
     pub(crate) fn identity(&self) -> Value {
         let namespace = if self.namespace.is_empty() { Value::Null } else { Value::from(self.namespace.as_str()) };
         Value::map([
@@ -64,14 +61,13 @@ impl Target {
         ])
     }
 
-    /// The id by which it can be imported.
     pub(crate) fn import_id(&self) -> String {
         let namespace = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
         format!("{}/{}/{namespace}{}", self.api_version, self.kind, self.name)
     }
 
-    /// Reads an import id: `v1/ConfigMap/shop/site`, `apps/v1/Deployment/shop/web`, `v1/Namespace/shop`.
-    /// Without a namespace the field stays empty.
+    /// Parses an import ID such as `v1/ConfigMap/shop/site`, `apps/v1/Deployment/shop/web` or `v1/Namespace/shop`. The
+    /// namespace may be omitted.
     pub(crate) fn from_import_id(id: &str) -> Option<Self> {
         let parts: Vec<&str> = id.split('/').collect();
         let (api_version, rest) = match parts.as_slice() {
@@ -106,9 +102,9 @@ pub(crate) fn group_of(api_version: &str) -> &str {
     api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
-/// The owner mark of one instance. The instance is written as in its address, without brackets: nothing for a single
-/// instance, `0` for an index, `"blue"` for a key.
-pub(crate) fn owner_mark(scope: &str, namespace: &str, address: &str) -> String {
+/// The owner annotation of an instance. The instance key is written without brackets: empty for a single instance, `0`
+/// for an index, `"blue"` for a key.
+pub(crate) fn owner_annotation(scope: &str, namespace: &str, address: &str) -> String {
     let (name, instance) = match address.parse::<Address>() {
         Ok(Address { name, key: InstanceKey::None }) => (name.to_string(), String::new()),
         Ok(Address { name, key }) => {
@@ -120,8 +116,8 @@ pub(crate) fn owner_mark(scope: &str, namespace: &str, address: &str) -> String 
     format!("{scope}/{namespace}/{name}/{instance}")
 }
 
-/// A name with `prefix`, with a suffix drawn from the given random bytes.
-pub(crate) fn drawn_name(prefix: &str, entropy: [u8; 16]) -> String {
+/// Generates a name from `prefix` and a suffix that is derived from the random bytes.
+pub(crate) fn generated_name(prefix: &str, entropy: [u8; 16]) -> String {
     let mut number = u128::from_le_bytes(entropy);
     let cut = prefix.char_indices().nth(LONGEST_PREFIX).map_or(prefix, |(end, _)| &prefix[..end]);
     let mut name = cut.to_owned();
@@ -133,7 +129,7 @@ pub(crate) fn drawn_name(prefix: &str, entropy: [u8; 16]) -> String {
     name
 }
 
-/// Whether a text has the form of an API version: `v1`, `v2beta1`.
+/// Whether a string has the form of an API version, such as `v1` or `v2beta1`.
 fn is_version(text: &str) -> bool {
     let mut chars = text.strip_prefix('v').unwrap_or_default().chars();
     chars.next().is_some_and(|c| c.is_ascii_digit()) && chars.all(|c| c.is_ascii_alphanumeric())
@@ -144,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn import_ids_read_back_as_they_are_printed() {
+    fn import_ids_are_parsed_and_formatted() {
         for id in ["v1/ConfigMap/shop/site", "apps/v1/Deployment/shop/web", "v1/Namespace/shop", "x.io/v1beta1/Thing/a"]
         {
             assert_eq!(Target::from_import_id(id).unwrap().import_id(), id);
@@ -155,24 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn drawn_names_depend_on_the_random_bytes_only_and_stay_short() {
-        assert_eq!(drawn_name("web-", [7; 16]), drawn_name("web-", [7; 16]));
-        assert_ne!(drawn_name("web-", [7; 16]), drawn_name("web-", [8; 16]));
-        let long = drawn_name(&"x".repeat(100), [7; 16]);
+    fn generated_names_depend_only_on_the_random_bytes_and_are_short() {
+        assert_eq!(generated_name("web-", [7; 16]), generated_name("web-", [7; 16]));
+        assert_ne!(generated_name("web-", [7; 16]), generated_name("web-", [8; 16]));
+        let long = generated_name(&"x".repeat(100), [7; 16]);
         assert_eq!(long.len(), 63);
-        assert!(drawn_name("web-", [7; 16]).bytes().skip(4).all(|byte| SUFFIX_ALPHABET.contains(&byte)));
+        assert!(generated_name("web-", [7; 16]).bytes().skip(4).all(|byte| SUFFIX_ALPHABET.contains(&byte)));
     }
 
     #[test]
-    fn owner_marks_name_the_instance_unambiguously() {
-        let mark = |address: &str| owner_mark("uid", "shop", address);
+    fn owner_annotations_identify_the_instance() {
+        let mark = |address: &str| owner_annotation("uid", "shop", address);
         assert_eq!(mark("web"), "uid/shop/web/");
         assert_eq!(mark("web[0]"), "uid/shop/web/0");
         assert_eq!(mark(r#"web["0"]"#), r#"uid/shop/web/"0""#);
     }
 
     #[test]
-    fn versions_of_one_group_are_views_of_one_object() {
+    fn all_versions_of_a_group_have_the_same_identity() {
         let target = |id: &str| Target::from_import_id(id).unwrap();
         assert_eq!(target("x.io/v1/T/a/b").identity(), target("x.io/v2/T/a/b").identity());
         assert_ne!(target("x.io/v1/T/a/b").identity(), target("y.io/v1/T/a/b").identity());

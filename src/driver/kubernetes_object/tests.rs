@@ -1,4 +1,4 @@
-//! The driver against an API server that is not there: what a real one cannot be made to do at will.
+//! Tests the driver against a fake API server, for responses that are hard to provoke from a real one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use super::*;
 use crate::driver::tests::{context, recorded};
 use crate::process::SystemClock;
 
-/// What is answered to the requests, in order: (method and path without query, status code, body).
+/// The responses in order: (method and path without query, status code, body).
 type Lines = Vec<Line>;
 type Line = (&'static str, u16, Json);
 
-/// A server that plays its lines, and a driver of it. The test fails at a request that has no line.
+/// A server that plays its lines, and a driver of it. A request without a matching line fails the test.
 struct Play {
     driver: KubernetesObject,
     lines: Arc<Mutex<VecDeque<Line>>>,
@@ -39,8 +39,8 @@ fn play(lines: Lines) -> Play {
 
 async fn answer(request: Request, lines: &Mutex<VecDeque<Line>>, requests: &Mutex<Vec<(String, Json)>>) -> Response {
     let (parts, body) = request.into_parts();
-    let asked = format!("{} {}", parts.method, parts.uri.path());
-    if asked == "GET /api/v1" {
+    let request_line = format!("{} {}", parts.method, parts.uri.path());
+    if request_line == "GET /api/v1" {
         let resources = [
             json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true}),
             json!({"name": "pods", "kind": "Pod", "namespaced": true}),
@@ -51,8 +51,8 @@ async fn answer(request: Request, lines: &Mutex<VecDeque<Line>>, requests: &Mute
     let body = serde_json::from_slice(&bytes).unwrap_or_default();
     requests.lock().unwrap().push((format!("{} {}", parts.method, parts.uri), body));
     match lines.lock().unwrap().pop_front() {
-        Some((expected, code, body)) if expected == asked => axum_json(code, &body),
-        other => axum_json(418, &json!({"message": format!("{asked}, but expected {other:?}")})),
+        Some((expected, code, body)) if expected == request_line => axum_json(code, &body),
+        other => axum_json(418, &json!({"message": format!("{request_line}, but expected {other:?}")})),
     }
 }
 
@@ -79,7 +79,7 @@ fn prior() -> Arc<RecordedObject> {
 
 impl Play {
     async fn create(&self) -> ApplyResponse {
-        let request = PlanRequest { prior: None, config: config(), entropy: [7; 16], planned_before: None };
+        let request = PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None };
         let plan = self.driver.plan(&context(TYPE_NAME), request).await.unwrap();
         let call = ApplyRequest { prior: None, config: config(), planned: Some(plan.planned), private: plan.private };
         self.driver.apply(&context(TYPE_NAME), call).await
@@ -92,7 +92,7 @@ impl Play {
 
     #[track_caller]
     fn finished(&self) {
-        assert!(self.lines.lock().unwrap().is_empty(), "not asked for: {:?}", self.lines.lock().unwrap());
+        assert!(self.lines.lock().unwrap().is_empty(), "unused lines: {:?}", self.lines.lock().unwrap());
     }
 }
 
@@ -107,7 +107,7 @@ fn nothing() -> Json {
 }
 
 #[tokio::test]
-async fn a_throttled_request_is_sent_again() {
+async fn a_throttled_request_is_retried() {
     let play = play(vec![(GET, 404, nothing()), (PATCH, 429, json!({})), (PATCH, 201, live("here/shop/web/"))]);
     let response = play.create().await;
     assert!(response.error.is_none(), "{:?}", response.error);
@@ -115,7 +115,7 @@ async fn a_throttled_request_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_create_without_an_answer_is_looked_for_before_it_is_repeated() {
+async fn a_create_without_a_response_reads_the_object_before_it_is_repeated() {
     let play = play(vec![
         (GET, 404, nothing()),
         (PATCH, 500, json!({"message": "etcd timed out"})),
@@ -125,11 +125,11 @@ async fn a_create_without_an_answer_is_looked_for_before_it_is_repeated() {
     let response = play.create().await;
     assert_eq!(response.object.unwrap().value.get("id"), Some(&Value::from("u-1")));
     play.finished();
-    assert_eq!(play.requests.lock().unwrap()[3].1["metadata"]["uid"], "u-1", "only that very object is taken");
+    assert_eq!(play.requests.lock().unwrap()[3].1["metadata"]["uid"], "u-1", "only this object is adopted");
 }
 
 #[tokio::test]
-async fn an_object_that_came_in_between_is_left_as_it_was() {
+async fn an_object_that_another_client_created_concurrently_is_restored() {
     let play = play(vec![(GET, 404, nothing()), (PATCH, 200, live("here/shop/web/")), (PATCH, 200, live(""))]);
     let response = play.create().await;
     assert!(response.object.is_none());
@@ -140,7 +140,7 @@ async fn an_object_that_came_in_between_is_left_as_it_was() {
 }
 
 #[tokio::test]
-async fn an_object_of_somebody_else_is_not_touched() {
+async fn an_object_of_another_owner_is_not_changed() {
     for owner in ["", "here/shop/other/", "elsewhere/shop/web/"] {
         let play = play(vec![(GET, 200, live(owner))]);
         assert_eq!(play.create().await.error.unwrap().kind, ErrorKind::AlreadyExists);
@@ -149,34 +149,35 @@ async fn an_object_of_somebody_else_is_not_touched() {
 }
 
 #[tokio::test]
-async fn a_leftover_of_ours_that_is_going_is_waited_for() {
-    let mut going = live("here/shop/web/");
-    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+async fn a_create_waits_until_the_old_object_is_deleted() {
+    let mut terminating = live("here/shop/web/");
+    terminating["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let play = play(vec![
-        (GET, 200, going.clone()),
-        (WATCH, 200, json!({"type": "DELETED", "object": going})),
+        (GET, 200, terminating.clone()),
+        (WATCH, 200, json!({"type": "DELETED", "object": terminating})),
         (PATCH, 201, live("here/shop/web/")),
     ]);
     assert!(play.create().await.error.is_none());
     play.finished();
 }
 
-/// A Service is answered with the object as it was; a watch from its version would never tell that it is gone.
+/// The response to the delete of a Service contains the object before its deletion. A watch from its version would
+/// never report the deletion.
 #[tokio::test]
-async fn a_delete_that_answers_with_the_object_may_be_done_already() {
+async fn a_delete_that_returns_the_object_may_be_complete() {
     let play = play(vec![(DELETE, 200, live("here/shop/web/")), (GET, 404, nothing())]);
     assert!(play.destroy().await.error.is_none());
     play.finished();
 }
 
 #[tokio::test]
-async fn who_may_not_watch_asks_again_and_again() {
-    let going = live("here/shop/web/");
+async fn a_service_account_that_may_not_watch_polls() {
+    let deleted = live("here/shop/web/");
     let play = play(vec![
-        (DELETE, 200, going.clone()),
-        (GET, 200, going.clone()),
+        (DELETE, 200, deleted.clone()),
+        (GET, 200, deleted.clone()),
         (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"})),
-        (GET, 200, going),
+        (GET, 200, deleted),
         (GET, 404, nothing()),
     ]);
     assert!(play.destroy().await.error.is_none());
@@ -184,7 +185,7 @@ async fn who_may_not_watch_asks_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_delete_is_of_one_uid_and_done_when_that_is_gone() {
+async fn a_delete_is_complete_when_the_uid_is_missing() {
     for (code, body) in [
         (404, nothing()),
         (409, json!({"message": "Precondition failed: UID in precondition: u-1, UID in object meta: u-2"})),
@@ -196,7 +197,7 @@ async fn a_delete_is_of_one_uid_and_done_when_that_is_gone() {
 }
 
 #[tokio::test]
-async fn an_object_of_another_uid_is_not_ours() {
+async fn an_object_with_another_uid_is_missing() {
     let mut other = live("here/shop/web/");
     other["metadata"]["uid"] = json!("u-2");
     let play = play(vec![(GET, 200, other)]);
@@ -207,7 +208,7 @@ async fn plan_update(lines: Lines) -> (Play, Result<PlanResponse, DriverError>) 
     let play = play(lines);
     let config =
         Value::map([("manifest", config().get("manifest").unwrap().with("data", Value::map([("a", "2".into())])))]);
-    let request = PlanRequest { prior: Some(prior()), config: config.clone(), entropy: [7; 16], planned_before: None };
+    let request = PlanRequest { prior: Some(prior()), config: config.clone(), entropy: [7; 16], previous_plan: None };
     let response = play.driver.plan(&context(TYPE_NAME), request).await;
     (play, response)
 }
@@ -218,7 +219,7 @@ fn conflict(field: &str) -> Json {
 }
 
 #[tokio::test]
-async fn a_field_that_was_ours_is_taken_back_and_no_other() {
+async fn only_conflicts_of_previously_applied_fields_are_forced() {
     let (play, response) = plan_update(vec![(PATCH, 409, conflict(".data.a")), (PATCH, 200, live("x"))]).await;
     assert!(response.is_ok());
     assert!(play.requests.lock().unwrap()[1].0.contains("force=true"));
@@ -236,18 +237,18 @@ async fn without_dry_runs_a_changed_part_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_second_plan_of_a_known_manifest_asks_nobody() {
+async fn a_final_plan_of_a_known_manifest_sends_no_request() {
     let play = play(Vec::new());
     let manifest = config().get("manifest").unwrap().clone();
     let before = Value::map([("manifest", manifest), ("object", Value::Unknown), ("id", "u-1".into())]);
     let request =
-        PlanRequest { prior: Some(prior()), config: config(), entropy: [7; 16], planned_before: Some(before.clone()) };
+        PlanRequest { prior: Some(prior()), config: config(), entropy: [7; 16], previous_plan: Some(before.clone()) };
     assert_eq!(play.driver.plan(&context(TYPE_NAME), request).await.unwrap().planned, before);
     assert!(play.requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_drawn_name_is_kept_by_the_final_plan() {
+async fn the_final_plan_keeps_a_generated_name() {
     let play = play(Vec::new());
     let manifest = |data: Value| {
         let metadata = Value::map([("generateName", Value::from("site-"))]);
@@ -261,11 +262,11 @@ async fn a_drawn_name_is_kept_by_the_final_plan() {
             ]),
         )])
     };
-    let request = |config: Value, entropy: u8, planned_before: Option<Value>| PlanRequest {
+    let request = |config: Value, entropy: u8, previous_plan: Option<Value>| PlanRequest {
         prior: None,
         config,
         entropy: [entropy; 16],
-        planned_before,
+        previous_plan,
     };
     let name =
         |response: &PlanResponse| response.planned.get("object").unwrap().get("metadata").unwrap().get("name").cloned();
@@ -273,7 +274,7 @@ async fn a_drawn_name_is_kept_by_the_final_plan() {
     let first = request(manifest(Value::map([("a", Value::Unknown)])), 1, None);
     let first = play.driver.plan(&context, first).await.unwrap();
     assert!(name(&first).unwrap().as_str().unwrap().starts_with("site-"));
-    assert_eq!(first.identity, None, "a drawn name clashes with no other");
+    assert_eq!(first.identity, None, "a generated name has no fixed identity");
     let again = request(manifest(Value::map([("a", "1".into())])), 2, Some(first.planned.clone()));
     let again = play.driver.plan(&context, again).await.unwrap();
     assert_eq!(name(&again), name(&first));
@@ -282,15 +283,15 @@ async fn a_drawn_name_is_kept_by_the_final_plan() {
 }
 
 #[tokio::test]
-async fn nobody_acts_with_the_rights_of_the_controller() {
+async fn a_call_without_a_service_account_is_rejected() {
     let play = play(Vec::new());
     let context = CallContext { service_account: "".into(), ..context(TYPE_NAME) };
     let error = play.driver.read(&context, &prior()).await.unwrap_err();
-    assert_eq!(error.message, "no service account is given to act as");
+    assert_eq!(error.message, "no service account is set");
 }
 
 #[tokio::test]
-async fn a_call_ends_at_its_deadline() {
+async fn a_delete_returns_at_its_deadline() {
     let refused = (WATCH, 403, json!({"message": "cannot watch", "code": 403, "reason": "Forbidden"}));
     let play = play(vec![(DELETE, 200, live("x")), (GET, 200, live("x")), refused, (GET, 200, live("x"))]);
     let deadline = crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_millis(300);
@@ -308,8 +309,8 @@ async fn an_object_of_another_namespace_is_not_imported() {
         play.finished();
         found.map(|found| found.is_some()).map_err(|error| error.to_string())
     };
-    assert_eq!(import("here/shop/other/").await, Ok(true), "the records know who manages what in this namespace");
-    assert_eq!(import("elsewhere/store/web/").await, Ok(true), "of another installation");
+    assert_eq!(import("here/shop/other/").await, Ok(true), "the records show the owners in this namespace");
+    assert_eq!(import("elsewhere/store/web/").await, Ok(true), "an owner in another installation");
     let refused = "ConfigMap `shop/site` belongs to the Resource `store/web`";
     assert_eq!(import("here/store/web/").await, Err(refused.to_owned()));
     assert_eq!(import("here/shopping/web/0").await.unwrap_err().matches("shopping/web/0").count(), 1);

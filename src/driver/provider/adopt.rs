@@ -1,7 +1,7 @@
 //! Objects as Terraform and OpenTofu keep them in their states, to and from records.
 //!
-//! A provider is asked to bring such a state into its present form and says what it accepts as a configuration. It needs
-//! no settings for either, and reads nothing.
+//! The provider upgrades the state and validates candidate configurations. Neither requires a provider configuration
+//! or reads objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,116 +9,115 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::private::Kept;
-use super::{Object, Providers, told};
-use crate::cty::{self, Closeness, DynamicTypes, Value, json};
+use super::private::ObjectPrivate;
+use super::{ObjectClient, Providers, diagnostics};
+use crate::cty::{self, ArgumentSelection, DynamicTypes, Value, json};
 use crate::driver::{CallContext, TakeOver, terraform_data};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity, Value as EngineValue,
 };
-use crate::plugin::{Encoded, MoveResourceState, RawState};
+use crate::plugin::{EncodedValue, MoveResourceState, RawState};
 
-/// An object of a state.
+/// An object in a Terraform state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForeignObject {
-    /// The version of the schema that its attributes follow.
+    /// The schema version of its attributes.
     pub schema_version: i64,
-    /// Its attributes as JSON, as the state has them.
+    /// The attributes as JSON.
     pub attributes: String,
-    /// The provider's own bytes.
+    /// The private data of the provider.
     pub private: Vec<u8>,
-    /// What it is found by, as JSON, with the version of the schema of that.
+    /// The identity as JSON, with its schema version.
     pub identity: Option<(String, i64)>,
 }
 
-/// An object of a state in the form of a record.
+/// An object of a Terraform state, converted for a record.
 #[derive(Clone, Debug)]
-pub struct Adopted {
-    /// The object.
+pub struct AdoptedObject {
     pub state: ObjectState,
-    /// The version of the schema that its value follows now.
+    /// The schema version of the converted value.
     pub schema_version: u64,
 }
 
-/// A configuration, and what its provider says of it.
+/// A reconstructed configuration and the diagnostics of its provider.
 #[derive(Clone, Debug, Default)]
-pub struct Reconstructed {
-    /// The configuration. Sensitive places are marked.
+pub struct ReconstructedConfig {
+    /// The configuration, with sensitive values marked.
     pub config: EngineValue,
-    /// Errors, when the provider does not accept it.
+    /// The errors, if the provider rejects the configuration.
     pub problems: Diagnostics,
 }
 
 impl ForeignObject {
-    /// A recorded object of a provider.
     ///
     /// # Errors
-    /// When what is recorded is damaged.
+    /// If the recorded private data is damaged.
     pub fn of(object: &RecordedObject) -> Result<Self, DriverError> {
-        let kept = Kept::decode(&object.private)?;
+        let private = ObjectPrivate::decode(&object.private)?;
         let json = |value: &EngineValue, types: &DynamicTypes| cty::raw_state(&value.without_marks(), types);
         let identity = object.identity.as_ref();
         Ok(Self {
             schema_version: i64::try_from(object.schema_version).unwrap_or(i64::MAX),
-            attributes: json(&object.value, &kept.dynamic),
-            identity: identity.map(|identity| (json(identity, &DynamicTypes::default()), kept.identity_version)),
-            private: kept.private,
+            attributes: json(&object.value, &private.dynamic),
+            identity: identity.map(|identity| (json(identity, &DynamicTypes::default()), private.identity_version)),
+            private: private.private,
         })
     }
 }
 
 impl Providers {
-    /// The object of a state as it is to be recorded. Nothing of it is read anew.
+    /// Converts an object of a state for a record, without reading it.
     ///
     /// # Errors
-    /// When there is no such provider or type, or the state cannot be brought into the present form.
-    pub async fn adopt(&self, context: &CallContext, object: &ForeignObject) -> Result<Adopted, DriverError> {
-        let called = self.object(context).await?;
-        called.masked(called.adopted(object).await)
+    /// If the provider or type does not exist, or the state cannot be upgraded.
+    pub async fn adopt(&self, context: &CallContext, object: &ForeignObject) -> Result<AdoptedObject, DriverError> {
+        let called = self.object_client(context).await?;
+        called.masked(called.adopt_object(object).await)
     }
 
-    /// What a state has of a data source, and of that the arguments that were written. Nothing is read anew.
+    /// Converts a data source of a state to its value and its written arguments, without reading it.
     ///
     /// # Errors
-    /// When there is no such provider or type, or what the state has does not fit it.
+    /// If the provider or type does not exist, or the state does not match its schema.
     pub async fn adopt_data(
         &self,
         context: &CallContext,
         object: &ForeignObject,
         written: &BTreeSet<Arc<str>>,
     ) -> Result<(EngineValue, EngineValue), DriverError> {
-        let called = self.data_source(context).await?;
+        let called = self.data_source_client(context).await?;
         let schema = &called.kind.schema;
-        let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::Unsupported::LeaveOut);
-        let known = known.map_err(|error| told::unreadable("the state", &error))?;
-        let value = cty::to_engine(&schema.block, &known);
-        let arguments = only(written, cty::configured(&schema.block, &value, Closeness::Whole));
+        let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::UnsupportedAttributes::Ignore);
+        let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
+        let value = cty::to_model(&schema.block, &known);
+        let arguments = retain_written(written, cty::config_from_state(&schema.block, &value, ArgumentSelection::All));
         Ok((value, arguments))
     }
 
-    /// Settings with what their provider calls sensitive marked; `None`: it has not told what it takes.
-    pub fn marked_settings(&self, provider: &Provider, settings: &EngineValue) -> Option<EngineValue> {
-        let served = self.known(provider)?.ok()?;
-        let (conformed, _) = cty::conform(served.settings(), settings);
-        Some(cty::to_engine(served.settings(), &conformed))
+    /// Marks the sensitive values in a provider configuration. `None` if the schema of the provider is unknown.
+    pub fn mark_configuration(&self, provider: &Provider, configuration: &EngineValue) -> Option<EngineValue> {
+        let served = self.cached_types(provider)?.ok()?;
+        let (conformed, _) = cty::coerce_config(served.configuration(), configuration);
+        Some(cty::to_model(served.configuration(), &conformed))
     }
 
-    /// The configuration that a recorded value may have come from: the closest that the provider accepts. `written`:
-    /// the arguments that were, when that is known.
+    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts. `written` names
+    /// the configured arguments if they are known.
     ///
     /// # Errors
-    /// When the provider cannot be asked.
+    /// If the provider cannot be called.
     pub async fn reconstruct(
         &self,
         context: &CallContext,
         value: &EngineValue,
         written: Option<&BTreeSet<Arc<str>>>,
-    ) -> Result<Reconstructed, DriverError> {
-        let called = self.object(context).await?;
-        called.mask.remember(Secrets::of([value]));
-        let mut made = called.masked(called.reconstructed(value, written).await)?;
-        made.problems = made.problems.into_iter().map(|problem| called.mask.diagnostic(problem)).collect();
-        Ok(made)
+    ) -> Result<ReconstructedConfig, DriverError> {
+        let called = self.object_client(context).await?;
+        called.mask.add(Secrets::of([value]));
+        let mut reconstructed = called.masked(called.reconstruct_config(value, written).await)?;
+        reconstructed.problems =
+            reconstructed.problems.into_iter().map(|problem| called.mask.diagnostic(problem)).collect();
+        Ok(reconstructed)
     }
 }
 
@@ -130,53 +129,53 @@ impl TakeOver for Providers {
         object: &'a RecordedObject,
     ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
         async move {
-            let called = self.object(context).await?;
-            called.hush(None, Some(object));
+            let called = self.object_client(context).await?;
+            called.mask_values(None, Some(object));
             called.masked(called.take_over(type_name, object).await)
         }
         .boxed()
     }
 }
 
-impl Object<'_> {
-    async fn adopted(&self, object: &ForeignObject) -> Result<Adopted, DriverError> {
+impl ObjectClient<'_> {
+    async fn adopt_object(&self, object: &ForeignObject) -> Result<AdoptedObject, DriverError> {
         self.require_no_newer(object.schema_version, "its state was written")?;
         let mut attributes = object.attributes.clone();
         if object.schema_version == self.kind.schema.version.max(0) {
-            // The schema may have lost attributes without a new version; providers take none that they do not know.
+            // The schema may drop attributes without a new version, and providers reject unknown attributes.
             let ty = self.kind.schema.ty();
-            let known = json::decode(attributes.as_bytes(), ty, json::Unsupported::LeaveOut);
-            let known = known.map_err(|error| told::unreadable("the state", &error))?;
-            self.mask.remember(Secrets::of([&cty::to_engine(&self.kind.schema.block, &known)]));
-            attributes = json::encode(&known, ty).map_err(|error| told::unreadable("the state", &error))?;
+            let known = json::decode(attributes.as_bytes(), ty, json::UnsupportedAttributes::Ignore);
+            let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
+            self.mask.add(Secrets::of([&cty::to_model(&self.kind.schema.block, &known)]));
+            attributes = json::encode(&known, ty).map_err(|error| diagnostics::decode_error("the state", &error))?;
         }
         let raw = RawState(attributes.into_bytes());
         let state = self.upgrade(object.schema_version, raw, "the state").await?;
-        let identity = self.adopted_identity(object).await?;
+        let identity = self.adopt_identity(object).await?;
         let state = self.state(&state, object.private.clone(), None, identity.as_ref())?;
-        Ok(Adopted { state, schema_version: self.kind.outline.version })
+        Ok(AdoptedObject { state, schema_version: self.kind.outline.version })
     }
 
-    /// The identity in the form of the present schema.
-    async fn adopted_identity(&self, object: &ForeignObject) -> Result<Option<Encoded>, DriverError> {
+    /// The identity, upgraded to the current schema.
+    async fn adopt_identity(&self, object: &ForeignObject) -> Result<Option<EncodedValue>, DriverError> {
         let (Some((identity, version)), Some((present, _))) = (&object.identity, &self.kind.identity) else {
             return Ok(None);
         };
         let bytes = identity.clone().into_bytes();
         if version == present {
-            return Ok(Some(Encoded::Json(bytes)));
+            return Ok(Some(EncodedValue::Json(bytes)));
         }
         let answer = self.client.upgrade_resource_identity(&self.context.type_name, *version, RawState(bytes)).await;
-        let Some(answer) = answer.map_err(|error| told::failed(&error))? else { return Ok(None) };
-        self.hear(answer.diagnostics)?;
+        let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
+        self.check_diagnostics(answer.diagnostics)?;
         Ok(answer.identity)
     }
 
-    /// An object of another type, of this provider or another, as one of this type.
+    /// Converts an object of another type, possibly of another provider, to this type.
     async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
-        let no_way = |why: &str| {
+        let unsupported = |why: &str| {
             let own = &self.context.type_name;
-            let message = format!("the provider does not make a `{own}` of a `{type_name}`{why}");
+            let message = format!("the provider cannot move a `{type_name}` to a `{own}`{why}");
             DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
         };
         let (source_provider, source) = match &object.provider {
@@ -185,9 +184,9 @@ impl Object<'_> {
                 let plain = RecordedObject { private: Arc::from([]), ..object.clone() };
                 (terraform_data::PROVIDER.to_owned(), ForeignObject::of(&plain)?)
             }
-            None => return Err(no_way("")),
+            None => return Err(unsupported("")),
         };
-        let asked = MoveResourceState {
+        let call = MoveResourceState {
             source_provider,
             source_type: type_name.to_owned(),
             source_version: source.schema_version,
@@ -196,69 +195,71 @@ impl Object<'_> {
             source_identity: source.identity.map(|(identity, version)| (RawState(identity.into_bytes()), version)),
             target_type: self.context.type_name.to_string(),
         };
-        let answer = self.client.move_resource_state(asked).await.map_err(|error| told::failed(&error))?;
-        let answer = answer.ok_or_else(|| no_way(""))?;
-        self.hear(answer.diagnostics).map_err(|error| no_way(&format!(": {}", error.message)))?;
-        let state = self.decode(&answer.state, "the state that it has taken over")?;
+        let answer = self.client.move_resource_state(call).await.map_err(|error| diagnostics::call_error(&error))?;
+        let answer = answer.ok_or_else(|| unsupported(""))?;
+        self.check_diagnostics(answer.diagnostics).map_err(|error| unsupported(&format!(": {}", error.message)))?;
+        let state = self.decode(&answer.state, "the moved state")?;
         if state.is_null() {
-            return Err(no_way(": it made nothing of it"));
+            return Err(unsupported(": it returned no object"));
         }
-        let state = cty::normalized(&self.kind.schema.block, &state.unknown_as_null());
+        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
         self.state(&state, answer.private, None, answer.identity.as_ref())
     }
 
-    async fn reconstructed(
+    async fn reconstruct_config(
         &self,
         value: &EngineValue,
         written: Option<&BTreeSet<Arc<str>>>,
-    ) -> Result<Reconstructed, DriverError> {
-        let candidates = match (written, cty::configured(&self.kind.schema.block, value, Closeness::Whole)) {
-            (Some(written), all @ EngineValue::Map(_)) => vec![only(written, all)],
+    ) -> Result<ReconstructedConfig, DriverError> {
+        let candidates = match (written, cty::config_from_state(&self.kind.schema.block, value, ArgumentSelection::All))
+        {
+            (Some(written), all @ EngineValue::Map(_)) => vec![retain_written(written, all)],
             _ => self.candidates(value).await?,
         };
         let mut first = None;
         for config in candidates {
             let problems = self.validate(&config).await?;
             if !problems.iter().any(|problem| problem.severity == Severity::Error) {
-                return Ok(Reconstructed { config, problems: Vec::new() });
+                return Ok(ReconstructedConfig { config, problems: Vec::new() });
             }
-            first.get_or_insert(Reconstructed { config, problems });
+            first.get_or_insert(ReconstructedConfig { config, problems });
         }
         Ok(first.unwrap_or_default())
     }
 
-    /// Configurations that may do, the best first: the provider's own, if it makes one, then ours.
+    /// Candidate configurations, the best first: the one that the provider generates, if it supports that, then
+    /// Purlin's.
     async fn candidates(&self, value: &EngineValue) -> Result<Vec<EngineValue>, DriverError> {
         let block = &self.kind.schema.block;
         let mut candidates = Vec::new();
         if self.generates_config {
-            let state = cty::from_engine(self.kind.schema.ty(), &value.without_marks(), &DynamicTypes::default());
-            // A value that holds something of its own type is left to our rules.
+            let state = cty::from_model(self.kind.schema.ty(), &value.without_marks(), &DynamicTypes::default());
+            // A value with a dynamic type cannot be encoded without its type.
             if let Ok(state) = state {
-                candidates.extend(self.generated(&state).await?);
+                candidates.extend(self.generate_config(&state).await?);
             }
         }
-        let ours = [Closeness::Whole, Closeness::WithoutEmpty, Closeness::Least];
-        candidates.extend(ours.map(|closeness| cty::configured(block, value, closeness)));
+        let ours = [ArgumentSelection::All, ArgumentSelection::NonEmpty, ArgumentSelection::NotComputed];
+        candidates.extend(ours.map(|closeness| cty::config_from_state(block, value, closeness)));
         Ok(candidates)
     }
 
-    async fn generated(&self, state: &Value) -> Result<Option<EngineValue>, DriverError> {
+    async fn generate_config(&self, state: &Value) -> Result<Option<EngineValue>, DriverError> {
         let state = self.encode(state)?;
         let answer = self.client.generate_resource_config(&self.context.type_name, state).await;
-        let Some(answer) = answer.map_err(|error| told::failed(&error))? else { return Ok(None) };
+        let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
         if answer.diagnostics.iter().any(|one| one.severity == Severity::Error) || answer.config.is_null() {
             return Ok(None);
         }
         let config = self.decode(&answer.config, "the generated configuration")?;
-        // What it leaves to itself is null in it.
-        let marked = cty::to_engine(&self.kind.schema.block, &config.unknown_as_null());
-        Ok(Some(cty::configured(&self.kind.schema.block, &marked, Closeness::Whole)))
+        // Unknown values are computed by the provider.
+        let marked = cty::to_model(&self.kind.schema.block, &config.unknown_as_null());
+        Ok(Some(cty::config_from_state(&self.kind.schema.block, &marked, ArgumentSelection::All)))
     }
 }
 
-/// The arguments that were written, of all those of a configuration.
-fn only(written: &BTreeSet<Arc<str>>, config: EngineValue) -> EngineValue {
+/// Keeps only the written arguments of a configuration.
+fn retain_written(written: &BTreeSet<Arc<str>>, config: EngineValue) -> EngineValue {
     let EngineValue::Map(all) = &config else { return config };
     let known = all.iter().filter(|(name, _)| written.contains(*name));
     EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))

@@ -1,98 +1,94 @@
-//! Providers as programs that are hosted: made ready before a plan, configured, asked to give up, and ended.
+//! Prepares providers before a plan, configures them, and stops them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Providers, Settled};
-use crate::install::Locked;
+use super::{NamespaceConfigurations, Providers};
+use crate::install::LockedProvider;
 use crate::model::{Diagnostics, DriverError, Provider, ProviderUse};
 use crate::process::lock;
 
-/// What providers are to be ready for.
 #[derive(Clone, Copy, Debug)]
 pub struct Preparation<'a> {
-    /// The namespace whose objects are planned; `None`: a Provider is looked at for its own sake.
+    /// The planned namespace; `None` to check a Provider itself.
     pub namespace: Option<&'a Arc<str>>,
-    /// Which state of the namespace's settings this is. An older one than is known already says nothing about them.
+    /// The version of `configurations`. Older versions are ignored.
     pub version: u64,
-    /// The providers whose schemas are needed.
     pub needed: &'a [Arc<Provider>],
-    /// Providers as they are given now: objects recorded under another version of one are called by these.
+    /// The current providers, which also serve objects that were recorded under another version.
     pub current: &'a [Arc<Provider>],
-    /// All settings that hold now in the namespace: its objects recorded under older ones of the same name are called
-    /// with these. Those of other namespaces have nothing to do with it.
-    pub settled: &'a [Arc<ProviderUse>],
+    /// All current provider configurations of the namespace, which replace recorded ones of the same name.
+    pub configurations: &'a [Arc<ProviderUse>],
 }
 
-/// What is known of a provider that was asked what it serves.
+/// The installed version of a provider and a summary of its schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProviderFacts {
-    /// Its version; a program that was named by its path has none.
+pub struct ProviderInfo {
+    /// The version; `None` for a program that is configured by path.
     pub version: Option<String>,
-    /// The version of the provider protocol.
+    /// The protocol version.
     pub protocol: u8,
-    /// How many resource types it has.
     pub resource_types: usize,
-    /// What every later installation has to keep to.
-    pub locked: Option<Locked>,
+    /// The lock that later installations must match.
+    pub locked: Option<LockedProvider>,
 }
 
 impl Providers {
-    /// The names of the types that are known to be served, of one provider or of all; those of data sources if asked for.
+    /// The known resource types or data sources of one provider, or of all.
     pub fn types(&self, provider: Option<&Provider>, is_data: bool) -> Vec<String> {
         match provider {
-            Some(provider) => self.known(provider).and_then(Result::ok).map(|served| served.types(is_data)),
-            None => Some(self.asking.all().iter().flat_map(|served| served.types(is_data)).collect()),
+            Some(provider) => self.cached_types(provider).and_then(Result::ok).map(|served| served.types(is_data)),
+            None => Some(self.schema_calls.all().iter().flat_map(|served| served.types(is_data)).collect()),
         }
         .unwrap_or_default()
     }
 
-    /// Gets ready to serve providers, so that their schemas are known. [`Providers::fault`] says what cannot be made ready.
+    /// Fetches the schemas of providers. [`Providers::preparation_error`] returns the errors.
     pub async fn prepare(&self, preparation: Preparation<'_>) {
-        let Preparation { namespace, version, needed, current, settled } = preparation;
+        let Preparation { namespace, version, needed, current, configurations } = preparation;
         lock(&self.current).extend(current.iter().map(|one| (one.name.clone(), Arc::clone(one))));
         if let Some(namespace) = namespace {
-            let left = self.settle(namespace, Settled { version, uses: settled.to_vec() });
-            // Should an object be left that was made under them, they are started once more.
-            left.iter().for_each(|used| self.sessions.retire(used));
+            let outdated =
+                self.set_configurations(namespace, NamespaceConfigurations { version, uses: configurations.to_vec() });
+            // A recorded object may still use an old configuration; its process is then restarted.
+            outdated.iter().for_each(|used| self.sessions.retire(used));
         }
         let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
-        futures::future::join_all(all.iter().map(|provider| self.ask(provider))).await;
+        futures::future::join_all(all.iter().map(|provider| self.served_types(provider))).await;
     }
 
-    /// Why nothing of a provider is served.
-    pub fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.known(provider)?.err()
+    /// The error that prevents the use of a provider.
+    pub fn preparation_error(&self, provider: &Provider) -> Option<DriverError> {
+        self.cached_types(provider)?.err()
     }
 
-    /// What is known of a provider that is served.
-    pub fn facts(&self, provider: &Provider) -> Option<ProviderFacts> {
-        Some(self.known(provider)?.ok()?.facts().clone())
+    pub fn info(&self, provider: &Provider) -> Option<ProviderInfo> {
+        Some(self.cached_types(provider)?.ok()?.info().clone())
     }
 
-    /// Configures a provider, unless it is configured so already. Gives what it warns of.
+    /// Configures a provider unless it is configured already, and returns its warnings.
     ///
     /// # Errors
-    /// Why it cannot be used with these settings.
+    /// If the provider cannot be used with this configuration.
     pub async fn configure(&self, used: &ProviderUse) -> Result<Diagnostics, DriverError> {
-        let used = self.as_served(used);
-        let served = self.ask(&used.provider).await?;
-        self.sessions.configured(&used, &served).await?;
-        Ok(self.sessions.warned(&used))
+        let used = self.with_current_provider(used);
+        let served = self.served_types(&used.provider).await?;
+        self.sessions.lease(&used, &served).await?;
+        Ok(self.sessions.configuration_warnings(&used))
     }
 
-    /// What a provider has warned of when it was configured with these settings last. Paths are below `spec.config`.
-    pub fn warned(&self, used: &ProviderUse) -> Diagnostics {
-        self.sessions.warned(&self.as_served(used))
+    /// The warnings of the last configuration of the provider. Paths are relative to `spec.config`.
+    pub fn configuration_warnings(&self, used: &ProviderUse) -> Diagnostics {
+        self.sessions.configuration_warnings(&self.with_current_provider(used))
     }
 
-    /// Asks for an early end of the calls that run: they still answer. `false` when none runs that can be asked.
+    /// Sends stop requests for the running calls, which still return. `false` if no process is running.
     pub async fn stop(&self) -> bool {
         self.stopped.store(true, Ordering::Relaxed);
         self.sessions.stop().await
     }
 
-    /// Lets go of processes and connections. No call comes after it.
+    /// Ends all processes and connections. No calls may follow.
     pub async fn close(&self) {
         self.sessions.close().await;
     }

@@ -1,5 +1,5 @@
-//! What must not come out of a process: its settings, and what it was told of the objects that it was asked about lately. A
-//! provider may quote any of it in an error, and write any of it to its log.
+//! Masks the secrets of a provider process: those of its configuration and of recent calls. A provider may quote them
+//! in errors and logs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,24 +8,23 @@ use crate::model::{Diagnostic, DriverError, Secrets};
 use crate::plugin::Mask;
 use crate::process::lock;
 
-/// Of how many calls the secrets are remembered: what a process writes about a call may come a moment after its answer.
-const REMEMBERED: usize = 64;
+/// The number of recent calls whose secrets are masked, since a process may log about a call after its response.
+const RECENT_CALLS: usize = 64;
 
-/// The secrets of one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessMask {
-    settings: Secrets,
+    configuration: Secrets,
     recent: Mutex<VecDeque<Secrets>>,
 }
 
 impl ProcessMask {
-    /// The mask of a process with settings that hold these.
-    pub fn new(settings: Secrets) -> Arc<Self> {
-        Arc::new(Self { settings, recent: Mutex::default() })
+    /// A mask for the secrets of a provider configuration.
+    pub fn new(configuration: Secrets) -> Arc<Self> {
+        Arc::new(Self { configuration, recent: Mutex::default() })
     }
 
-    /// Masks these as well.
-    pub fn remember(&self, secrets: Secrets) {
+    /// Also masks the secrets of a call.
+    pub fn add(&self, secrets: Secrets) {
         if secrets.is_empty() {
             return;
         }
@@ -33,44 +32,40 @@ impl ProcessMask {
         if recent.contains(&secrets) {
             return;
         }
-        if recent.len() >= REMEMBERED {
+        if recent.len() >= RECENT_CALLS {
             recent.pop_front();
         }
         recent.push_back(secrets);
     }
 
-    /// The text without any of them.
     pub fn text(&self, text: &str) -> String {
-        let text = self.settings.text(text.to_owned());
-        lock(&self.recent).iter().fold(text, |text, secrets| secrets.text(text))
+        let text = self.configuration.redact(text.to_owned());
+        lock(&self.recent).iter().fold(text, |text, secrets| secrets.redact(text))
     }
 
-    /// The error without any of them.
     pub fn error(&self, error: DriverError) -> DriverError {
         DriverError { message: self.text(&error.message), hint: error.hint.map(|hint| self.text(&hint)), ..error }
     }
 
-    /// The diagnostic without any of them.
     pub fn diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
-        let diagnostic = self.settings.diagnostic(diagnostic);
-        lock(&self.recent).iter().fold(diagnostic, |diagnostic, secrets| secrets.diagnostic(diagnostic))
+        let diagnostic = self.configuration.redact_diagnostic(diagnostic);
+        lock(&self.recent).iter().fold(diagnostic, |diagnostic, secrets| secrets.redact_diagnostic(diagnostic))
     }
 }
 
-/// The mask of what a process writes. One that is asked what it serves has no settings, and so no secrets, until it is
-/// configured.
+/// The mask for the output of a process. It is set when the process is configured; before that, the process has no
+/// secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LateMask(Arc<OnceLock<Arc<ProcessMask>>>);
 
 impl LateMask {
-    /// From now on this is the mask. It is set once.
     pub fn set(&self, mask: &Arc<ProcessMask>) {
         // A process is configured once.
         let _ = self.0.set(Arc::clone(mask));
     }
 
-    /// For whoever reads what the process writes.
-    pub fn of_output(&self) -> Mask {
+    /// The mask for the reader of the output.
+    pub fn output_mask(&self) -> Mask {
         let this = self.clone();
         Arc::new(move |line| this.0.get().map_or_else(|| line.to_owned(), |mask| mask.text(line)))
     }
@@ -82,15 +77,15 @@ mod tests {
     use crate::model::Value;
 
     #[test]
-    fn settings_are_masked_for_ever_and_objects_as_long_as_anything_of_them_may_come() {
+    fn secrets_of_the_configuration_are_masked_permanently_and_secrets_of_calls_for_a_while() {
         let secret = |text: String| Secrets::of([&Value::from(text.as_str()).into_sensitive()]);
-        let mask = ProcessMask::new(secret("of-the-settings".into()));
+        let mask = ProcessMask::new(secret("of-the-configuration".into()));
         let late = LateMask::default();
-        let output = late.of_output();
+        let output = late.output_mask();
         late.set(&mask);
-        mask.remember(secret("of-an-object".into()));
-        assert_eq!(output("of-the-settings, of-an-object"), "(sensitive), (sensitive)");
-        (0..REMEMBERED).for_each(|count| mask.remember(secret(format!("call-{count}"))));
-        assert_eq!(output("of-the-settings, of-an-object, call-0"), "(sensitive), of-an-object, (sensitive)");
+        mask.add(secret("of-an-object".into()));
+        assert_eq!(output("of-the-configuration, of-an-object"), "(sensitive), (sensitive)");
+        (0..RECENT_CALLS).for_each(|count| mask.add(secret(format!("call-{count}"))));
+        assert_eq!(output("of-the-configuration, of-an-object, call-0"), "(sensitive), of-an-object, (sensitive)");
     }
 }

@@ -1,5 +1,5 @@
-//! The bytes that the engine keeps for the driver, beside the values: what a provider wants back, and what the engine's
-//! form of a value does not tell.
+//! Encodes the private data that is recorded with an object or a plan: the private bytes of the provider, and
+//! information that the engine's form of a value lacks.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use crate::cty::schema::Block;
 use crate::cty::{self, DynamicTypes, Value};
 use crate::model::{DriverError, ErrorKind};
 
-/// The first byte when the provider's bytes follow and there is nothing else to know, as with nearly every object.
+/// The first byte if only the provider's bytes follow, as for most objects.
 const BARE: u8 = 0;
 
-/// The first byte when a JSON text follows.
+/// The first byte if JSON follows.
 const WHOLE: u8 = 1;
 
-/// What is kept with an object.
+/// The private data of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct ObjectPrivate {
     /// The provider's own bytes.
     pub private: Vec<u8>,
-    /// The types of what stands at dynamic places of the state.
+    /// The types of the dynamic values in the state.
     pub dynamic: DynamicTypes,
-    /// The version of the schema of the identity.
+    /// The schema version of the identity.
     pub identity_version: i64,
-    /// What the provider was told last and does not keep; `None`: its type has nothing of that kind, or nobody knows.
-    pub told: Option<Told>,
+    /// The write-only arguments that were applied last; `None` if the type has none or they are unknown.
+    pub write_only: Option<WriteOnlyFingerprint>,
 }
 
-/// Tells whether write-only arguments are still those that the provider was told last. No plan shows that.
+/// Detects changes of write-only arguments, which no plan shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Told {
-    /// Drawn for the object, so that the same secret of two objects has two fingerprints.
+pub(super) struct WriteOnlyFingerprint {
+    /// Random for each object, so that the same secret has different fingerprints.
     salt: String,
-    /// `None`: there were none.
+    /// `None` if no write-only argument is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
 }
 
-impl Told {
-    /// What a configuration tells the provider, under the salt that the object has already or else by these bytes.
+impl WriteOnlyFingerprint {
+    /// The fingerprint of a configuration, with the salt of the object or else a new one from `entropy`.
     pub fn of(block: &Block, config: &Value, before: Option<&Self>, entropy: &[u8]) -> Self {
         let salt = before.map_or_else(|| BASE64_STANDARD.encode(entropy), |before| before.salt.clone());
         let fingerprint = cty::write_only_fingerprint(block, config, salt.as_bytes());
@@ -49,44 +49,44 @@ impl Told {
     }
 }
 
-/// What is kept between a plan and its apply.
+/// The private data of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(super) struct PlanPrivate {
     /// The provider's own bytes.
     pub private: Vec<u8>,
-    /// The planned state, exactly as it came: unknown places in it may promise something.
+    /// The planned state as encoded by the provider, since unknown values may carry refinements.
     pub state: Vec<u8>,
-    /// The planned identity, as it came.
+    /// The planned identity as encoded by the provider.
     pub identity: Option<Vec<u8>>,
-    /// The provider does not keep to the rules of plans.
+    /// The provider uses the legacy type system.
     pub legacy: bool,
-    /// What the provider is told and does not keep.
-    pub told: Option<Told>,
+    /// The write-only arguments of the plan.
+    pub write_only: Option<WriteOnlyFingerprint>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct KeptText {
+struct ObjectPrivateJson {
     private: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     dynamic: String,
     #[serde(default)]
     identity_version: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<Told>,
+    write_only: Option<WriteOnlyFingerprint>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct PlannedText {
+struct PlanPrivateJson {
     private: String,
     state: String,
     identity: Option<String>,
     legacy: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<Told>,
+    write_only: Option<WriteOnlyFingerprint>,
 }
 
 fn damaged() -> DriverError {
-    let message = "what is recorded for the provider is damaged".to_owned();
+    let message = "the recorded private data of the provider is damaged".to_owned();
     DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
 }
 
@@ -94,10 +94,10 @@ fn bytes(text: &str) -> Result<Vec<u8>, DriverError> {
     BASE64_STANDARD.decode(text).map_err(|_| damaged())
 }
 
-impl Kept {
+impl ObjectPrivate {
     /// As bytes.
     pub fn encode(&self) -> Arc<[u8]> {
-        if self.dynamic.is_empty() && self.identity_version == 0 && self.told.is_none() {
+        if self.dynamic.is_empty() && self.identity_version == 0 && self.write_only.is_none() {
             if self.private.is_empty() {
                 return Arc::from([]);
             }
@@ -105,57 +105,61 @@ impl Kept {
         }
         let dynamic = if self.dynamic.is_empty() { String::new() } else { self.dynamic.to_json() };
         let private = BASE64_STANDARD.encode(&self.private);
-        text(&KeptText { private, dynamic, identity_version: self.identity_version, told: self.told.clone() })
+        text(&ObjectPrivateJson {
+            private,
+            dynamic,
+            identity_version: self.identity_version,
+            write_only: self.write_only.clone(),
+        })
     }
 
-    /// From such bytes; none are those of an object that was recorded by somebody else.
+    /// Decodes private data; empty data is the default.
     pub fn decode(recorded: &[u8]) -> Result<Self, DriverError> {
         match recorded.split_first() {
             None => Ok(Self::default()),
             Some((&BARE, private)) => Ok(Self { private: private.to_vec(), ..Self::default() }),
             Some((&WHOLE, json)) => {
-                let kept: KeptText = serde_json::from_slice(json).map_err(|_| damaged())?;
-                let dynamic = match kept.dynamic.as_str() {
+                let decoded: ObjectPrivateJson = serde_json::from_slice(json).map_err(|_| damaged())?;
+                let dynamic = match decoded.dynamic.as_str() {
                     "" => DynamicTypes::default(),
                     types => DynamicTypes::from_json(types.as_bytes()).map_err(|_| damaged())?,
                 };
-                let KeptText { identity_version, told, .. } = kept;
-                Ok(Self { private: bytes(&kept.private)?, dynamic, identity_version, told })
+                let ObjectPrivateJson { identity_version, write_only, .. } = decoded;
+                Ok(Self { private: bytes(&decoded.private)?, dynamic, identity_version, write_only })
             }
             Some(_) => Err(damaged()),
         }
     }
 }
 
-impl Planned {
+impl PlanPrivate {
     /// As bytes.
     pub fn encode(&self) -> Arc<[u8]> {
         let encode = |bytes: &Vec<u8>| BASE64_STANDARD.encode(bytes);
-        text(&PlannedText {
+        text(&PlanPrivateJson {
             private: encode(&self.private),
             state: encode(&self.state),
             identity: self.identity.as_ref().map(encode),
             legacy: self.legacy,
-            told: self.told.clone(),
+            write_only: self.write_only.clone(),
         })
     }
 
-    /// From such bytes.
-    pub fn decode(kept: &[u8]) -> Result<Self, DriverError> {
-        let Some((&WHOLE, json)) = kept.split_first() else { return Err(damaged()) };
-        let planned: PlannedText = serde_json::from_slice(json).map_err(|_| damaged())?;
+    pub fn decode(encoded: &[u8]) -> Result<Self, DriverError> {
+        let Some((&WHOLE, json)) = encoded.split_first() else { return Err(damaged()) };
+        let planned: PlanPrivateJson = serde_json::from_slice(json).map_err(|_| damaged())?;
         Ok(Self {
             private: bytes(&planned.private)?,
             state: bytes(&planned.state)?,
             identity: planned.identity.as_deref().map(bytes).transpose()?,
             legacy: planned.legacy,
-            told: planned.told,
+            write_only: planned.write_only,
         })
     }
 }
 
 fn text(value: &impl Serialize) -> Arc<[u8]> {
-    // Texts and numbers always have a JSON form.
+    // Strings and numbers can always be encoded.
     let json = serde_json::to_vec(value).unwrap_or_default();
     [WHOLE].iter().chain(&json).copied().collect()
 }
@@ -166,19 +170,24 @@ mod tests {
     use crate::cty::Type;
 
     #[test]
-    fn what_is_kept_comes_back() {
+    fn private_data_round_trips() {
         let value = Value::object([("any", Value::dynamic(Type::String, Value::string("x")))]);
         let dynamic = DynamicTypes::of(&value, &Type::object([("any", Type::Dynamic)]));
-        let bare = Kept { private: vec![1, 2], ..Kept::default() };
-        let told = Some(Told { salt: "s".into(), fingerprint: Some("f".into()) });
-        for kept in [Kept::default(), bare.clone(), Kept { dynamic, identity_version: 2, told: told.clone(), ..bare }] {
-            assert_eq!(Kept::decode(&kept.encode()).unwrap(), kept);
+        let bare = ObjectPrivate { private: vec![1, 2], ..ObjectPrivate::default() };
+        let write_only = Some(WriteOnlyFingerprint { salt: "s".into(), fingerprint: Some("f".into()) });
+        for private in [
+            ObjectPrivate::default(),
+            bare.clone(),
+            ObjectPrivate { dynamic, identity_version: 2, write_only: write_only.clone(), ..bare },
+        ] {
+            assert_eq!(ObjectPrivate::decode(&private.encode()).unwrap(), private);
         }
-        let planned = Planned { private: vec![0], state: vec![0xc0], identity: Some(vec![1]), legacy: true, told };
-        assert_eq!(Planned::decode(&planned.encode()).unwrap(), planned);
+        let planned =
+            PlanPrivate { private: vec![0], state: vec![0xc0], identity: Some(vec![1]), legacy: true, write_only };
+        assert_eq!(PlanPrivate::decode(&planned.encode()).unwrap(), planned);
         for damaged in [&[7u8][..], b"\x01{", b"\x01{\"private\":\"?\"}"] {
-            assert!(Kept::decode(damaged).is_err());
-            assert!(Planned::decode(damaged).is_err());
+            assert!(ObjectPrivate::decode(damaged).is_err());
+            assert!(PlanPrivate::decode(damaged).is_err());
         }
     }
 }

@@ -1,14 +1,15 @@
-//! From what a `Provider` says to the program to start.
+//! Installs the program of a provider.
 
-use crate::install::{Installed, Installer};
+use crate::install::{InstalledProvider, Installer};
 use crate::model::{DriverError, ErrorKind, Provider};
 
-/// The package of a provider, installed when it is not there yet.
-pub(super) async fn program(installer: &Installer, provider: &Provider) -> Result<Installed, DriverError> {
-    let installed = installer.obtain(provider).await.map_err(|error| {
+/// Returns the package of a provider and installs it if needed.
+pub(super) async fn program(installer: &Installer, provider: &Provider) -> Result<InstalledProvider, DriverError> {
+    let installed = installer.install_and_lock(provider).await.map_err(|error| {
         let field = error.field.map_or_else(String::new, |field| format!("{field}: "));
-        let message = format!("there is no program of the provider `{}`: {field}{}", provider.name, error.message);
-        // Whether trying again helps makes no difference: nobody was asked to change anything.
+        let message =
+            format!("the program of the provider `{}` is not available: {field}{}", provider.name, error.message);
+        // All installation errors are retried in the same way, since no object was changed.
         DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: error.hint }
     })?;
     for warning in &installed.warnings {

@@ -1,23 +1,23 @@
-//! Which providers somebody else has started: those of a developer, in a debugger mostly.
+//! Finds providers that a developer started separately, usually in a debugger.
 
 use std::collections::BTreeMap;
 
 use crate::model::Provider;
 use crate::plugin::{REATTACH_PROVIDERS, ReattachTarget, StartError, reattach_targets};
 
-/// Two registries that have the same providers under the same names. Developers mostly name the first, and sources
-/// without a host mean the second.
-const SAME: [&str; 2] = ["registry.terraform.io/", "registry.opentofu.org/"];
+/// Two registries with the same provider names. Developers usually use the first one, and sources without a host refer
+/// to the second one.
+const DEFAULT_REGISTRIES: [&str; 2] = ["registry.terraform.io/", "registry.opentofu.org/"];
 
-/// Where such providers listen, by their addresses.
+/// The listening addresses of running providers, by provider address.
 #[derive(Clone, Debug, Default)]
 pub struct Reattach(BTreeMap<String, ReattachTarget>);
 
 impl Reattach {
-    /// As the variable `TF_REATTACH_PROVIDERS` of the environment says.
+    /// Reads the environment variable `TF_REATTACH_PROVIDERS`.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the variable cannot be parsed.
     pub fn from_environment() -> Result<Self, StartError> {
         match std::env::var(REATTACH_PROVIDERS) {
             Ok(text) if !text.trim().is_empty() => Self::parse(&text),
@@ -30,14 +30,14 @@ impl Reattach {
         Ok(Self(targets.into_iter().map(|(address, target)| (plain(&address).to_owned(), target)).collect()))
     }
 
-    /// Where a provider listens; `None` for one that has to be started.
+    /// The listening address of a provider; `None` if Purlin must start it.
     pub(super) fn target(&self, provider: &Provider) -> Option<&ReattachTarget> {
         self.0.get(plain(&provider.source))
     }
 }
 
 fn plain(address: &str) -> &str {
-    SAME.into_iter().find_map(|host| address.strip_prefix(host)).unwrap_or(address)
+    DEFAULT_REGISTRIES.into_iter().find_map(|host| address.strip_prefix(host)).unwrap_or(address)
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_counts_with_either_of_the_registries_that_agree() {
+    fn an_address_matches_with_either_default_registry() {
         let text = r#"{"registry.terraform.io/acme/cloud":{"Protocol":"grpc","ProtocolVersion":6,"Pid":7,"Test":true,
             "Addr":{"Network":"unix","String":"/tmp/plugin1"}}}"#;
         let reattach = Reattach::parse(text).unwrap();

@@ -1,4 +1,4 @@
-//! From the schema that a provider tells to that by which its values are read, and to that which the engine knows.
+//! Converts the schema of a provider to the schema for decoding its values and to the schema of the engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,25 +8,23 @@ use crate::cty::{Type, TypeError};
 use crate::model;
 use crate::plugin::schema as wire;
 
-/// A resource type of a provider.
 #[derive(Debug)]
 pub(super) struct ResourceType {
-    /// By which its values are read.
+    /// The schema for encoding and decoding values.
     pub schema: Schema,
-    /// What the engine knows of it.
+    /// The top-level schema for the engine.
     pub outline: Arc<model::Schema>,
-    /// Some attribute of it is sensitive, or write-only.
+    /// The type has a sensitive or write-only attribute.
     pub has_secrets: bool,
-    /// Some attribute of it is told to the provider and never kept.
+    /// The type has a write-only attribute.
     pub has_write_only: bool,
-    /// What its objects are found by: the version and the type of such values.
+    /// The schema version and type of the identity.
     pub identity: Option<(i64, Type)>,
 }
 
 impl ResourceType {
-    /// From what the provider tells.
-    pub fn new(told: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, TypeError> {
-        let schema = Schema { version: told.version, block: block(&told.block)? };
+    pub fn new(source: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, TypeError> {
+        let schema = Schema { version: source.version, block: block(&source.block)? };
         let outline = Arc::new(outline(&schema));
         let identity = identity.map(identity_type).transpose()?;
         let has_write_only = schema.block.has(&|attribute| attribute.write_only);
@@ -35,51 +33,50 @@ impl ResourceType {
     }
 }
 
-/// The schema of the settings of a provider.
-pub(super) fn block(told: &wire::Block) -> Result<Block, TypeError> {
-    let nested = told.blocks.iter().map(|nested| {
-        let made = NestedBlock {
+pub(super) fn block(source: &wire::Block) -> Result<Block, TypeError> {
+    let nested = source.blocks.iter().map(|nested| {
+        let nested_block = NestedBlock {
             nesting: nested.nesting,
             block: block(&nested.block)?,
             min_items: nested.min_items.max(0).unsigned_abs(),
             max_items: nested.max_items.max(0).unsigned_abs(),
         };
-        Ok((Arc::from(nested.name.as_str()), made))
+        Ok((Arc::from(nested.name.as_str()), nested_block))
     });
     let nested = nested.collect::<Result<BTreeMap<_, _>, TypeError>>()?;
-    let mut made = Block::new(attributes(&told.attributes)?, nested);
-    made.description = told.description.as_str().into();
-    made.deprecated = told.deprecated.then(Arc::default);
-    Ok(made)
+    let mut converted = Block::new(attributes(&source.attributes)?, nested);
+    converted.description = source.description.as_str().into();
+    converted.deprecated = source.deprecated.then(Arc::default);
+    Ok(converted)
 }
 
-fn attributes(told: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>, TypeError> {
-    told.iter().map(|one| Ok((Arc::from(one.name.as_str()), attribute(one)?))).collect()
+fn attributes(source: &[wire::Attribute]) -> Result<BTreeMap<Arc<str>, Attribute>, TypeError> {
+    source.iter().map(|one| Ok((Arc::from(one.name.as_str()), attribute(one)?))).collect()
 }
 
-fn attribute(told: &wire::Attribute) -> Result<Attribute, TypeError> {
-    let shape = match &told.nested {
+fn attribute(source: &wire::Attribute) -> Result<Attribute, TypeError> {
+    let shape = match &source.nested {
         Some(nested) => Shape::Nested(NestedType::new(nested.nesting, attributes(&nested.attributes)?)),
-        None => Shape::Plain(Type::from_json(&told.r#type)?),
+        None => Shape::Plain(Type::from_json(&source.r#type)?),
     };
     Ok(Attribute {
-        required: told.required,
-        optional: told.optional,
-        computed: told.computed,
-        sensitive: told.sensitive,
-        write_only: told.write_only,
-        description: told.description.as_str().into(),
-        deprecated: told.deprecated.then(|| told.deprecation_message.as_str().into()),
+        required: source.required,
+        optional: source.optional,
+        computed: source.computed,
+        sensitive: source.sensitive,
+        write_only: source.write_only,
+        description: source.description.as_str().into(),
+        deprecated: source.deprecated.then(|| source.deprecation_message.as_str().into()),
         ..Attribute::new(shape)
     })
 }
 
-fn identity_type(told: &wire::IdentitySchema) -> Result<(i64, Type), TypeError> {
-    let attributes = told.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?)));
-    Ok((told.version, Type::object(attributes.collect::<Result<Vec<_>, TypeError>>()?)))
+fn identity_type(source: &wire::IdentitySchema) -> Result<(i64, Type), TypeError> {
+    let attributes = source.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?)));
+    Ok((source.version, Type::object(attributes.collect::<Result<Vec<_>, TypeError>>()?)))
 }
 
-/// The names at the top, and what may be done with each. The driver itself knows what is inside of them, and checks it.
+/// The top-level attributes and blocks. The provider validates nested values itself.
 fn outline(schema: &Schema) -> model::Schema {
     let attribute = |(name, attribute): (&Arc<str>, &Attribute)| {
         let outlined = model::Attribute {
@@ -88,7 +85,7 @@ fn outline(schema: &Schema) -> model::Schema {
             optional: attribute.optional,
             computed: attribute.computed,
             sensitive: attribute.sensitive,
-            shown_in: None,
+            observed_in: None,
             description: attribute.description.to_string(),
         };
         (name.clone(), outlined)
@@ -100,7 +97,7 @@ fn outline(schema: &Schema) -> model::Schema {
             optional: true,
             computed: false,
             sensitive: false,
-            shown_in: None,
+            observed_in: None,
             description: nested.block.description.to_string(),
         };
         (name.clone(), outlined)

@@ -1,4 +1,4 @@
-//! Running providers: one process for each configuration.
+//! Runs providers, with one process for each configuration.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,85 +8,92 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinSet;
 
+use super::diagnostics;
 use super::mask::{LateMask, ProcessMask};
 use super::program::program;
 use super::reattach::Reattach;
-use super::served::Served;
+use super::served_types::ServedTypes;
 use super::spares::Spares;
-use super::told;
 use crate::cty::{self, msgpack};
-use crate::driver::ProviderFacts;
-use crate::install::{Installed, Installer};
+use crate::driver::ProviderInfo;
+use crate::install::{InstalledProvider, Installer};
 use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
 use crate::plugin::{
-    Client, Confine, Diagnostic, Key, Launch, Lease, Msgpack, PluginError, Pool, PoolSettings, Protocol, RUNNING,
+    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol, Sandbox,
 };
 use crate::process::{Clock, lock};
 
-/// How providers are run.
 #[derive(Clone, Debug)]
 pub struct ProviderOptions {
-    /// Where they run; `None`: each in a folder of its own.
-    pub working_folder: Option<PathBuf>,
-    /// Where their programs come from.
+    /// The working directory; `None` for a separate directory for each provider.
+    pub working_directory: Option<PathBuf>,
     pub installer: Arc<Installer>,
-    /// What is done with their settings.
-    pub settings: SettingsUse,
-    /// What of the file system they can reach, besides what their Providers give to them; `None`: whatever we can.
-    pub confine: Option<Confine>,
-    /// Those that somebody else has started.
+    /// How providers are configured.
+    pub configuration: ConfigurationMode,
+    /// The file system access of providers, besides the files in their Provider; `None` for no confinement.
+    pub confine: Option<Sandbox>,
+    /// Providers that the user started separately.
     pub reattach: Reattach,
-    /// The program that becomes theirs: this one.
+    /// The program that launches providers: Purlin itself.
     pub launcher: PathBuf,
-    /// How long one that was asked to give up its calls is waited for before it is killed; `None`: ten minutes.
+    /// How long to wait after a stop request before a provider is killed; `None` for ten minutes.
     pub kill_after: Option<Duration>,
 }
 
-/// `PURLIN_PROVIDER_KILL_AFTER`, in seconds; what is no number counts for nothing.
+/// `PURLIN_PROVIDER_KILL_AFTER` in seconds; an invalid number is ignored.
 fn kill_after() -> Option<Duration> {
     std::env::var("PURLIN_PROVIDER_KILL_AFTER").ok()?.parse().ok().map(Duration::from_secs)
 }
 
-/// What is done with the settings of a provider.
+/// How a provider is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SettingsUse {
-    /// The provider is configured with them.
+pub enum ConfigurationMode {
+    /// Configures the provider.
     #[default]
     Configure,
-    /// They are checked. The provider can be asked what it thinks of configurations, and nothing that needs settings.
+    /// Validates the provider configuration only. The provider can validate resource configurations, but not plan or
+    /// read.
     Check,
-    /// Nothing: nobody knows them. The provider can be asked the same, and to upgrade states.
+    /// Ignores the provider configuration, which is unknown. The provider can validate configurations and upgrade
+    /// states.
     Ignore,
 }
 
 impl ProviderOptions {
-    /// Each in a folder of its own, reaching whatever we can.
+    /// Separate working directories and no confinement.
     pub fn new(installer: Arc<Installer>) -> Self {
-        let (reattach, launcher) = (Reattach::default(), RUNNING.into());
-        let settings = SettingsUse::Configure;
-        Self { working_folder: None, installer, settings, confine: None, reattach, launcher, kill_after: kill_after() }
+        let (reattach, launcher) = (Reattach::default(), CURRENT_EXE.into());
+        let configuration = ConfigurationMode::Configure;
+        Self {
+            working_directory: None,
+            installer,
+            configuration,
+            confine: None,
+            reattach,
+            launcher,
+            kill_after: kill_after(),
+        }
     }
 }
 
-/// The running providers.
 pub(super) struct Sessions {
     options: ProviderOptions,
     pool: Arc<Pool>,
-    /// What must not come out of each process.
-    masks: Mutex<HashMap<Key, Weak<ProcessMask>>>,
-    /// What each has warned of when it was configured last.
-    warned: Mutex<HashMap<Key, Diagnostics>>,
+    /// The secrets that each process must not reveal.
+    masks: Mutex<HashMap<PoolKey, Weak<ProcessMask>>>,
+    /// The warnings of the last configuration of each process.
+    warned: Mutex<HashMap<PoolKey, Diagnostics>>,
     spares: Arc<Spares>,
-    /// Ends with the sessions.
+    /// Background tasks, which end with the sessions.
     _upkeep: JoinSet<()>,
 }
 
 impl Sessions {
-    /// Nothing runs yet. Must be called where tasks can be spawned.
+    /// Starts no provider. Must be called in a Tokio runtime.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
-        let settings = PoolSettings::default();
-        let spares = Arc::new(Spares::new(settings.idle, clock.clone()));
-        let pool = Arc::new(Pool::new(settings, clock));
+        let pool_options = PoolOptions::default();
+        let spares = Arc::new(Spares::new(pool_options.idle_timeout, clock.clone()));
+        let pool = Arc::new(Pool::new(pool_options, clock));
         let (kept, spared) = (Arc::clone(&pool), Arc::clone(&spares));
         let mut upkeep = JoinSet::new();
         upkeep.spawn(async move { kept.maintain().await });
@@ -94,18 +101,19 @@ impl Sessions {
         Self { options, pool, masks: Mutex::default(), warned: Mutex::default(), spares, _upkeep: upkeep }
     }
 
-    /// What a provider serves. It needs no settings for that, so its process is kept for the first who has some.
-    pub async fn describe(&self, provider: &Arc<Provider>) -> Result<Served, DriverError> {
+    /// Fetches the schema of a provider. This needs no configuration, so the process is kept for the first
+    /// configuration.
+    pub async fn describe(&self, provider: &Arc<Provider>) -> Result<ServedTypes, DriverError> {
         let mask = LateMask::default();
         let (client, installed) = self.start(provider, &mask).await?;
-        let asked = async {
-            let (schema, said) = client.schema().await.map_err(|error| told::failed(&error))?;
-            if let Some(error) = told::error(&said) {
+        let described = async {
+            let (schema, diagnostics) = client.schema().await.map_err(|error| diagnostics::call_error(&error))?;
+            if let Some(error) = diagnostics::first_error(&diagnostics) {
                 return Err(error);
             }
-            // Providers of before identities do not know the call.
+            // Older providers do not implement this call.
             let identities = client.identity_schemas().await.ok().flatten().map(|(schemas, _)| schemas);
-            let facts = ProviderFacts {
+            let facts = ProviderInfo {
                 version: installed.as_ref().and_then(|installed| Some(installed.version.as_ref()?.to_string())),
                 protocol: match client.protocol() {
                     Protocol::V5 => 5,
@@ -114,9 +122,9 @@ impl Sessions {
                 resource_types: schema.resource_types().count(),
                 locked: installed.as_ref().and_then(|installed| installed.locked(provider)),
             };
-            Served::new(schema, identities.unwrap_or_default(), facts)
+            ServedTypes::new(schema, identities.unwrap_or_default(), facts)
         };
-        let served = asked.await;
+        let served = described.await;
         match &served {
             Ok(_) => self.spares.keep(Arc::clone(provider), client, mask).await,
             Err(_) => client.close().await,
@@ -124,53 +132,53 @@ impl Sessions {
         served
     }
 
-    /// A provider with its settings, and what must not come out of it.
-    pub async fn configured(
+    /// Leases a configured process and returns its mask.
+    pub async fn lease(
         &self,
         used: &ProviderUse,
-        served: &Served,
+        served: &ServedTypes,
     ) -> Result<(Lease, Arc<ProcessMask>), DriverError> {
         let key = key(used);
         let mask = self.mask(&key, used, served);
         let start = async || {
             self.configure(used, served, &mask).await.map_err(|error| {
                 let DriverError { message: why, hint, .. } = mask.error(error);
-                PluginError::Unconfigured { why, hint }
+                PluginError::NotConfigured { why, hint }
             })
         };
         let lease = self.pool.lease(&key, start).await;
         let lease = lease.map_err(|error| match error.cause() {
-            // The same for all, whoever has tried: nobody is told twice of it.
-            PluginError::Unconfigured { hint, .. } => DriverError { hint: hint.clone(), ..unavailable(error.cause()) },
+            // All callers get the same error, so that it is reported once.
+            PluginError::NotConfigured { hint, .. } => DriverError { hint: hint.clone(), ..unavailable(error.cause()) },
             _ => unavailable(&error),
         })?;
         Ok((lease, mask))
     }
 
-    /// What a provider has warned of when it was configured with these settings last, without what must not be told.
-    pub fn warned(&self, used: &ProviderUse) -> Diagnostics {
+    /// The warnings of the last configuration of the provider, masked.
+    pub fn configuration_warnings(&self, used: &ProviderUse) -> Diagnostics {
         let warned = lock(&self.warned);
-        // Most have nothing to say, and to tell them apart takes a digest.
+        // Usually there are no warnings, and the key requires a digest.
         if warned.is_empty() { Vec::new() } else { warned.get(&key(used)).cloned().unwrap_or_default() }
     }
 
-    /// Ends the process of settings that hold no more, once it has answered what it was asked.
+    /// Ends the process of an outdated configuration after its running calls.
     pub fn retire(&self, used: &ProviderUse) {
         self.pool.retire(&key(used));
     }
 
-    /// The mask of the process of that key: the one that it has, as long as it runs.
-    fn mask(&self, key: &Key, used: &ProviderUse, served: &Served) -> Arc<ProcessMask> {
+    /// The mask of the process with that key; created if no process is running.
+    fn mask(&self, key: &PoolKey, used: &ProviderUse, served: &ServedTypes) -> Arc<ProcessMask> {
         let mut masks = lock(&self.masks);
         if let Some(mask) = masks.get(key).and_then(Weak::upgrade) {
             return mask;
         }
         masks.retain(|_, mask| mask.strong_count() > 0);
         lock(&self.warned).retain(|key, _| masks.contains_key(key));
-        // Some are told to be secret by whoever wrote them, and some by the provider.
-        let (settings, _) = cty::conform(served.settings(), &used.settings);
-        let marked = cty::to_engine(served.settings(), &settings);
-        let mask = ProcessMask::new(Secrets::of([&used.settings, &marked]));
+        // Values are sensitive because of their expression or because of the schema.
+        let (conformed, _) = cty::coerce_config(served.configuration(), &used.configuration);
+        let marked = cty::to_model(served.configuration(), &conformed);
+        let mask = ProcessMask::new(Secrets::of([&used.configuration, &marked]));
         masks.insert(key.clone(), Arc::downgrade(&mask));
         mask
     }
@@ -178,21 +186,24 @@ impl Sessions {
     async fn configure(
         &self,
         used: &ProviderUse,
-        served: &Served,
+        served: &ServedTypes,
         mask: &Arc<ProcessMask>,
     ) -> Result<Client, DriverError> {
-        let (settings, mut found) = match self.options.settings {
-            SettingsUse::Ignore => (served.settings().empty(), Vec::new()),
-            SettingsUse::Configure | SettingsUse::Check => cty::conform(served.settings(), &used.settings),
+        let (configuration, mut found) = match self.options.configuration {
+            ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
+            ConfigurationMode::Configure | ConfigurationMode::Check => {
+                cty::coerce_config(served.configuration(), &used.configuration)
+            }
         };
         if !found.is_empty() {
             let first = found.swap_remove(0);
-            let place = place(first.path.as_ref());
-            let message = format!("the settings `{}` are not valid: {place}{}", used.name, first.summary);
+            let place = path_prefix(first.path.as_ref());
+            let message = format!("the provider configuration `{}` is not valid: {place}{}", used.name, first.summary);
             return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: first.hint });
         }
-        let settings = msgpack::encode(&settings, served.settings().ty());
-        let settings = Msgpack(settings.map_err(|error| told::unreadable("the settings", &error))?);
+        let encoded = msgpack::encode(&configuration, served.configuration().ty());
+        let configuration =
+            Msgpack(encoded.map_err(|error| diagnostics::decode_error("the provider configuration", &error))?);
         let client = match self.spares.take(&used.provider) {
             Some((client, late)) => {
                 late.set(mask);
@@ -204,32 +215,32 @@ impl Sessions {
                 (self.start(&used.provider, &late).await?.0, false)
             }
         };
-        let (client, was_asked) = client;
+        let (client, schema_was_called) = client;
         let configured = async {
-            if served.wants_to_be_asked() && !was_asked {
-                client.schema().await.map_err(|error| told::failed(&error))?;
+            if served.requires_schema_call() && !schema_was_called {
+                client.schema().await.map_err(|error| diagnostics::call_error(&error))?;
             }
-            let set_up = match self.options.settings {
-                SettingsUse::Configure => client.set_up(settings).await,
-                SettingsUse::Check => client.validate_provider_config(settings).await,
-                SettingsUse::Ignore => Ok(Vec::new()),
+            let set_up = match self.options.configuration {
+                ConfigurationMode::Configure => client.validate_and_configure(configuration).await,
+                ConfigurationMode::Check => client.validate_provider_config(configuration).await,
+                ConfigurationMode::Ignore => Ok(Vec::new()),
             };
-            let said = match set_up {
-                Ok(said) => said,
-                Err(PluginError::Refused { diagnostics, .. }) => diagnostics,
-                Err(error) => return Err(told::failed(&error)),
+            let diagnostics = match set_up {
+                Ok(diagnostics) | Err(PluginError::ConfigurationRejected { diagnostics, .. }) => diagnostics,
+                Err(error) => return Err(diagnostics::call_error(&error)),
             };
-            let (settings, provider) = (&used.name, &used.provider.name);
-            if let Some(error) = told::error(&said) {
-                let refused = format!("the settings `{settings}` are refused by the provider `{provider}`");
-                let message = format!("{refused}: {}{}", place(error.path.as_ref()), error.message);
+            let (configuration, provider) = (&used.name, &used.provider.name);
+            if let Some(error) = diagnostics::first_error(&diagnostics) {
+                let rejected =
+                    format!("the provider `{provider}` rejected the provider configuration `{configuration}`");
+                let message = format!("{rejected}: {}{}", path_prefix(error.path.as_ref()), error.message);
                 return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, ..error });
             }
-            Ok(said)
+            Ok(diagnostics)
         };
         match configured.await {
-            Ok(said) => {
-                self.remember_warnings(used, mask, said);
+            Ok(diagnostics) => {
+                self.store_warnings(used, mask, diagnostics);
                 Ok(client)
             }
             Err(error) => {
@@ -239,8 +250,9 @@ impl Sessions {
         }
     }
 
-    fn remember_warnings(&self, used: &ProviderUse, mask: &ProcessMask, said: Vec<Diagnostic>) {
-        let warnings: Diagnostics = told::warnings(said).into_iter().map(|warning| mask.diagnostic(warning)).collect();
+    fn store_warnings(&self, used: &ProviderUse, mask: &ProcessMask, diagnostics: Vec<Diagnostic>) {
+        let warnings: Diagnostics =
+            diagnostics::warnings(diagnostics).into_iter().map(|warning| mask.diagnostic(warning)).collect();
         let mut warned = lock(&self.warned);
         match warnings.is_empty() {
             true => drop(warned.remove(&key(used))),
@@ -248,24 +260,28 @@ impl Sessions {
         }
     }
 
-    /// A process that is not configured yet, and the package that it is of; none for one that somebody else has started.
-    async fn start(&self, provider: &Provider, mask: &LateMask) -> Result<(Client, Option<Installed>), DriverError> {
+    /// Starts a process without configuring it. Returns its package too, unless the user started the provider.
+    async fn start(
+        &self,
+        provider: &Provider,
+        mask: &LateMask,
+    ) -> Result<(Client, Option<InstalledProvider>), DriverError> {
         if let Some(target) = self.options.reattach.target(provider) {
             let mut launch = Launch::new(provider.name.to_string(), "");
             launch.limits.in_flight = provider.max_calls as usize;
-            launch.mask = mask.of_output();
+            launch.mask = mask.output_mask();
             let client = Client::reattach(&launch, target).await.map_err(|error| unavailable(&error))?;
             return Ok((client, None));
         }
         let installed = program(&self.options.installer, provider).await?;
         let mut launch = Launch::new(provider.name.to_string(), installed.program.clone());
         launch.launcher.clone_from(&self.options.launcher);
-        launch.confine = self.options.confine.as_ref().map(|confine| reachable(confine, provider, &launch.program));
-        launch.working_folder.clone_from(&self.options.working_folder);
+        launch.sandbox = self.options.confine.as_ref().map(|confine| reachable(confine, provider, &launch.program));
+        launch.working_dir.clone_from(&self.options.working_directory);
         launch.limits.in_flight = provider.max_calls as usize;
         launch.limits.memory = provider.max_memory;
-        launch.limits.after_stop = self.options.kill_after.unwrap_or(launch.limits.after_stop);
-        launch.mask = mask.of_output();
+        launch.limits.stop_grace_period = self.options.kill_after.unwrap_or(launch.limits.stop_grace_period);
+        launch.mask = mask.output_mask();
         launch.environment = provider
             .environment
             .iter()
@@ -278,20 +294,18 @@ impl Sessions {
         Ok((client, Some(installed)))
     }
 
-    /// Asks them to give up their calls. `false` when there is none.
+    /// Sends stop requests to all processes. `false` if none is running.
     pub async fn stop(&self) -> bool {
         self.pool.stop().await > 0
     }
 
-    /// Ends them all.
     pub async fn close(&self) {
         tokio::join!(self.pool.close(), self.spares.close());
     }
 }
 
-/// What a confined provider can reach: what every program needs, the rest of its own package, and what its Provider
-/// gives to it.
-fn reachable(confine: &Confine, provider: &Provider, program: &Path) -> Confine {
+/// The file system access of a confined provider: the common files, its own package, and the files in its Provider.
+fn reachable(confine: &Sandbox, provider: &Provider, program: &Path) -> Sandbox {
     let mut all = confine.clone();
     let is_whole = |path: &str| Path::new(path) == program;
     if !matches!(&provider.package, Package::Path(path) if is_whole(path)) {
@@ -304,19 +318,19 @@ fn reachable(confine: &Confine, provider: &Provider, program: &Path) -> Confine 
     all
 }
 
-/// What must not be shared by two processes: the program, its environment and limits, and the settings.
-fn key(used: &ProviderUse) -> Key {
+/// The key of a process: the program, its environment and limits, and the provider configuration.
+fn key(used: &ProviderUse) -> PoolKey {
     let mut hasher = Sha256::new();
     hasher.update(&*used.digest);
     hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
-    Key { package: used.provider.name.to_string(), configuration: hasher.finalize().into() }
+    PoolKey { package: used.provider.name.to_string(), configuration: hasher.finalize().into() }
 }
 
-/// Where in the settings something is.
-fn place(path: Option<&model::Path>) -> String {
+/// The path in the provider configuration, as a message prefix.
+fn path_prefix(path: Option<&model::Path>) -> String {
     path.map_or_else(String::new, |path| format!("spec.config.{path}: "))
 }
 
 fn unavailable(error: &PluginError) -> DriverError {
-    DriverError { kind: ErrorKind::Unavailable, ..told::failed(error) }
+    DriverError { kind: ErrorKind::Unavailable, ..diagnostics::call_error(error) }
 }

@@ -1,5 +1,5 @@
-//! Processes that told what they serve and have no settings yet. The first who has some takes one: so a provider that is
-//! asked and then used is started once.
+//! Keeps unconfigured processes after their schema call for the first configuration, so that a provider is started only
+//! once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::model::Provider;
 use crate::plugin::Client;
 use crate::process::{Clock, lock};
 
-/// How often it is looked for those that nobody wanted.
+/// The interval between checks for idle processes.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// One process at most for each provider.
+/// At most one process for each provider.
 pub(super) struct Spares {
     idle: Duration,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<SparePool>,
 }
 
 #[derive(Default)]
-struct State {
+struct SparePool {
     closing: bool,
     spares: Vec<Spare>,
 }
@@ -35,12 +35,12 @@ struct Spare {
 }
 
 impl Spares {
-    /// None yet. Those that nobody wants for `idle` are ended, while [`Self::maintain`] runs.
+    /// Processes that are not used within `idle` are ended while [`Self::maintain`] runs.
     pub fn new(idle: Duration, clock: Arc<dyn Clock>) -> Self {
         Self { idle, clock, state: Mutex::default() }
     }
 
-    /// Keeps a process that was asked what it serves. One of an older version of the provider is ended.
+    /// Keeps a process after its schema call and ends the process of an older version of the provider.
     pub async fn keep(&self, provider: Arc<Provider>, client: Client, mask: LateMask) {
         let older = {
             let mut state = lock(&self.state);
@@ -54,13 +54,13 @@ impl Spares {
         close(older).await;
     }
 
-    /// A process of this very provider that still runs, with the mask that its output gets once it has one.
+    /// Takes a running process of exactly this provider, with the mask of its output.
     pub fn take(&self, provider: &Provider) -> Option<(Client, LateMask)> {
         let taken = take_if(&mut lock(&self.state).spares, |one| *one.provider == *provider);
         taken.into_iter().find(|(client, _)| client.is_alive())
     }
 
-    /// Ends what nobody wanted, for as long as it is polled.
+    /// Ends idle processes while it is polled.
     pub async fn maintain(&self) {
         loop {
             tokio::time::sleep(SWEEP).await;
@@ -76,7 +76,7 @@ impl Spares {
         close(unwanted).await;
     }
 
-    /// Ends all; none is kept any more.
+    /// Ends all processes. No process is kept afterwards.
     pub async fn close(&self) {
         let all = {
             let mut state = lock(&self.state);

@@ -1,4 +1,4 @@
-//! The script: what is answered to which call, in the form of scenario files.
+//! The script in scenario files: the outcome of each call.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,90 +6,72 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ErrorKind;
 
-/// What a driver is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Operation {
-    /// Check a configuration.
     Validate,
-    /// Plan.
     Plan,
-    /// Read.
     Read,
-    /// Import.
     Import,
     /// Take over an object of another type.
     Move,
-    /// Make an object.
     Create,
-    /// Change one.
     Update,
-    /// Wait until one is ready.
+    /// Wait until an object is ready.
     Ready,
-    /// Destroy one.
     Destroy,
-    /// Run a hook.
     Hook,
 }
 
-/// One answer. Where it does not fit the operation it is taken as `Ok`.
+/// The outcome of a call. Outcomes that do not apply to the operation count as `Ok`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Answer {
-    /// All goes well.
+pub enum ScriptedOutcome {
+    /// The call succeeds.
     #[default]
     Ok,
-    /// An error; nothing has changed.
+    /// The call fails without a change.
     Fail {
-        /// What trying again means.
         #[serde(default)]
         kind: Kind,
-        /// The text.
         #[serde(default = "default_message")]
         message: String,
     },
-    /// An error that comes with the object: it is made or changed, but not complete.
+    /// The call fails, and returns an object that was partially created or changed.
     FailPartly {
-        /// What trying again means.
         #[serde(default)]
         kind: Kind,
-        /// The text.
         #[serde(default = "default_message")]
         message: String,
     },
-    /// The change happens, but the answer is a transient error without an object. Fair only with a create that may
+    /// The change happens, but the call returns a transient error without an object. Only valid for a create that may
     /// be repeated.
     LoseAnswer,
-    /// Create and update: all goes well, and the object is not ready yet.
+    /// Create and update: the call succeeds, and the object is not ready yet.
     Unready,
-    /// The process ends before the change.
+    /// The process crashes before the change.
     CrashBefore,
-    /// The process ends after the change and before the answer.
+    /// The process crashes after the change and before the response.
     CrashAfter,
-    /// The call waits until this gate is released; then the next answer counts.
+    /// The call waits until this gate is released and then plays the next outcome.
     Hold(String),
-    /// Read, and wait until it is ready: somebody has removed the object.
+    /// Read and ready: another client has removed the object.
     Lose,
-    /// All goes well, and something is warned of.
+    /// The call succeeds with a warning.
     Warn(String),
-    /// Plan: a planned value that is neither the configured nor the prior one.
+    /// Plan: returns a value that is neither the configured nor the prior one.
     InvalidPlan,
 }
 
-/// The kinds of errors, as scenario files spell them.
+/// The kind of an error in scenario files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// It may go away by itself.
     #[default]
     Transient,
-    /// It will not.
     Terminal,
-    /// The configuration is refused.
     InvalidConfig,
-    /// A permission is missing.
     Forbidden,
-    /// An object of that name exists.
     AlreadyExists,
 }
 
@@ -105,63 +87,57 @@ impl From<Kind> for ErrorKind {
     }
 }
 
-/// The answers to one operation on one object, first come first.
+/// The outcomes of an operation on an object, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Line {
-    /// The address; `*` for whichever object comes.
+pub struct ScriptLine {
+    /// The address; `*` for any object.
     pub on: String,
-    /// The operation.
     pub operation: Operation,
-    /// The answers; after the last one everything is `ok`.
-    pub answers: Vec<Answer>,
+    /// The outcomes. Further calls succeed.
+    pub answers: Vec<ScriptedOutcome>,
 }
 
-/// How the world behaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Script {
-    /// How a create that a crash cut is recovered.
     pub create_recovery: Recovery,
-    /// The answers.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ScriptLine>,
 }
 
-/// How a create that a crash cut is recovered, as scenario files spell it.
+/// How to recover an interrupted create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Recovery {
-    /// The id is drawn beforehand, so the call can be made again.
+    /// The ID is generated before the call, so the call is repeated.
     #[default]
     Repeat,
-    /// The object carries the id of the operation.
+    /// The object is found by the ID of the operation.
     Find,
-    /// Nobody can tell.
     Unknown,
 }
 
-/// The answers still to come.
+/// The remaining outcomes.
 #[derive(Debug, Default)]
-pub(super) struct Queues(BTreeMap<(String, Operation), VecDeque<Answer>>);
+pub(super) struct Queues(BTreeMap<(String, Operation), VecDeque<ScriptedOutcome>>);
 
 impl Queues {
-    /// Adds answers after those that are there.
-    pub(super) fn add(&mut self, line: Line) {
+    pub(super) fn add(&mut self, line: ScriptLine) {
         self.0.entry((line.on, line.operation)).or_default().extend(line.answers);
     }
 
-    /// Takes the next answer for an object; those for `*` are for objects that have none of their own.
-    pub(super) fn next(&mut self, address: &str, operation: Operation) -> Answer {
+    /// Takes the next outcome for an object, or else the next one for `*`.
+    pub(super) fn next(&mut self, address: &str, operation: Operation) -> ScriptedOutcome {
         for on in [address, "*"] {
             let queue = self.0.get_mut(&(on.to_owned(), operation));
             if let Some(answer) = queue.and_then(VecDeque::pop_front) {
                 return answer;
             }
         }
-        Answer::Ok
+        ScriptedOutcome::Ok
     }
 
-    /// Answers that nobody has asked for, as `address operation`: a scenario that has any tests less than it says.
+    /// The unused outcomes, as `address operation`. A scenario must use all of its outcomes.
     pub(super) fn unused(&self) -> Vec<String> {
         let left = self.0.iter().filter(|(_, queue)| !queue.is_empty());
         left.map(|((address, operation), _)| format!("{address} {operation:?}")).collect()

@@ -10,19 +10,19 @@ fn config(value: &str) -> Value {
 }
 
 fn create(config: Value) -> ApplyRequest {
-    let response = plan(&PlanRequest { prior: None, config: config.clone(), entropy: [7; 16], planned_before: None });
+    let response = plan(&PlanRequest { prior: None, config: config.clone(), entropy: [7; 16], previous_plan: None });
     ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private }
 }
 
 #[tokio::test]
-async fn an_object_is_made_changed_and_destroyed_once() {
+async fn an_object_is_created_updated_and_destroyed_once() {
     let driver = Scripted::new(world("{}"));
     let context = context("scripted_thing");
-    let made = driver.apply(&context, create(config("a"))).await.object.unwrap();
-    assert!(matches!(made.value.get("secret"), Some(Value::Sensitive(_))));
-    let prior = Arc::new(recorded(made.value));
+    let created = driver.apply(&context, create(config("a"))).await.object.unwrap();
+    assert!(matches!(created.value.get("secret"), Some(Value::Sensitive(_))));
+    let prior = Arc::new(recorded(created.value));
     let request =
-        PlanRequest { prior: Some(Arc::clone(&prior)), config: config("b"), entropy: [8; 16], planned_before: None };
+        PlanRequest { prior: Some(Arc::clone(&prior)), config: config("b"), entropy: [8; 16], previous_plan: None };
     let planned = driver.plan(&context, request).await.unwrap();
     assert_eq!(planned.planned.get("computed"), Some(&Value::Unknown));
     let update = ApplyRequest {
@@ -42,18 +42,18 @@ async fn an_object_is_made_changed_and_destroyed_once() {
 }
 
 #[test]
-fn force_and_name_replace() {
+fn changes_of_force_and_name_replace() {
     let prior = Value::map([("force", "a".into()), ("name", "n".into()), ("id", "n".into())]);
     let config = Value::map([("force", Value::Unknown), ("name", "m".into())]);
     let prior = Some(Arc::new(recorded(prior)));
-    let response = plan(&PlanRequest { prior, config, entropy: [0; 16], planned_before: None });
+    let response = plan(&PlanRequest { prior, config, entropy: [0; 16], previous_plan: None });
     let paths: Vec<String> = response.requires_replace.iter().map(ToString::to_string).collect();
     assert_eq!(paths, ["force", "name"]);
     assert_eq!(response.identity, Some(Value::map([("name", Value::from("m"))])));
 }
 
 #[tokio::test]
-async fn answers_are_played_in_order() {
+async fn outcomes_are_played_in_order() {
     let driver = Scripted::new(world(
         "lines: [{on: web, operation: create, answers: [{fail: {kind: terminal, message: no}}, {failPartly: {}}]}]",
     ));
@@ -67,7 +67,7 @@ async fn answers_are_played_in_order() {
 }
 
 #[tokio::test]
-async fn a_create_cut_after_its_effect_can_be_repeated_or_found() {
+async fn an_interrupted_create_can_be_repeated_or_found() {
     for recovery in ["repeat", "find"] {
         let world = world(&format!(
             "{{createRecovery: {recovery}, lines: [{{on: web, operation: create, answers: [crashAfter]}}]}}"
@@ -75,8 +75,8 @@ async fn a_create_cut_after_its_effect_can_be_repeated_or_found() {
         let driver = Scripted::new(Arc::clone(&world));
         let context = context("scripted");
         tokio::select! {
-            _ = driver.apply(&context, create(config("a"))) => panic!("the call must not end"),
-            cut = world.until_cut() => assert_eq!(cut.operation, Operation::Create),
+            _ = driver.apply(&context, create(config("a"))) => panic!("the call must not return"),
+            cut = world.until_crash() => assert_eq!(cut.operation, Operation::Create),
         }
         let restarted = Scripted::new(Arc::clone(&world));
         let object = if recovery == "repeat" {
@@ -85,7 +85,7 @@ async fn a_create_cut_after_its_effect_can_be_repeated_or_found() {
             restarted.find_created(&context, &Value::Null).await.unwrap()
         };
         assert!(object.is_some());
-        assert_eq!(world.effects().len(), 1, "nothing is made twice");
+        assert_eq!(world.effects().len(), 1, "the object is created once");
     }
 }
 
@@ -105,7 +105,7 @@ async fn a_held_call_waits_for_its_gate() {
 }
 
 #[tokio::test]
-async fn two_objects_of_one_name_cannot_be() {
+async fn a_create_with_an_existing_name_fails() {
     let driver = Scripted::new(world("{}"));
     let named = Value::map([("name", Value::from("n"))]);
     driver.world.put("n", &Value::Null);

@@ -1,4 +1,4 @@
-//! The world: the objects that exist, what was done to them, who waits at which gate.
+//! The world of scripted objects: the existing objects, their history, and the calls that wait at gates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,62 +8,54 @@ use tokio::sync::watch;
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, Value};
 
-use super::refusal;
-use super::script::{Answer, Line, Operation, Queues, Recovery, Script};
+use super::driver_error;
+use super::script::{Operation, Queues, Recovery, Script, ScriptLine, ScriptedOutcome};
 
-/// Something that happened in the world, in the order in which it did. Calls without an effect (a destroy of what is
-/// gone, a repeated create) leave no trace.
+/// A change in the world. Calls without an effect, such as a destroy of a missing object or a repeated create, are not
+/// listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// What.
     pub kind: EffectKind,
-    /// For which Resource instance.
     pub address: Arc<str>,
-    /// To which object.
+    /// The ID of the object.
     pub id: String,
-    /// Its value afterwards; of a destroyed object the last one.
+    /// The value after the change, or the last value of a destroyed object.
     pub value: Value,
 }
 
-/// What can happen to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectKind {
-    /// It came to be.
     Created,
-    /// It changed.
     Updated,
-    /// It was destroyed.
     Destroyed,
-    /// Somebody else removed it.
-    Lost,
+    /// Removed by another client.
+    Removed,
 }
 
-/// A crash that the script asked for: the call of this object is under way and will never end.
+/// A scripted crash: the call is in flight and never returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Whose call.
+pub struct Crash {
     pub address: Arc<str>,
-    /// Which call.
     pub operation: Operation,
 }
 
-/// The world. Shared by all drivers over it, before and after a simulated restart.
+/// The world. Shared by the drivers before and after a simulated restart.
 pub struct World {
-    inside: Mutex<Inside>,
-    /// Counts what happened; whoever waits for something looks again at each change.
+    state: Mutex<State>,
+    /// Incremented by each change, which wakes the waiters.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct State {
     objects: BTreeMap<String, Object>,
     effects: Vec<Effect>,
     queues: Queues,
     recovery: Recovery,
-    made: u64,
+    created: u64,
     open_gates: BTreeSet<String>,
     waiting: BTreeSet<(String, Arc<str>)>,
-    cut: Option<Cut>,
+    crash: Option<Crash>,
     configuration: Arc<str>,
     calls: u64,
 }
@@ -75,36 +67,36 @@ struct Object {
 }
 
 impl World {
-    /// An empty world that behaves as the script says.
+    /// An empty world with a script.
     pub fn new(script: Script) -> Arc<Self> {
-        let mut inside = Inside { recovery: script.create_recovery, ..Inside::default() };
+        let mut inside = State { recovery: script.create_recovery, ..State::default() };
         script.lines.into_iter().for_each(|line| inside.queues.add(line));
-        Arc::new(Self { inside: Mutex::new(inside), changes: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::new(inside), changes: watch::Sender::new(0) })
     }
 
-    /// Adds answers to the script.
-    pub fn script(&self, line: Line) {
-        self.inside().queues.add(line);
+    /// Adds a line to the script.
+    pub fn script(&self, line: ScriptLine) {
+        self.state().queues.add(line);
     }
 
-    /// Answers that nobody has asked for, as `address operation`.
+    /// The unused outcomes, as `address operation`.
     pub fn unused(&self) -> Vec<String> {
-        self.inside().queues.unused()
+        self.state().queues.unused()
     }
 
-    /// Everything that happened.
+    /// All changes, in order.
     pub fn effects(&self) -> Vec<Effect> {
-        self.inside().effects.clone()
+        self.state().effects.clone()
     }
 
-    /// How many calls drivers got, of any operation.
+    /// The number of calls of any operation.
     pub fn calls(&self) -> u64 {
-        self.inside().calls
+        self.state().calls
     }
 
-    /// What exists: the address for which it was made, and its value, by id.
+    /// The existing objects by ID: the address that created the object, and its value.
     pub fn objects(&self) -> BTreeMap<String, (Arc<str>, Value)> {
-        let inside = self.inside();
+        let inside = self.state();
         inside
             .objects
             .iter()
@@ -112,39 +104,36 @@ impl World {
             .collect()
     }
 
-    /// The value of an object.
     pub fn object(&self, id: &str) -> Option<Value> {
-        self.inside().objects.get(id).map(|object| object.value.clone())
+        self.state().objects.get(id).map(|object| object.value.clone())
     }
 
-    /// The object that an operation has made.
-    pub fn made_by(&self, operation_id: &str) -> Option<Value> {
-        let inside = self.inside();
-        let made = inside.objects.values().find(|object| object.operation_id.as_ref() == operation_id);
-        made.map(|object| object.value.clone())
+    pub fn created_by(&self, operation_id: &str) -> Option<Value> {
+        let inside = self.state();
+        let object = inside.objects.values().find(|object| object.operation_id.as_ref() == operation_id);
+        object.map(|object| object.value.clone())
     }
 
-    /// Somebody else puts an object there, as an import or a clash of names needs it: whole, as if it had been made
-    /// by that configuration.
+    /// Creates an object as another client, for imports and name conflicts.
     pub fn put(&self, id: &str, config: &Value) {
         let value = value(config, id, 1);
         let object = Object { address: Arc::from(""), operation_id: Arc::from(""), value };
-        self.inside().objects.insert(id.to_owned(), object);
+        self.state().objects.insert(id.to_owned(), object);
     }
 
-    /// Somebody else changes an attribute of an object.
+    /// Changes an attribute of an object as another client.
     pub fn change(&self, id: &str, attribute: &str, value: Value) {
-        if let Some(object) = self.inside().objects.get_mut(id) {
+        if let Some(object) = self.state().objects.get_mut(id) {
             object.value = object.value.with(attribute, value);
         }
     }
 
-    /// Somebody else removes an object.
-    pub fn lose(&self, id: &str) {
-        let mut inside = self.inside();
+    /// Removes an object as another client.
+    pub fn remove(&self, id: &str) {
+        let mut inside = self.state();
         if let Some(object) = inside.objects.remove(id) {
             inside.effects.push(Effect {
-                kind: EffectKind::Lost,
+                kind: EffectKind::Removed,
                 address: object.address,
                 id: id.to_owned(),
                 value: object.value,
@@ -152,77 +141,76 @@ impl World {
         }
     }
 
-    /// From now on the driver is configured otherwise.
+    /// Changes the configuration of the driver.
     pub fn configure(&self, configuration: &str) {
-        self.inside().configuration = configuration.into();
+        self.state().configuration = configuration.into();
     }
 
-    /// How the driver is configured.
     pub fn configuration(&self) -> Arc<str> {
-        Arc::clone(&self.inside().configuration)
+        Arc::clone(&self.state().configuration)
     }
 
-    /// Opens a gate, for good.
+    /// Opens a gate permanently.
     pub fn release(&self, gate: &str) {
-        self.inside().open_gates.insert(gate.to_owned());
+        self.state().open_gates.insert(gate.to_owned());
         self.changed();
     }
 
-    /// Waits until a call of this object stands at the gate.
+    /// Waits until a call of this object waits at the gate.
     pub async fn until_waiting(&self, gate: &str, address: &str) {
         self.until(|inside| inside.waiting.contains(&(gate.to_owned(), Arc::from(address)))).await;
     }
 
-    /// Waits until a call crashes; gives it once.
-    pub async fn until_cut(&self) -> Cut {
+    /// Waits for a crash and returns it once.
+    pub async fn until_crash(&self) -> Crash {
         loop {
-            self.until(|inside| inside.cut.is_some()).await;
-            if let Some(cut) = self.inside().cut.take() {
+            self.until(|inside| inside.crash.is_some()).await;
+            if let Some(cut) = self.state().crash.take() {
                 return cut;
             }
         }
     }
 
     pub(super) fn recovery(&self) -> Recovery {
-        self.inside().recovery
+        self.state().recovery
     }
 
-    pub(super) fn next_answer(&self, address: &str, operation: Operation) -> Answer {
-        let mut inside = self.inside();
+    pub(super) fn next_outcome(&self, address: &str, operation: Operation) -> ScriptedOutcome {
+        let mut inside = self.state();
         inside.calls += 1;
         inside.queues.next(address, operation)
     }
 
-    /// Stands at a gate until it is open. Ends only then: a script's waits have no deadline.
-    pub(super) async fn pass(&self, gate: &str, address: &Arc<str>) {
+    /// Waits at a gate until it is open, without a deadline.
+    pub(super) async fn wait_at_gate(&self, gate: &str, address: &Arc<str>) {
         let place = (gate.to_owned(), Arc::clone(address));
-        self.inside().waiting.insert(place.clone());
+        self.state().waiting.insert(place.clone());
         self.changed();
         self.until(|inside| inside.open_gates.contains(gate)).await;
-        self.inside().waiting.remove(&place);
+        self.state().waiting.remove(&place);
     }
 
-    pub(super) fn cut(&self, address: &Arc<str>, operation: Operation) {
-        self.inside().cut = Some(Cut { address: Arc::clone(address), operation });
+    pub(super) fn crash(&self, address: &Arc<str>, operation: Operation) {
+        self.state().crash = Some(Crash { address: Arc::clone(address), operation });
         self.changed();
     }
 
-    /// Makes an object: by its name, by the drawn id if creates may be repeated, else by a number.
+    /// Creates an object. Its ID is its name, the generated ID if creates are repeatable, or else a number.
     pub(super) fn create(&self, context: &CallContext, config: &Value, drawn: String) -> Result<Value, DriverError> {
-        let mut inside = self.inside();
+        let mut inside = self.state();
         let name = config.get("name").and_then(Value::as_str).map(str::to_owned);
-        inside.made += 1;
+        inside.created += 1;
         let id = match (&name, inside.recovery) {
             (Some(name), _) => name.clone(),
             (None, Recovery::Repeat) => drawn,
-            (None, _) => format!("obj-{}", inside.made),
+            (None, _) => format!("obj-{}", inside.created),
         };
         if let Some(there) = inside.objects.get(&id) {
             let ours = inside.recovery == Recovery::Repeat && there.operation_id == context.operation_id;
             if ours {
                 return Ok(there.value.clone());
             }
-            return Err(refusal(ErrorKind::AlreadyExists, &format!("object `{id}` exists already")));
+            return Err(driver_error(ErrorKind::AlreadyExists, &format!("object `{id}` already exists")));
         }
         let value = value(config, &id, 1);
         let (address, operation_id) = (Arc::clone(&context.address), Arc::clone(&context.operation_id));
@@ -232,34 +220,34 @@ impl World {
     }
 
     pub(super) fn update(&self, context: &CallContext, id: &str, config: &Value) -> Result<Value, DriverError> {
-        let mut inside = self.inside();
+        let mut inside = self.state();
         let Some(object) = inside.objects.get_mut(id) else {
-            return Err(refusal(ErrorKind::Transient, &format!("object `{id}` is gone")));
+            return Err(driver_error(ErrorKind::Transient, &format!("object `{id}` no longer exists")));
         };
-        object.value = value(config, id, counted(&object.value) + 1);
+        object.value = value(config, id, change_count(&object.value) + 1);
         let value = object.value.clone();
         inside.log(EffectKind::Updated, context, id.to_owned(), value.clone());
         Ok(value)
     }
 
-    /// An object gets ready, which counts as a change of its own.
+    /// Makes an object ready, which counts as a change.
     pub(super) fn ready(&self, id: &str) -> Option<Value> {
-        let mut inside = self.inside();
+        let mut inside = self.state();
         let object = inside.objects.get_mut(id)?;
-        object.value = object.value.with("computed", (counted(&object.value) + 1).into());
+        object.value = object.value.with("computed", (change_count(&object.value) + 1).into());
         Some(object.value.clone())
     }
 
     pub(super) fn destroy(&self, context: &CallContext, id: &str) {
-        let mut inside = self.inside();
+        let mut inside = self.state();
         if let Some(object) = inside.objects.remove(id) {
             inside.log(EffectKind::Destroyed, context, id.to_owned(), object.value);
         }
     }
 
-    async fn until(&self, mut test: impl FnMut(&Inside) -> bool) {
+    async fn until(&self, mut test: impl FnMut(&State) -> bool) {
         let mut changes = self.changes.subscribe();
-        while !test(&self.inside()) {
+        while !test(&self.state()) {
             if changes.changed().await.is_err() {
                 return;
             }
@@ -270,20 +258,20 @@ impl World {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // A test that panicked while it held the lock has failed already.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inside {
+impl State {
     fn log(&mut self, kind: EffectKind, context: &CallContext, id: String, value: Value) {
         self.effects.push(Effect { kind, address: Arc::clone(&context.address), id, value });
     }
 }
 
-/// How often an object was changed.
-fn counted(value: &Value) -> i64 {
+/// The number of changes of an object.
+fn change_count(value: &Value) -> i64 {
     match value.get("computed") {
         Some(Value::Number(crate::model::Number::Int(count))) => *count,
         _ => 0,

@@ -1,48 +1,49 @@
-//! One graph under way, together with the plan and the configuration that it was made from.
+//! A graph that is being executed, with its plan and configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use petgraph::graph::NodeIndex;
 
-use super::{Adoption, Known};
+use super::{Adoption, KnownValues};
 use crate::execute::step::{StepInput, StepScope};
-use crate::graph::{Finished, Outcome, Walk};
+use crate::graph::{Outcome, Walk, WalkUpdate};
 use crate::load::{Config, Instance};
 use crate::model::{
     Address, Change, DeposedKey, Operation, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision, Step, Value,
 };
-use crate::plan::{Plan, Prepared, trigger};
+use crate::plan::{Plan, PreparedStep, trigger};
 
 pub(super) struct Batch {
     pub scope: BTreeSet<Address>,
     config: Arc<Config>,
     changes: BTreeMap<Address, Change>,
-    leftovers: BTreeMap<(Address, DeposedKey), Change>,
-    prepared: BTreeMap<Address, Arc<Prepared>>,
+    deposed: BTreeMap<(Address, DeposedKey), Change>,
+    prepared: BTreeMap<Address, Arc<PreparedStep>>,
     namespace: Value,
-    wishes: Arc<BTreeMap<Arc<str>, u64>>,
+    desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     walk: Walk,
-    /// Steps that were running when the plan was made, and those that were not.
+    /// Steps that were running at the time of planning.
     running: BTreeMap<Step, NodeIndex>,
     waiting: BTreeMap<Step, NodeIndex>,
-    /// Objects whose new value is still to come.
-    coming: BTreeSet<Address>,
-    /// Values of whole families whose instances are all done, so that a thousand that read a thousand are no million.
+    /// Objects whose create, update or record step has not ended.
+    pending: BTreeSet<Address>,
+    /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
+    /// of a thousand do not build it a thousand times.
     families: BTreeMap<Arc<str>, Value>,
 }
 
 impl Batch {
-    /// Starts a walk; gives the nodes whose turn has come.
+    /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
-        let Adoption { scope, config, plan, graph, namespace, wishes, .. } = adoption;
+        let Adoption { scope, config, plan, graph, namespace, desired_digests, .. } = adoption;
         let Plan { changes, prepared, .. } = plan;
-        let (leftovers, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
+        let (deposed, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
         let mut walk = Walk::new(Arc::new(graph));
         let ready = walk.start();
         let graph = Arc::clone(walk.graph());
-        let follows = |step: &Step| prepared.get(&step.address).is_some_and(|prepared| prepared.only_follows);
+        let follows = |step: &Step| prepared.get(&step.address).is_some_and(|prepared| prepared.record_only);
         let steps = graph.nodes().map(|node| graph.step(node));
         let makes = steps.filter(|step| !step.operation.removes() && !follows(step));
         let coming = makes.map(|step| step.address.clone()).collect();
@@ -52,22 +53,22 @@ impl Batch {
             scope,
             config,
             changes: changes.into_iter().map(|change| (change.address.clone(), change)).collect(),
-            leftovers: leftovers.into_iter().filter_map(keyed).collect(),
+            deposed: deposed.into_iter().filter_map(keyed).collect(),
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
-            wishes,
+            desired_digests,
             running: by_step(running),
             waiting: by_step(waiting),
             walk,
-            coming,
+            pending: coming,
             families: BTreeMap::new(),
         };
         (batch, ready)
     }
 
-    /// A step as a plan that is made while it runs sees it: the old object of a create-first replacement is a leftover
-    /// once the new one is there.
-    pub fn seen(&self, step: &Step) -> Step {
+    /// The step as a plan that is computed while it runs identifies it: once the new object of a create-before-destroy
+    /// replacement exists, the old one is deposed.
+    pub fn planning_step(&self, step: &Step) -> Step {
         let is_late = step.operation.removes()
             && self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
         match self.prepared.get(&step.address).filter(|_| is_late && step.deposed.is_none()) {
@@ -76,19 +77,19 @@ impl Batch {
         }
     }
 
-    /// The fixed node of a step that was running when the plan was made.
+    /// The fixed node of a step that was running at the time of planning.
     pub fn running(&self, step: &Step) -> Option<NodeIndex> {
         self.running.get(step).copied()
     }
 
-    /// Whether a node stands for a step that was running when the plan was made.
+    /// Whether a node represents a step that was running at the time of planning.
     pub fn was_running(&self, node: NodeIndex) -> bool {
         self.walk.graph().is_running(node)
     }
 
-    /// The wish that a step was planned for.
-    pub fn wish(&self, step: &Step) -> Option<u64> {
-        self.wishes.get(&step.address.name).copied()
+    /// The digest of the desired state that the step was planned for.
+    pub fn desired_digest(&self, step: &Step) -> Option<u64> {
+        self.desired_digests.get(&step.address.name).copied()
     }
 
     pub fn step(&self, node: NodeIndex) -> &Step {
@@ -96,29 +97,29 @@ impl Batch {
     }
 
     pub fn is_over(&self) -> bool {
-        self.walk.is_over()
+        self.walk.is_finished()
     }
 
-    /// Takes an outcome; gives the nodes whose turn has come, and the steps that never will have one, each with the
-    /// failed step that is the cause.
+    /// Records an outcome. Returns the nodes that are ready, and the skipped steps, each with the failed step that
+    /// caused it.
     pub fn finish(&mut self, node: NodeIndex, outcome: Outcome) -> (Vec<NodeIndex>, Vec<(Step, Step)>) {
         if outcome == Outcome::Done && !self.step(node).operation.removes() {
             let address = self.step(node).address.clone();
-            self.coming.remove(&address);
+            self.pending.remove(&address);
         }
-        let Finished { ready, skipped } = self.walk.finish(node, outcome);
-        let told = skipped.into_iter().map(|(node, cause)| (self.step(node).clone(), self.step(cause).clone()));
-        (ready, told.collect())
+        let WalkUpdate { ready, skipped } = self.walk.finish(node, outcome);
+        let steps = skipped.into_iter().map(|(node, cause)| (self.step(node).clone(), self.step(cause).clone()));
+        (ready, steps.collect())
     }
 
-    /// The steps that wait for others, none of which will start any more.
+    /// Skips the waiting steps and returns them.
     pub fn skip_rest(&mut self) -> Vec<Step> {
         let skipped = self.walk.skip_rest();
         skipped.into_iter().map(|node| self.step(node).clone()).collect()
     }
 
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
-        // Steps are ordered by address first, so those of one object stand together.
+        // Steps are ordered by address first.
         let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
         let own = self.waiting.range(first..).take_while(|(step, _)| step.address == *address);
         let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
@@ -129,7 +130,7 @@ impl Batch {
         self.change(step).map_or("", |change| change.type_name.as_ref())
     }
 
-    /// The provider that a step calls, with its settings as far as they are known now.
+    /// The provider and configuration that a step calls, as far as known.
     pub fn provider<'a>(&'a self, step: &Step, records: &'a Recorded) -> Option<&'a ProviderUse> {
         let record = || records.get(&step.address).map(|stored| &stored.record);
         let used = match (step.operation.removes(), step.deposed) {
@@ -140,32 +141,32 @@ impl Batch {
         used.map(AsRef::as_ref)
     }
 
-    /// Whether a step only writes the record, so that nothing need wait for what it comes to.
-    pub fn only_follows(&self, step: &Step) -> bool {
-        !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.only_follows)
+    /// Whether a step only writes the record, so that no other step needs its result.
+    pub fn is_record_only(&self, step: &Step) -> bool {
+        !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.record_only)
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {
         match step.deposed {
             None => self.changes.get(&step.address),
-            Some(key) => self.leftovers.get(&(step.address.clone(), key)),
+            Some(key) => self.deposed.get(&(step.address.clone(), key)),
         }
     }
 
-    /// What the object will look like after the step, and what will be recorded of it, as far as is known.
-    pub fn outlook(&self, step: &Step) -> (Option<Value>, Option<Arc<RecordedObject>>) {
+    /// The planned value of the object and its planned record, as far as known.
+    pub fn expected_result(&self, step: &Step) -> (Option<Value>, Option<Arc<RecordedObject>>) {
         if step.operation.removes() {
             return (None, None);
         }
         let planned = self.change(step).and_then(|change| change.after.clone());
-        // Nothing is recorded of what is only read.
+        // Read steps record nothing.
         let prepared = self.prepared.get(&step.address).filter(|_| step.operation != Operation::Read);
         let recorded = prepared.map(|prepared| Arc::new(prepared.recorded.clone()));
         (planned, recorded)
     }
 
-    /// Everything the step needs, as it is now.
-    pub fn input(&mut self, step: &Step, known: &Known<'_>) -> StepInput {
+    /// The input of the step, from the current records and readings.
+    pub fn input(&mut self, step: &Step, known: &KnownValues<'_>) -> StepInput {
         let instance = super::instance(&self.config, &step.address).cloned();
         let scope = instance.as_ref().map(|instance| self.scope_of(instance, known)).unwrap_or_default();
         let change = self.change(step);
@@ -178,49 +179,50 @@ impl Batch {
             stored: known.records.get(&step.address).cloned(),
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
-            wish: self.wish(step),
+            desired_digest: self.desired_digest(step),
         }
     }
 
-    /// The values that the object refers to: planned ones of steps still to come, recorded ones of all others.
-    fn scope_of(&mut self, instance: &Instance, known: &Known<'_>) -> StepScope {
+    /// The values that the object references: planned values for objects that are still pending, recorded ones for all
+    /// others.
+    fn scope_of(&mut self, instance: &Instance, known: &KnownValues<'_>) -> StepScope {
         let mut objects = BTreeMap::new();
         for target in instance.references.iter().map(|reference| &reference.target) {
             let is_family =
                 !self.config.instances.contains_key(target) && self.config.families.contains_key(&target.name);
             let value = if is_family { self.family(&target.name, known) } else { self.value(target, known) };
-            objects.extend(value.map(|value| (target.spoken(), value)));
+            objects.extend(value.map(|value| (target.as_reference(), value)));
         }
         let triggers = trigger::targets(instance);
         let revisions = triggers.map(|target| (target.clone(), self.revisions(target, known.records)));
         StepScope { objects, revisions: revisions.collect(), namespace: self.namespace.clone() }
     }
 
-    /// The recorded objects that a reference means, with their revisions.
+    /// The recorded objects that a reference resolves to, with their revisions.
     fn revisions(&self, target: &Address, records: &Recorded) -> Vec<(Address, Revision)> {
         let recorded =
             |address: &Address| Some((address.clone(), records.get(address)?.record.current.as_ref()?.revision));
         match self.config.instances.contains_key(target) {
             true => recorded(target).into_iter().collect(),
-            false => self.config.family(&target.name).filter_map(recorded).collect(),
+            false => self.config.instance_addresses(&target.name).filter_map(recorded).collect(),
         }
     }
 
-    fn value(&self, address: &Address, known: &Known<'_>) -> Option<Value> {
-        if self.coming.contains(address) {
+    fn value(&self, address: &Address, known: &KnownValues<'_>) -> Option<Value> {
+        if self.pending.contains(address) {
             return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
         }
         known.value(address)
     }
 
-    fn family(&mut self, name: &Arc<str>, all: &Known<'_>) -> Option<Value> {
+    fn family(&mut self, name: &Arc<str>, all: &KnownValues<'_>) -> Option<Value> {
         if let Some(known) = self.families.get(name) {
             return Some(known.clone());
         }
-        let members: Vec<&Address> = self.config.family(name).collect();
+        let members: Vec<&Address> = self.config.instance_addresses(name).collect();
         let values = members.iter().map(|member| (member.key.clone(), self.value(member, all)));
         let value = self.config.families.get(name)?.value(values);
-        if !members.iter().any(|member| self.coming.contains(*member)) {
+        if !members.iter().any(|member| self.pending.contains(*member)) {
             self.families.insert(name.clone(), value.clone());
         }
         Some(value)

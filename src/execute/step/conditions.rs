@@ -1,67 +1,67 @@
-//! The conditions of an object, at the moment its step is carried out: by now everything that they read is known.
+//! Checks pre- and postconditions during a step, when all values that they read are known.
 
-use super::{Fate, StepTask, Unfinished};
+use super::{RecordEffect, StepError, StepTask};
 use crate::execute::failure::Failure;
 use crate::load::Instance;
 use crate::model::{Diagnostics, Reason};
-use crate::plan::conditions::{self, Checked};
+use crate::plan::conditions::{self, ConditionOutcome};
 
-/// Checks the preconditions, before anything is given up or changed.
+/// Checks the preconditions, before anything is changed or destroyed.
 pub(super) fn before(task: &StepTask) -> Result<(), Failure> {
-    let Some(instance) = judging(task) else { return Ok(()) };
-    judged(conditions::before(instance, &task.scope))
+    let Some(instance) = checked_instance(task) else { return Ok(()) };
+    into_result(conditions::before(instance, &task.scope))
 }
 
-/// Checks them before the old object of a delete-first replacement goes: what only the order itself makes known later
-/// is checked later.
-pub(super) fn as_far_as_known(task: &StepTask) -> Result<(), Failure> {
-    let Some(instance) = judging(task) else { return Ok(()) };
+/// Checks the preconditions before a destroy-before-create replacement destroys the old object. Conditions that read
+/// values which are known only after the destroy are checked later.
+pub(super) fn before_destroy(task: &StepTask) -> Result<(), Failure> {
+    let Some(instance) = checked_instance(task) else { return Ok(()) };
     match conditions::before(instance, &task.scope) {
-        Checked::Holds | Checked::Unknown => Ok(()),
-        violated @ Checked::Violated(_) => judged(violated),
+        ConditionOutcome::Holds | ConditionOutcome::Unknown => Ok(()),
+        violated @ ConditionOutcome::Violated(_) => into_result(violated),
     }
 }
 
-/// Checks the postconditions of the object that a step has left. It is recorded by now, and stays as it is.
-pub(super) fn after(task: &StepTask, fate: Fate) -> Result<Fate, Unfinished> {
-    let Some(instance) = judging(task).filter(|_| !task.step.operation.removes()) else { return Ok(fate) };
+/// Checks the postconditions after a step. The object is already recorded and stays as it is.
+pub(super) fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffect, StepError> {
+    let Some(instance) = checked_instance(task).filter(|_| !task.step.operation.removes()) else { return Ok(effect) };
     if instance.postconditions.is_empty() {
-        return Ok(fate);
+        return Ok(effect);
     }
-    let stored = task.left_by(&fate);
-    let value = match &fate {
-        Fate::Read(reading) => Some(reading.value.clone()),
+    let stored = task.record_after(&effect);
+    let value = match &effect {
+        RecordEffect::Read(reading) => Some(reading.value.clone()),
         _ => stored.and_then(|stored| Some(stored.record.current.as_ref()?.value.clone())),
     };
-    let Some(value) = value else { return Ok(fate) };
-    match judged(conditions::after(instance, &value, &task.scope)) {
-        Ok(()) => Ok(fate),
-        // What was read and is not as it must be counts for nobody.
-        Err(failure) if matches!(fate, Fate::Read(_)) => Err(failure.into()),
-        Err(failure) => Err(Unfinished { fate, failure }),
+    let Some(value) = value else { return Ok(effect) };
+    match into_result(conditions::after(instance, &value, &task.scope)) {
+        Ok(()) => Ok(effect),
+        // A reading that violates its postconditions is not used.
+        Err(failure) if matches!(effect, RecordEffect::Read(_)) => Err(failure.into()),
+        Err(failure) => Err(StepError { effect, failure }),
     }
 }
 
-/// The Resource, when its conditions count in this step.
-fn judging(task: &StepTask) -> Option<&Instance> {
-    task.instance.as_deref().filter(|_| !task.only_follows())
+/// The instance, if its conditions apply to this step.
+fn checked_instance(task: &StepTask) -> Option<&Instance> {
+    task.instance.as_deref().filter(|_| !task.is_record_only())
 }
 
-fn judged(checked: Checked) -> Result<(), Failure> {
+fn into_result(checked: ConditionOutcome) -> Result<(), Failure> {
     match checked {
-        Checked::Holds => Ok(()),
-        Checked::Unknown => {
-            let what = "a condition is still not known, although everything that it reads is done";
+        ConditionOutcome::Holds => Ok(()),
+        ConditionOutcome::Unknown => {
+            let what = "a condition is unknown although all values that it reads are known";
             Err(Failure::internal(what))
         }
-        Checked::Violated(found) => Err(failure(found)),
+        ConditionOutcome::Violated(found) => Err(failure(found)),
     }
 }
 
-/// A violated condition may hold later, when what it reads has changed; a faulty one will not.
+/// A violated condition may hold on retry, when a value that it reads has changed; an invalid condition cannot.
 fn failure(mut found: Diagnostics) -> Failure {
     if found.is_empty() {
-        return Failure::internal("a condition is violated for no reason");
+        return Failure::internal("a condition is violated without diagnostics");
     }
     let first = found.swap_remove(0);
     let retryable = matches!(first.reason, Reason::PreconditionFailed | Reason::PostconditionFailed);

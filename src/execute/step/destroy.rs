@@ -1,109 +1,114 @@
-//! Destroying and forgetting: the current object, the one that a create-first replacement left, or a leftover.
+//! Destroys or forgets an object: the current one, or a deposed one.
 
 use std::sync::Arc;
 
-use super::finalize::rehearse;
-use super::{Called, Fate, StepTask, Unfinished, call, hooks, seen_object, settled, with_wait, write_result};
+use super::finalize::check_replacement;
+use super::{
+    ApplyResult, RecordEffect, StepError, StepTask, apply, hooks, refreshed_object, require_outcome,
+    with_awaits_postconditions, write_result,
+};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
 use crate::model::{DeposedKey, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value};
 use crate::plan::hooks::before_destroy;
 
-/// Which object of a record a step removes.
+/// The object of a record that a step removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Removed {
-    /// The deposed one; `None` for the current.
+pub(crate) struct RemovalTarget {
+    /// The deposed object, or `None` for the current one.
     pub deposed: Option<DeposedKey>,
-    /// A new object follows: the record stays though it is empty.
-    pub makes_room: bool,
+    /// A new object follows, so the record stays although it is empty.
+    pub replacement_follows: bool,
 }
 
-pub(super) async fn run(task: &StepTask) -> Result<Fate, Unfinished> {
-    let removed = what(task)?;
-    if removed.makes_room {
-        rehearse(task).await.map_err(|failure| Failure {
-            message: format!("the old object is kept, since the new one cannot be planned: {}", failure.message),
+pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
+    let removed = removal_target(task)?;
+    if removed.replacement_follows {
+        check_replacement(task).await.map_err(|failure| Failure {
+            message: format!(
+                "the old object was not destroyed because the new one cannot be planned: {}",
+                failure.message
+            ),
             ..failure
         })?;
     }
     let mut record = task.record();
-    let object = chosen(&record, removed.deposed)?;
+    let object = target_object(&record, removed.deposed)?;
     if let Some(key) = removed.deposed {
-        // Its successor is as it must be, or this step would not run.
-        record.deposed.insert(key, with_wait(Arc::clone(&object), false));
+        // Its successor satisfies its postconditions, or this step would not run.
+        record.deposed.insert(key, with_awaits_postconditions(Arc::clone(&object), false));
     }
     let timeout = task.timeouts().delete;
     let hooks = before_destroy(task.instance.as_deref(), &task.step.address, &object);
-    // The hooks have their own time before that of the call.
+    // The hooks have their own time limit before that of the call.
     let span = if hooks.is_empty() { timeout } else { timeout.saturating_mul(2) };
     let before = task.intend(record, Operation::Destroy, removed.deposed, None, span).await?;
 
     hooks::before_destroy(task, &before, &object, hooks).await?;
-    task.go_on(&before).await?;
+    task.check_still_desired(&before).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
-    let called = call_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object).await;
-    let Called { response, before } = called;
-    settle_destroy(&task.engine, &before, removed, response).await
+    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object).await;
+    let ApplyResult { response, before } = called;
+    record_destroy_result(&task.engine, &before, removed, response).await
 }
 
-/// Drops the object from the record; the object itself stays.
-pub(super) async fn forget(task: &StepTask) -> Result<Fate, Unfinished> {
-    let removed = what(task)?;
-    let Some(stored) = &task.stored else { return Ok(Fate::Untouched) };
-    if !task.is_still_wished() {
-        return Err(Unfinished::withdrawn(None));
+pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
+    let removed = removal_target(task)?;
+    let Some(stored) = &task.stored else { return Ok(RecordEffect::Unchanged) };
+    if !task.is_still_desired() {
+        return Err(StepError::superseded(None));
     }
     let mut record = stored.record.as_ref().clone();
-    // After a first create that failed there is none.
-    if chosen(&record, removed.deposed).is_ok() {
+    // After a failed first create there is no object.
+    if target_object(&record, removed.deposed).is_ok() {
         drop_object(&mut record, removed);
     } else if record.has_objects() {
-        return Ok(Fate::Untouched);
+        return Ok(RecordEffect::Unchanged);
     }
     finish_removal(&task.engine, stored, record, removed).await
 }
 
-/// A create-first replacement has deposed the old object by now, under the key that the plan drew.
-fn what(task: &StepTask) -> Result<Removed, Failure> {
+/// The object that the step removes. A create-before-destroy replacement has already deposed the old object, with the
+/// key of the plan.
+fn removal_target(task: &StepTask) -> Result<RemovalTarget, Failure> {
     let deposed = match (task.step.deposed, task.order) {
         (Some(key), _) => Some(key),
         (None, Some(ReplaceOrder::CreateFirst)) => Some(task.prepared()?.deposed_key),
         (None, _) => None,
     };
-    Ok(Removed { deposed, makes_room: task.step.replaces && deposed.is_none() })
+    Ok(RemovalTarget { deposed, replacement_follows: task.step.replaces && deposed.is_none() })
 }
 
-fn chosen(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<RecordedObject>, Failure> {
+fn target_object(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<RecordedObject>, Failure> {
     let object = match deposed {
         Some(key) => record.deposed.get(&key),
         None => record.current.as_ref(),
     };
-    object.cloned().ok_or_else(|| Failure::internal("the object to destroy is not recorded any more"))
+    object.cloned().ok_or_else(|| Failure::internal("the object to destroy is not in the record"))
 }
 
-/// The call itself.
-pub(crate) async fn call_destroy(
+pub(crate) async fn apply_destroy(
     engine: &Engine,
     before: &Stored,
     driver: &dyn Driver,
     context: &CallContext,
     object: Arc<RecordedObject>,
-) -> Called {
+) -> ApplyResult {
     let private = Arc::clone(&object.private);
     let request = ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private };
-    call(engine, before, driver, context, request, &[]).await
+    apply(engine, before, driver, context, request, &[]).await
 }
 
-/// Records what a destroy came to: on an error the object, its status and its dependencies stay as they were (what
-/// the driver returned of it is recorded), otherwise it is gone, and with its last object the record.
-pub(crate) async fn settle_destroy(
+/// Records the result of a destroy. On an error the object keeps its status and dependencies, with the state that the
+/// driver returned. Otherwise it is removed, and the record with its last object.
+pub(crate) async fn record_destroy_result(
     engine: &Engine,
     before: &Stored,
-    removed: Removed,
+    removed: RemovalTarget,
     response: ApplyResponse,
-) -> Result<Fate, Unfinished> {
-    let response = settled(before, response)?;
+) -> Result<RecordEffect, StepError> {
+    let response = require_outcome(before, response)?;
     let mut record = before.record.as_ref().clone();
     record.intent = None;
     let Some(error) = response.error else {
@@ -111,24 +116,24 @@ pub(crate) async fn settle_destroy(
         return finish_removal(engine, before, record, removed).await;
     };
     if let Some(state) = response.object {
-        let object = chosen(&record, removed.deposed)?;
+        let object = target_object(&record, removed.deposed)?;
         let schema = engine.schema(&record.type_name, object.provider.as_ref());
-        let kept = Arc::new(seen_object(&object, state, schema.as_deref()));
+        let kept = Arc::new(refreshed_object(&object, state, schema.as_deref()));
         match removed.deposed {
             Some(key) => drop(record.deposed.insert(key, kept)),
             None => record.current = Some(kept),
         }
     }
     let stored = write_result(engine, before, record).await?;
-    Err(Unfinished { fate: Fate::Kept(stored), failure: error.into() })
+    Err(StepError { effect: RecordEffect::Written(stored), failure: error.into() })
 }
 
-fn drop_object(record: &mut Record, removed: Removed) {
+fn drop_object(record: &mut Record, removed: RemovalTarget) {
     match removed.deposed {
         Some(key) => drop(record.deposed.remove(&key)),
         None => record.current = None,
     }
-    if removed.makes_room {
+    if removed.replacement_follows {
         record.replacement_pending = true;
     }
 }
@@ -137,22 +142,24 @@ async fn finish_removal(
     engine: &Engine,
     before: &Stored,
     mut record: Record,
-    removed: Removed,
-) -> Result<Fate, Unfinished> {
-    let goes = !removed.makes_room && (removed.deposed.is_none() || !record.has_objects());
+    removed: RemovalTarget,
+) -> Result<RecordEffect, StepError> {
+    let goes = !removed.replacement_follows && (removed.deposed.is_none() || !record.has_objects());
     if goes && let Err(failure) = publish::remove_all(engine, &mut record).await {
-        // The copies that are left go with the next attempt, so the object stays recorded until then.
+        // The next attempt removes the remaining copies, so the object stays recorded until then.
         let mut kept = before.record.as_ref().clone();
         kept.intent = None;
         kept.published = record.published;
         let stored = write_result(engine, before, kept).await?;
-        return Err(Unfinished { fate: Fate::Kept(stored), failure });
+        return Err(StepError { effect: RecordEffect::Written(stored), failure });
     }
-    if record.has_objects() || removed.makes_room {
-        return write_result(engine, before, record).await.map(Fate::Kept);
+    if record.has_objects() || removed.replacement_follows {
+        return write_result(engine, before, record).await.map(RecordEffect::Written);
     }
     match engine.journal.erase(before.clone()).await {
-        Ok(()) => Ok(Fate::Erased),
-        Err(error) => Err(Unfinished { fate: Fate::Kept(before.clone()), failure: super::lost_result(error) }),
+        Ok(()) => Ok(RecordEffect::Erased),
+        Err(error) => {
+            Err(StepError { effect: RecordEffect::Written(before.clone()), failure: super::unrecorded_result(error) })
+        }
     }
 }

@@ -1,71 +1,71 @@
-//! The final plan of a change: what was unknown when it was planned is known now. It may only narrow the plan.
+//! The final plan of a change, with the values that were unknown at planning time. It may only narrow the plan.
 
 use std::sync::Arc;
 
 use super::{StepTask, conditions};
-use crate::execute::asking::validate_and_plan;
+use crate::execute::driver_calls::validate_and_plan;
 use crate::execute::failure::Failure;
 use crate::load::Instance;
 use crate::model::{Diagnostics, PlanRequest, PlanResponse, Value};
-use crate::plan::Prepared;
-use crate::plan::finalize::{Final, narrow, rehearsal, request};
+use crate::plan::PreparedStep;
+use crate::plan::finalize::{FinalPlan, narrow, partial_request, request};
 
-/// Plans the create or update once more with the values that are known now. The whole configuration must be known.
-pub(super) async fn finalize(task: &StepTask) -> Result<Final, Failure> {
+/// Plans the create or update again with the values that are known now. The whole configuration must be known.
+pub(super) async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
     let prepared = task.prepared()?;
-    // What was wholly known when it was planned cannot have changed since: dependencies keep to their plans.
+    // A configuration without unknown values cannot have changed, because dependencies must match their plans.
     if !prepared.config.has_unknown() {
         return Ok(as_planned(prepared));
     }
     let schema = task.schema()?;
-    let request = request(prepared, wanted(task)?, &schema, &task.scope).map_err(first)?;
+    let request = request(prepared, desired_instance(task)?, &schema, &task.scope).map_err(first_error)?;
     let config = request.config.clone();
     let response = plan_again(task, prepared, request).await?;
     Ok(narrow(&task.step.address, prepared, &schema, config, response)?)
 }
 
-/// Delete-first: before the old object goes, the create leg must be plannable with all that can be known by then.
-/// Only what the order itself makes later than the destroy may still be unknown.
-pub(super) async fn rehearse(task: &StepTask) -> Result<(), Failure> {
-    conditions::as_far_as_known(task)?;
+/// Checks, before a destroy-before-create replacement destroys the old object, that the new one can be planned. Values
+/// that become known only after the destroy may still be unknown.
+pub(super) async fn check_replacement(task: &StepTask) -> Result<(), Failure> {
+    conditions::before_destroy(task)?;
     let prepared = task.prepared()?;
     if !prepared.config.has_unknown() {
         return Ok(());
     }
     let schema = task.schema()?;
-    let request = rehearsal(prepared, wanted(task)?, &schema, &task.scope).map_err(first)?;
+    let request = partial_request(prepared, desired_instance(task)?, &schema, &task.scope).map_err(first_error)?;
     let config = request.config.clone();
     let response = plan_again(task, prepared, request).await?;
     narrow(&task.step.address, prepared, &schema, config, response)?;
     Ok(())
 }
 
-fn as_planned(prepared: &Prepared) -> Final {
-    let unchanged = |prior: &Value| !prepared.planned.has_unknown() && prepared.planned.same(prior);
-    Final {
+fn as_planned(prepared: &PreparedStep) -> FinalPlan {
+    let unchanged = |prior: &Value| !prepared.planned.has_unknown() && prepared.planned.equals_unmarked(prior);
+    FinalPlan {
         config: prepared.config.clone(),
         planned: prepared.planned.clone(),
         private: Arc::clone(&prepared.private),
         identity: prepared.identity.clone(),
-        unchanged: !prepared.tells && prepared.prior.as_ref().is_some_and(|prior| unchanged(&prior.value)),
+        unchanged: !prepared.requires_update && prepared.prior.as_ref().is_some_and(|prior| unchanged(&prior.value)),
     }
 }
 
-/// What a step fails with when its configuration cannot be evaluated.
-pub(super) fn first(mut problems: Diagnostics) -> Failure {
+/// The failure of a step whose configuration cannot be evaluated.
+pub(super) fn first_error(mut problems: Diagnostics) -> Failure {
     match problems.is_empty() {
         true => Failure::internal("the configuration cannot be evaluated"),
         false => problems.swap_remove(0).into(),
     }
 }
 
-fn wanted(task: &StepTask) -> Result<&Instance, Failure> {
-    task.instance.as_deref().ok_or_else(|| Failure::internal("a change is planned for an object that nobody wants"))
+fn desired_instance(task: &StepTask) -> Result<&Instance, Failure> {
+    task.instance.as_deref().ok_or_else(|| Failure::internal("a change is planned for an object without a Resource"))
 }
 
-async fn plan_again(task: &StepTask, prepared: &Prepared, request: PlanRequest) -> Result<PlanResponse, Failure> {
+async fn plan_again(task: &StepTask, prepared: &PreparedStep, request: PlanRequest) -> Result<PlanResponse, Failure> {
     let context = task.context(&prepared.recorded, task.timeouts().read, None);
     let (found, answer) = validate_and_plan(task.driver()?.as_ref(), &context, request, &|| task.read()).await;
-    task.hear(found)?;
-    answer?.ok_or_else(|| Failure::driver("the driver gave no plan"))
+    task.add_diagnostics(found)?;
+    answer?.ok_or_else(|| Failure::driver("the driver returned no plan"))
 }

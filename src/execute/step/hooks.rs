@@ -1,29 +1,29 @@
-//! Hooks as part of a step. They run under the step's intent, so nobody else touches the object meanwhile.
+//! Hooks as part of a step. They run under the step's intent, so no other process changes the object meanwhile.
 //!
-//! That hooks after a create are still to run is recorded with the object in the very write that records it. Whatever
-//! cuts them, the next plan has a step for the object that runs them again: at least once, for the same object.
+//! The write that records a new object also records that its hooks are pending. If they are interrupted, the next plan
+//! has a step that runs them again: at least once for each object.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fate, StepTask, Unfinished, write_result};
+use super::{RecordEffect, StepError, StepTask, write_result};
 use crate::execute::engine::after;
 use crate::execute::failure::Failure;
-use crate::execute::hooks::{self, Concerning};
+use crate::execute::hooks::{self, HookTarget};
 use crate::model::{Intent, ObjectStatus, RecordedObject, Stored};
-use crate::plan::hooks::{self as planned, Evaluated};
+use crate::plan::hooks::{self as planned, EvaluatedHook};
 
-/// The intent of a call that has ended well, kept open for the hooks that follow.
-pub(super) fn kept_open(task: &StepTask, intent: Intent, timeout: Duration) -> Box<Intent> {
+/// The intent of a successful call, kept open for the hooks that follow.
+pub(super) fn keep_intent_open(task: &StepTask, intent: Intent, timeout: Duration) -> Box<Intent> {
     let deadline = after(task.engine.clock.now(), timeout);
     Box::new(Intent { deadline, deposed: None, planned: None, ..intent })
 }
 
-/// Runs the hooks of a new object, and closes the intent that `stored` holds. A hook that fails taints the object.
-pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<Fate, Unfinished> {
+/// Runs the hooks of a new object, and closes the intent that `stored` holds. A failed hook taints the object.
+pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<RecordEffect, StepError> {
     let timeout = task.timeouts().create;
     let Some(object) = stored.record.current.clone().filter(|object| object.hooks_pending) else {
-        return Ok(Fate::Kept(stored));
+        return Ok(RecordEffect::Written(stored));
     };
     let instance = task.instance.as_deref();
     let hooks = instance.map(|instance| planned::after_create(instance, &object.value, &task.scope));
@@ -39,19 +39,19 @@ pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<Fate
     }
     let stored = write_result(&task.engine, &stored, record).await?;
     match ended {
-        Ok(()) => Ok(Fate::Kept(stored)),
-        Err(failure) => Err(Unfinished { fate: Fate::Kept(stored), failure }),
+        Ok(()) => Ok(RecordEffect::Written(stored)),
+        Err(failure) => Err(StepError { effect: RecordEffect::Written(stored), failure }),
     }
 }
 
-/// Runs the hooks of an object that is about to go, under the intent that `stored` holds. When one fails the intent is
-/// closed and the object stays as it is.
+/// Runs the hooks before a destroy, under the intent that `stored` holds. If one fails, closes the intent; the object
+/// stays unchanged.
 pub(super) async fn before_destroy(
     task: &StepTask,
     stored: &Stored,
     object: &RecordedObject,
-    hooks: Vec<Evaluated>,
-) -> Result<(), Unfinished> {
+    hooks: Vec<EvaluatedHook>,
+) -> Result<(), StepError> {
     if hooks.is_empty() {
         return Ok(());
     }
@@ -59,20 +59,20 @@ pub(super) async fn before_destroy(
     let mut record = stored.record.as_ref().clone();
     record.intent = None;
     let stored = write_result(&task.engine, stored, record).await?;
-    Err(Unfinished { fate: Fate::Kept(stored), failure })
+    Err(StepError { effect: RecordEffect::Written(stored), failure })
 }
 
 async fn run(
     task: &StepTask,
     stored: &Stored,
     object: &RecordedObject,
-    hooks: Vec<Evaluated>,
+    hooks: Vec<EvaluatedHook>,
     timeout: Duration,
 ) -> Result<(), Failure> {
     let context = task.context(object, timeout, stored.record.intent.as_deref());
-    let of = Concerning { engine: &task.engine, context, uid: &stored.record.uid, object, read: task.read() };
+    let of = HookTarget { engine: &task.engine, context, uid: &stored.record.uid, object, read: task.read() };
     let mut notes = Vec::new();
     let ended = hooks::run(&of, hooks, &mut notes).await;
-    task.note(notes);
+    task.add_hook_notes(notes);
     ended
 }

@@ -1,345 +1,368 @@
-//! R1 to R8, drawn once for a given set of choices. A record-only step orders nothing but records: of these rules R1,
-//! R3, R5 and the part of R7 about an object's own leftovers apply to it.
+//! The rules R1 to R8 for a given set of decisions. Only R1, R3, R5 and the part of R7 about the deposed objects of the
+//! same object apply to a record-only step.
 //!
-//! Each function draws one rule and says what it may leave out because other rules imply it. Nothing is implied
-//! through a running step, which waits for nothing: hence the questions whether a step is planned.
+//! Each function applies one rule, and omits edges that other rules imply. A running step waits for nothing, so nothing
+//! is implied through it; therefore the functions check whether a step is planned.
 
-use super::choices::{Choices, Mode};
-use super::draft::Draft;
+use super::builder::GraphBuilder;
+use super::decisions::{Decisions, DeposedMode};
+use super::relations::Relations;
 use super::topology::{NONE, Search};
-use super::world::World;
-use super::{Because, Presence};
+use super::{EdgeReason, Presence};
 
-/// Draws every edge of R1 to R8.
-pub(super) fn draw(world: &World<'_>, choices: &Choices) -> Draft {
-    let mut draft = Draft::new(world.steps.len());
-    let chains = Chains::new(world, choices, &mut draft);
-    let [search, above, wanting, letting_go] = [(); 4].map(|()| Search::new(world.objects.len()));
-    let mut rules = Rules { world, choices, chains, draft, search, above, wanting, letting_go };
-    for at in 0..world.objects.len() as u32 {
+/// Adds all edges of R1 to R8.
+pub(super) fn apply_rules(relations: &Relations<'_>, decisions: &Decisions) -> GraphBuilder {
+    let mut builder = GraphBuilder::new(relations.steps.len());
+    let chains = Chains::new(relations, decisions, &mut builder);
+    let [search, above, wanting, released_by] = [(); 4].map(|()| Search::new(relations.objects.len()));
+    let mut rules = Rules { relations, decisions, chains, builder, search, above, wanting, released_by };
+    for at in 0..relations.objects.len() as u32 {
         rules.references(at);
         rules.replacement(at);
-        rules.dependents_go_first(at);
-        rules.dependents_go_before_changes(at);
-        rules.dependents_change_before_it_goes(at);
-        rules.dependencies_that_fell_back(at);
+        rules.dependents_destroyed_first(at);
+        rules.dependents_destroyed_before_changes(at);
+        rules.dependents_change_before_destroy(at);
+        rules.fallback_dependencies(at);
     }
-    for left in 0..world.leftovers.len() {
-        rules.leftover(left);
+    for left in 0..relations.deposed.len() {
+        rules.deposed_step(left);
     }
-    let searches = [&rules.search, &rules.above, &rules.wanting, &rules.letting_go];
-    rules.draft.visits = searches.map(|search| search.visits).iter().sum();
-    rules.draft
+    let searches = [&rules.search, &rules.above, &rules.wanting, &rules.released_by];
+    rules.builder.visits = searches.map(|search| search.visits).iter().sum();
+    rules.builder
 }
 
-/// Pass-through nodes: for each object the one node that stands for a whole closure.
+/// For each object, the nodes that represent transitive closures.
 struct Chains {
-    /// `C` of the object and of all that it wants.
+    /// `C` of the object and of its desired dependencies.
     wanted: Vec<u32>,
-    /// `C` of the object and of all that it used, but for record-only steps.
+    /// `C` of the object and of its recorded dependencies, without record-only steps.
     used: Vec<u32>,
-    /// `D` of the object, of all that used it, and of leftovers that used any of these.
-    going: Vec<u32>,
-    /// The same without objects that go late, and without leftovers, which always do.
-    going_early: Vec<u32>,
-    /// `C` of the object and of all that used it.
-    moving: Vec<u32>,
-    /// The same but for record-only steps.
-    changing: Vec<u32>,
-    /// `D` of the object and of all that it used, of those that fell back.
-    fallen: Vec<u32>,
+    /// `D` of the object, of its recorded dependents, and of deposed objects that depended on any of these.
+    removals: Vec<u32>,
+    /// The same without objects that are destroyed late, and without deposed objects, which always are.
+    early_removals: Vec<u32>,
+    /// `C` of the object and of its recorded dependents.
+    user_applies: Vec<u32>,
+    /// The same without record-only steps.
+    user_changes: Vec<u32>,
+    /// `D` of the object and of its recorded dependencies to which the fallback of R6 applies.
+    fallback_removals: Vec<u32>,
 }
 
 impl Chains {
-    fn new(world: &World<'_>, choices: &Choices, draft: &mut Draft) -> Self {
-        let count = world.objects.len();
+    fn new(relations: &Relations<'_>, decisions: &Decisions, builder: &mut GraphBuilder) -> Self {
+        let count = relations.objects.len();
         let onward = |chain: &[u32], next: &[u32], found: &mut Vec<u32>| {
             found.extend(next.iter().map(|&object| chain[object as usize]));
         };
-        let wanted = draft.chain(world.wants_order.iter(), count, |at, chain, found| {
-            found.push(world.make[at as usize]);
-            if !world.makes(at) {
-                if !world.creates_first(at) {
-                    // The second case of R5, which `C(x)` would imply: the old object is on its way out.
-                    found.push(world.remove[at as usize]);
+        let wanted = builder.chain(relations.wants_order.iter(), count, |at, chain, found| {
+            found.push(relations.apply[at as usize]);
+            if !relations.has_apply(at) {
+                if !relations.creates_first(at) {
+                    // The second case of R5, which `C(x)` would imply: the old object is being destroyed.
+                    found.push(relations.remove[at as usize]);
                 }
-                onward(chain, world.wants.of(at), found);
+                onward(chain, relations.wants.of(at), found);
             }
         });
-        let used = draft.chain(world.used_order.iter(), count, |at, chain, found| {
-            found.push(world.change(at));
-            if !(world.changes(at) && world.keeps_all_used[at as usize]) {
-                onward(chain, world.used.of(at), found);
+        let used = builder.chain(relations.used_order.iter(), count, |at, chain, found| {
+            found.push(relations.change(at));
+            if !(relations.has_change(at) && relations.keeps_all_dependencies[at as usize]) {
+                onward(chain, relations.used.of(at), found);
             }
         });
-        let going = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
-            found.push(world.remove[at as usize]);
-            if !world.removes(at) {
-                found.extend(world.leftover_users.of(at).iter().map(|&left| world.leftovers[left as usize].node));
-                onward(chain, world.users.of(at), found);
+        let removals = builder.chain(relations.used_order.iter().rev(), count, |at, chain, found| {
+            found.push(relations.remove[at as usize]);
+            if !relations.has_remove(at) {
+                found.extend(relations.deposed_users.of(at).iter().map(|&left| relations.deposed[left as usize].node));
+                onward(chain, relations.users.of(at), found);
             }
         });
-        let going_early = draft.chain(world.used_order.iter().rev(), count, |at, chain, found| {
-            let goes_early = !choices.goes_late(world, at);
+        let early_removals = builder.chain(relations.used_order.iter().rev(), count, |at, chain, found| {
+            let goes_early = !decisions.is_destroyed_late(relations, at);
             if goes_early {
-                found.push(world.remove[at as usize]);
+                found.push(relations.remove[at as usize]);
             }
-            if !(goes_early && world.removes(at)) {
-                onward(chain, world.users.of(at), found);
+            if !(goes_early && relations.has_remove(at)) {
+                onward(chain, relations.users.of(at), found);
             }
         });
         let above = |at: u32, only_changes: bool, chain: &[u32], found: &mut Vec<u32>| {
-            if !choices.waits_for_all_above(world, at) {
-                let counts = |user: u32| if only_changes { world.changes(user) } else { world.makes(user) };
-                // Whoever stands above, and has a step, waits for what it still wants.
-                let is_implied = world.users.of(at).iter().any(|&user| counts(user) && world.wants.has(user, at));
+            if !decisions.waits_for_all_users(relations, at) {
+                let counts =
+                    |user: u32| if only_changes { relations.has_change(user) } else { relations.has_apply(user) };
+                // A dependent with a step waits for its desired dependencies.
+                let is_implied =
+                    relations.users.of(at).iter().any(|&user| counts(user) && relations.wants.has(user, at));
                 if !is_implied {
-                    found.push(if only_changes { world.change(at) } else { world.make[at as usize] });
+                    found.push(if only_changes { relations.change(at) } else { relations.apply[at as usize] });
                 }
-                onward(chain, world.users.of(at), found);
+                onward(chain, relations.users.of(at), found);
             }
         };
-        let upwards = || world.used_order.iter().rev();
-        let moving = draft.chain(upwards(), count, |at, chain, found| above(at, false, chain, found));
-        let for_leftovers = upwards().filter(|_| !world.leftovers.is_empty());
-        let changing = draft.chain(for_leftovers, count, |at, chain, found| above(at, true, chain, found));
-        let fallen = draft.chain(world.used_order.iter().filter(|_| choices.has_any_fallen_back()), count, {
-            |at, chain, found| {
-                if choices.has_fallen_back(at) {
-                    found.push(world.remove[at as usize]);
+        let upwards = || relations.used_order.iter().rev();
+        let user_applies = builder.chain(upwards(), count, |at, chain, found| above(at, false, chain, found));
+        let for_deposed = upwards().filter(|_| !relations.deposed.is_empty());
+        let user_changes = builder.chain(for_deposed, count, |at, chain, found| above(at, true, chain, found));
+        let fallback_removals =
+            builder.chain(relations.used_order.iter().filter(|_| decisions.has_fallbacks()), count, {
+                |at, chain, found| {
+                    if decisions.is_fallback(at) {
+                        found.push(relations.remove[at as usize]);
+                    }
+                    onward(chain, relations.used.of(at), found);
                 }
-                onward(chain, world.used.of(at), found);
-            }
-        });
-        Self { wanted, used, going, going_early, moving, changing, fallen }
+            });
+        Self { wanted, used, removals, early_removals, user_applies, user_changes, fallback_removals }
     }
 }
 
 struct Rules<'a> {
-    world: &'a World<'a>,
-    choices: &'a Choices,
+    relations: &'a Relations<'a>,
+    decisions: &'a Decisions,
     chains: Chains,
-    draft: Draft,
+    builder: GraphBuilder,
     search: Search,
     above: Search,
     wanting: Search,
-    letting_go: Search,
+    released_by: Search,
 }
 
 impl Rules<'_> {
-    /// Waits for the node of each object in a chain; one that stands for another object is an indirect relation.
-    fn wait_for_chain(&mut self, from: u32, chain: fn(&Chains) -> &[u32], objects: &[u32], because: Because) {
+    /// Waits for the node of each object in a chain. A node of another object is an indirect relation.
+    fn wait_for_chain(&mut self, from: u32, chain: fn(&Chains) -> &[u32], objects: &[u32], reason: EdgeReason) {
         for &object in objects {
             let to = chain(&self.chains)[object as usize];
-            let own = self.world.steps.get(to as usize).is_some_and(|step| step.object == object);
-            self.draft.wait(from, to, because, !own);
+            let own = self.relations.steps.get(to as usize).is_some_and(|step| step.object == object);
+            self.builder.wait(from, to, reason, !own);
         }
     }
 
-    /// Waits for steps of leftovers.
-    fn wait_for_leftovers(&mut self, from: u32, leftovers: &[u32], because: Because) {
-        for &left in leftovers {
-            self.draft.wait(from, self.world.leftovers[left as usize].node, because, false);
+    /// Waits for the steps of deposed objects.
+    fn wait_for_deposed(&mut self, from: u32, deposed: &[u32], reason: EdgeReason) {
+        for &left in deposed {
+            self.builder.wait(from, self.relations.deposed[left as usize].node, reason, false);
         }
     }
 
     /// R1.
     fn references(&mut self, at: u32) {
-        let world = self.world;
-        if world.makes(at) {
-            let make = world.make[at as usize];
-            self.wait_for_chain(make, |chains| &chains.wanted, world.wants.of(at), Because::References);
+        let relations = self.relations;
+        if relations.has_apply(at) {
+            let make = relations.apply[at as usize];
+            self.wait_for_chain(make, |chains| &chains.wanted, relations.wants.of(at), EdgeReason::References);
         }
     }
 
-    /// R3, and what a running step makes of it.
+    /// R3, and the order of a running step.
     fn replacement(&mut self, at: u32) {
-        let (make, remove) = (self.world.make[at as usize], self.world.remove[at as usize]);
+        let (make, remove) = (self.relations.apply[at as usize], self.relations.remove[at as usize]);
         if make == NONE || remove == NONE {
             return;
         }
-        match (self.world.makes(at), self.world.removes(at)) {
-            (true, true) if self.world.creates_first(at) => {
-                self.draft.wait(remove, make, Because::NewComesFirst, false);
+        match (self.relations.has_apply(at), self.relations.has_remove(at)) {
+            (true, true) if self.relations.creates_first(at) => {
+                self.builder.wait(remove, make, EdgeReason::CreateBeforeDestroy, false);
             }
-            (true, true) => self.draft.wait(make, remove, Because::OldGoesFirst, false),
-            (true, false) => self.draft.wait(make, remove, Because::StepRunning, false),
-            (false, true) => self.draft.wait(remove, make, Because::StepRunning, false),
+            (true, true) => self.builder.wait(make, remove, EdgeReason::DestroyBeforeCreate, false),
+            (true, false) => self.builder.wait(make, remove, EdgeReason::StepRunning, false),
+            (false, true) => self.builder.wait(remove, make, EdgeReason::StepRunning, false),
             (false, false) => {}
         }
     }
 
-    /// R2, and the same for leftovers that used the object (R7).
-    fn dependents_go_first(&mut self, at: u32) {
-        let world = self.world;
-        if world.removes(at) {
-            let remove = world.remove[at as usize];
-            self.wait_for_chain(remove, |chains| &chains.going, world.users.of(at), Because::DependentsGoFirst);
-            self.wait_for_leftovers(remove, world.leftover_users.of(at), Because::LeftoverGoesFirst);
+    /// R2, and the same for deposed objects that depended on the object (R7).
+    fn dependents_destroyed_first(&mut self, at: u32) {
+        let relations = self.relations;
+        if relations.has_remove(at) {
+            let remove = relations.remove[at as usize];
+            self.wait_for_chain(
+                remove,
+                |chains| &chains.removals,
+                relations.users.of(at),
+                EdgeReason::DependentsDestroyedFirst,
+            );
+            self.wait_for_deposed(remove, relations.deposed_users.of(at), EdgeReason::DeposedDestroyedFirst);
         }
     }
 
-    /// R4, and R6 where it lets released objects go late.
-    fn dependents_go_before_changes(&mut self, at: u32) {
-        let world = self.world;
-        let goes_late = self.choices.goes_late(world, at);
-        // A delete-first replacement waits for its own destroy, and that one for every dependent's. What the object
-        // still wants waits for all that go above it, and so for all above the object.
-        let has_base = world.wants.of(at).iter().any(|&to| world.changes(to) && world.used.has(at, to));
-        if world.changes(at) && (goes_late || !world.removes(at)) && !has_base {
-            let make = world.make[at as usize];
-            self.wait_for_chain(make, |chains| &chains.going_early, world.users.of(at), Because::DependentGoesFirst);
+    /// R4, and the late destroy of R6.
+    fn dependents_destroyed_before_changes(&mut self, at: u32) {
+        let relations = self.relations;
+        let goes_late = self.decisions.is_destroyed_late(relations, at);
+        // A destroy-before-create replacement waits for its own destroy, which waits for the destroys of all
+        // dependents. A desired dependency that changes waits for the destroys of all its dependents, including those
+        // of this object.
+        let has_base = relations.wants.of(at).iter().any(|&to| relations.has_change(to) && relations.used.has(at, to));
+        if relations.has_change(at) && (goes_late || !relations.has_remove(at)) && !has_base {
+            let make = relations.apply[at as usize];
+            self.wait_for_chain(
+                make,
+                |chains| &chains.early_removals,
+                relations.users.of(at),
+                EdgeReason::DependentDestroyedBeforeChange,
+            );
         }
-        // A create-first replacement has its own creation first, which waits for all that it still wants.
-        let is_implied = world.makes(at) && world.keeps_all_used[at as usize];
-        if goes_late && world.removes(at) && !is_implied {
-            let remove = world.remove[at as usize];
-            self.wait_for_chain(remove, |chains| &chains.used, world.used.of(at), Because::DependencyChangesFirst);
+        // A create-before-destroy replacement waits for its own create, which waits for all desired dependencies.
+        let is_implied = relations.has_apply(at) && relations.keeps_all_dependencies[at as usize];
+        if goes_late && relations.has_remove(at) && !is_implied {
+            let remove = relations.remove[at as usize];
+            self.wait_for_chain(
+                remove,
+                |chains| &chains.used,
+                relations.used.of(at),
+                EdgeReason::DependencyChangesFirst,
+            );
         }
     }
 
-    /// R5. Its second case is implied by R1 and R3, or drawn with the chain of what is wanted.
-    fn dependents_change_before_it_goes(&mut self, at: u32) {
-        let world = self.world;
-        if !world.removes(at) {
+    /// R5. Its second case is implied by R1 and R3, or added with the chain of desired dependencies.
+    fn dependents_change_before_destroy(&mut self, at: u32) {
+        let relations = self.relations;
+        if !relations.has_remove(at) {
             return;
         }
-        let remove = world.remove[at as usize];
-        let users = world.users.of(at);
-        if world.creates_first(at) {
-            self.wait_for_chain(remove, |chains| &chains.moving, users, Because::DependentMovesFirst);
-        } else if self.choices.has_fallen_back(at) {
-            // Drawn with those that used it.
-        } else if world.is_released_by_all(at) {
-            self.wait_for_chain(remove, |chains| &chains.moving, users, Because::Released);
+        let remove = relations.remove[at as usize];
+        let users = relations.users.of(at);
+        if relations.creates_first(at) {
+            self.wait_for_chain(remove, |chains| &chains.user_applies, users, EdgeReason::DependentChangesFirst);
+        } else if self.decisions.is_fallback(at) {
+            // The former dependents add the edges.
+        } else if relations.is_released_by_all(at) {
+            self.wait_for_chain(remove, |chains| &chains.user_applies, users, EdgeReason::Released);
         } else {
             self.released_by_some(at);
         }
     }
 
-    /// R6: the classic order of what the object used and what fell back. To draw it for an object that still wants
-    /// the other says nothing new: it waits for the new one, and that for the end of the old one. So does an object
-    /// whose dependency is drawn for.
-    fn dependencies_that_fell_back(&mut self, at: u32) {
-        let world = self.world;
-        if !world.makes(at) || !self.choices.has_any_fallen_back() {
+    /// R6: the usual order for recorded dependencies with the fallback. It is implied for an object that still depends
+    /// on the other: it waits for the new object, which waits for the destroy of the old one.
+    fn fallback_dependencies(&mut self, at: u32) {
+        let relations = self.relations;
+        if !relations.has_apply(at) || !self.decisions.has_fallbacks() {
             return;
         }
-        for &to in world.used.of(at) {
-            if !(world.makes(to) && world.wants.has(at, to)) {
-                let make = world.make[at as usize];
-                self.wait_for_chain(make, |chains| &chains.fallen, &[to], Because::FellBack);
+        for &to in relations.used.of(at) {
+            if !(relations.has_apply(to) && relations.wants.has(at, to)) {
+                let make = relations.apply[at as usize];
+                self.wait_for_chain(make, |chains| &chains.fallback_removals, &[to], EdgeReason::ReleaseFallback);
             }
         }
     }
 
-    /// The released case of R5, one dependent after the other, for an object that some still want.
+    /// The released case of R5 with separate edges, for an object that still has dependents.
     fn released_by_some(&mut self, at: u32) {
-        let world = self.world;
-        if !world.is_dropped_above[at as usize] {
+        let relations = self.relations;
+        if !relations.has_removed_dependency_above[at as usize] {
             return;
         }
-        for user in self.who_let_go(at) {
-            // Of two that let go, of which one wants the other, the edge to the one implies that to the other.
-            let mut above = world.wanters.of(user).iter();
-            if !above.any(|&other| world.makes(other) && self.letting_go.has(other)) {
-                let (remove, make) = (world.remove[at as usize], world.make[user as usize]);
-                self.draft.wait(remove, make, Because::Released, !world.used.has(user, at));
+        for user in self.former_users(at) {
+            // If one former dependent depends on the other, the edge to the first implies the edge to the second.
+            let mut above = relations.wanters.of(user).iter();
+            if !above.any(|&other| relations.has_apply(other) && self.released_by.has(other)) {
+                let (remove, make) = (relations.remove[at as usize], relations.apply[user as usize]);
+                self.builder.wait(remove, make, EdgeReason::Released, !relations.used.has(user, at));
             }
         }
     }
 
-    /// Those that used the object and do not want it, from the object up. Nothing is to be found above
-    /// - an object that wants it still and above which no reference was dropped: all above want it still as well;
-    /// - an object that wants it still and is itself destroyed, and has not fallen back: whoever above has let go of
-    ///   `at` has let go of that object too, whose own destroy waits for it, and `at` goes after that destroy (R2).
-    fn who_let_go(&mut self, at: u32) -> Vec<u32> {
-        let world = self.world;
+    /// Returns the recorded dependents of an object that no longer depend on it. The search stops at
+    /// - a dependent without removed dependencies above it: all its dependents still depend on `at`;
+    /// - a dependent that is destroyed without the fallback: its destroy waits for its former dependents, and `at` is
+    ///   destroyed after it (R2).
+    fn former_users(&mut self, at: u32) -> Vec<u32> {
+        let relations = self.relations;
         let mut found = Vec::new();
         let mut knows_wanting = false;
-        self.letting_go.restart();
+        self.released_by.restart();
         self.above.restart();
-        self.above.push(world.users.of(at));
+        self.above.push(relations.users.of(at));
         while let Some(user) = self.above.stack.pop() {
-            let place = self.choices.wants_places();
-            let close = (!knows_wanting).then(|| self.search.reaches(&world.wants, place, user, at));
+            let place = self.decisions.wants_places();
+            let close = (!knows_wanting).then(|| self.search.reaches(&relations.wants, place, user, at));
             let wants_it = close.flatten().unwrap_or_else(|| {
                 if !knows_wanting {
-                    self.wanting.reachable(&world.wanters, world.wanters.of(at));
+                    self.wanting.reachable(&relations.wanters, relations.wanters.of(at));
                     knows_wanting = true;
                 }
                 self.wanting.has(user)
             });
             if !wants_it {
-                self.letting_go.visit(user);
+                self.released_by.visit(user);
                 found.push(user);
             }
-            let is_covered = world.removes(user) && !self.choices.has_fallen_back(user);
-            if !(wants_it && (is_covered || !world.is_dropped_above[user as usize])) {
-                self.above.push(world.users.of(user));
+            let is_covered = relations.has_remove(user) && !self.decisions.is_fallback(user);
+            if !(wants_it && (is_covered || !relations.has_removed_dependency_above[user as usize])) {
+                self.above.push(relations.users.of(user));
             }
         }
         found
     }
 
     /// R7.
-    fn leftover(&mut self, number: usize) {
-        let world = self.world;
-        let left = &world.leftovers[number];
+    fn deposed_step(&mut self, number: usize) {
+        let relations = self.relations;
+        let left = &relations.deposed[number];
         let at = left.object as usize;
         if !left.is_planned {
-            for (make, step) in [(true, world.make[at]), (false, world.remove[at])] {
-                let is_planned = if make { world.makes(left.object) } else { world.removes(left.object) };
+            for (make, step) in [(true, relations.apply[at]), (false, relations.remove[at])] {
+                let is_planned =
+                    if make { relations.has_apply(left.object) } else { relations.has_remove(left.object) };
                 if is_planned {
-                    self.draft.wait(step, left.node, Because::StepRunning, false);
+                    self.builder.wait(step, left.node, EdgeReason::StepRunning, false);
                 }
             }
             return;
         }
-        self.draft.wait(left.node, world.make[at], Because::SuccessorFirst, false);
-        if world.objects[at].remove == Presence::Running {
-            self.draft.wait(left.node, world.remove[at], Because::StepRunning, false);
+        self.builder.wait(left.node, relations.apply[at], EdgeReason::SuccessorFirst, false);
+        if relations.objects[at].remove == Presence::Running {
+            self.builder.wait(left.node, relations.remove[at], EdgeReason::StepRunning, false);
         }
-        for &(object, node) in &world.running_leftovers {
+        for &(object, node) in &relations.running_deposed {
             if object == left.object {
-                self.draft.wait(left.node, node, Because::StepRunning, false);
+                self.builder.wait(left.node, node, EdgeReason::StepRunning, false);
             }
         }
-        self.wait_for_chain(left.node, |chains| &chains.used, &left.used, Because::LeftoverGoesLater);
-        match self.choices.mode(number) {
-            Mode::Chained => {
-                let (users, because) = (world.users.of(left.object), Because::DependentOfSuccessorFirst);
-                self.wait_for_chain(left.node, |chains| &chains.changing, users, because);
-                self.wait_for_chain(left.node, |chains| &chains.going, users, because);
-                self.wait_for_leftovers(left.node, world.leftover_users.of(left.object), Because::LeftoverGoesFirst);
+        self.wait_for_chain(left.node, |chains| &chains.used, &left.used, EdgeReason::DeposedDestroyedLater);
+        match self.decisions.mode(number) {
+            DeposedMode::Chained => {
+                let (users, reason) = (relations.users.of(left.object), EdgeReason::DependentOfSuccessorFirst);
+                self.wait_for_chain(left.node, |chains| &chains.user_changes, users, reason);
+                self.wait_for_chain(left.node, |chains| &chains.removals, users, reason);
+                self.wait_for_deposed(
+                    left.node,
+                    relations.deposed_users.of(left.object),
+                    EdgeReason::DeposedDestroyedFirst,
+                );
             }
-            Mode::OneByOne => self.leftover_one_by_one(number),
+            DeposedMode::Individual => self.deposed_step_individually(number),
         }
     }
 
-    /// The last part of R7 with its exceptions, for a leftover that stands in a ring when they are ignored.
-    fn leftover_one_by_one(&mut self, number: usize) {
-        let world = self.world;
-        let left = &world.leftovers[number];
-        let used_by_it = self.search.reachable(&world.used, &left.used);
-        let mut is_used_by_it = vec![false; world.objects.len()];
+    /// The last part of R7 with its exceptions, for a deposed object that would be in a cycle without them.
+    fn deposed_step_individually(&mut self, number: usize) {
+        let relations = self.relations;
+        let left = &relations.deposed[number];
+        let used_by_it = self.search.reachable(&relations.used, &left.used);
+        let mut is_used_by_it = vec![false; relations.objects.len()];
         for object in used_by_it {
             is_used_by_it[object as usize] = true;
         }
-        let users = self.search.reachable(&world.users, world.users.of(left.object));
+        let users = self.search.reachable(&relations.users, relations.users.of(left.object));
         for &user in users.iter().filter(|&&user| !is_used_by_it[user as usize] && user != left.object) {
-            for step in [world.change(user), world.remove[user as usize]] {
-                if !self.choices.is_dropped(left.node, step) {
-                    let indirect = !world.used.has(user, left.object);
-                    self.draft.wait(left.node, step, Because::DependentOfSuccessorFirst, indirect);
+            for step in [relations.change(user), relations.remove[user as usize]] {
+                if !self.decisions.is_dropped(left.node, step) {
+                    let indirect = !relations.used.has(user, left.object);
+                    self.builder.wait(left.node, step, EdgeReason::DependentOfSuccessorFirst, indirect);
                 }
             }
         }
         for user in users.into_iter().chain([left.object]) {
-            for &other in world.leftover_users.of(user) {
-                let other = &world.leftovers[other as usize];
-                if !is_used_by_it[other.object as usize] && !self.choices.is_dropped(left.node, other.node) {
-                    self.draft.wait(left.node, other.node, Because::LeftoverGoesFirst, user != left.object);
+            for &other in relations.deposed_users.of(user) {
+                let other = &relations.deposed[other as usize];
+                if !is_used_by_it[other.object as usize] && !self.decisions.is_dropped(left.node, other.node) {
+                    self.builder.wait(left.node, other.node, EdgeReason::DeposedDestroyedFirst, user != left.object);
                 }
             }
         }

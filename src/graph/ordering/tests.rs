@@ -1,4 +1,4 @@
-//! The rules against their plain reading: over every case of three objects, over random ones, over the ten diagrams.
+//! Compares the rules with a simple implementation: for all cases of three objects, random cases, and ten diagrams.
 
 mod cases;
 mod diagrams;

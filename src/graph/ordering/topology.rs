@@ -1,14 +1,12 @@
-//! The few graph algorithms that ordering needs, over compact adjacency lists.
-//!
-//! It knows numbers only: no objects, no steps, no rules.
+//! Graph algorithms on compact adjacency lists. This file knows only numbers, no objects, steps or rules.
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
-/// Stands for "no node".
+/// No node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Who points at whom: for each number a sorted list of numbers.
+/// Sorted adjacency lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adjacency {
     starts: Vec<u32>,
@@ -16,7 +14,7 @@ pub(super) struct Adjacency {
 }
 
 impl Adjacency {
-    /// From pairs in any order; doubled pairs count once.
+    /// Creates the lists from pairs in any order. Duplicates are ignored.
     pub(super) fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (from, _) in pairs.clone() {
@@ -36,7 +34,7 @@ impl Adjacency {
         list
     }
 
-    /// Sorts what each number points at, and closes the gaps that doubles leave.
+    /// Sorts each list and removes duplicates.
     fn sort_each(&mut self) {
         let mut end = 0;
         for at in 0..self.len() {
@@ -56,33 +54,33 @@ impl Adjacency {
         self.items.truncate(end);
     }
 
-    /// How many numbers there are.
+    /// The number of nodes.
     pub(super) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// What a number points at.
+    /// Returns the successors of a node.
     pub(super) fn of(&self, from: u32) -> &[u32] {
         &self.items[self.starts[from as usize] as usize..self.starts[from as usize + 1] as usize]
     }
 
-    /// Whether `from` points at `to`.
+    /// Whether the edge exists.
     pub(super) fn has(&self, from: u32, to: u32) -> bool {
         self.of(from).binary_search(&to).is_ok()
     }
 
-    /// Every pair, sorted.
+    /// Returns all edges, sorted.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         (0..self.len() as u32).flat_map(|from| self.of(from).iter().map(move |&to| (from, to)))
     }
 
-    /// The same with every arrow turned round.
+    /// Returns the graph with reversed edges.
     pub(super) fn reversed(&self) -> Self {
         Self::new(self.len(), self.pairs().map(|(from, to)| (to, from)))
     }
 
-    /// Every number after what it points at, and how many of them that holds for: those from there on stand in
-    /// rings, or point at such, and come in their own order.
+    /// Returns the nodes in an order in which successors come first, and the number of sorted nodes. The remaining
+    /// nodes are in cycles or lead to cycles, and are sorted by number.
     pub(super) fn targets_first(&self) -> (Vec<u32>, usize) {
         let pointing = self.reversed();
         let mut open: Vec<u32> = (0..self.len() as u32).map(|at| self.of(at).len() as u32).collect();
@@ -101,8 +99,8 @@ impl Adjacency {
         (order, done)
     }
 
-    /// The strongly connected components that hold a ring, each sorted, in the order of their first members.
-    pub(super) fn rings(&self) -> Vec<Vec<u32>> {
+    /// Returns the strongly connected components with a cycle, each sorted, in the order of their first nodes.
+    pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
         let (order, sound) = self.targets_first();
         if sound == order.len() {
             return Vec::new();
@@ -113,19 +111,20 @@ impl Adjacency {
             component.sort_unstable();
             component
         });
-        let mut rings: Vec<Vec<u32>> = components.filter(|ring| ring.len() > 1 || self.has(ring[0], ring[0])).collect();
-        rings.sort_unstable();
-        rings
+        let mut cycles: Vec<Vec<u32>> =
+            components.filter(|cycle| cycle.len() > 1 || self.has(cycle[0], cycle[0])).collect();
+        cycles.sort_unstable();
+        cycles
     }
 }
 
-/// Searches over adjacency lists, with marks that are reused instead of cleared.
+/// A search in adjacency lists. Its marks are reused instead of cleared.
 #[derive(Debug)]
 pub(super) struct Search {
     marks: Vec<u32>,
     round: u32,
     pub(super) stack: Vec<u32>,
-    /// How many visits there were in all, to bound what is spent.
+    /// The total number of visits, to limit the work.
     pub(super) visits: usize,
 }
 
@@ -134,13 +133,13 @@ impl Search {
         Self { marks: vec![0; count], round: 1, stack: Vec::new(), visits: 0 }
     }
 
-    /// Forgets what was visited.
+    /// Clears all marks.
     pub(super) fn restart(&mut self) {
         self.round += 1;
         self.stack.clear();
     }
 
-    /// Marks a number; says whether that is new.
+    /// Marks a node. Returns whether it was not marked before.
     pub(super) fn visit(&mut self, at: u32) -> bool {
         let new = self.marks[at as usize] != self.round;
         self.marks[at as usize] = self.round;
@@ -148,12 +147,12 @@ impl Search {
         new
     }
 
-    /// Whether a number was visited.
+    /// Whether a node is marked.
     pub(super) fn has(&self, at: u32) -> bool {
         self.marks[at as usize] == self.round
     }
 
-    /// Puts every number not visited yet on the stack.
+    /// Pushes all nodes that are not marked yet.
     pub(super) fn push(&mut self, numbers: &[u32]) {
         for &at in numbers {
             if self.visit(at) {
@@ -162,7 +161,7 @@ impl Search {
         }
     }
 
-    /// Everything reachable from `starts`, these included, in the order in which it is found.
+    /// Returns `starts` and all nodes reachable from them, in the order of the search.
     pub(super) fn reachable(&mut self, graph: &Adjacency, starts: &[u32]) -> Vec<u32> {
         self.restart();
         self.push(starts);
@@ -174,8 +173,8 @@ impl Search {
         found
     }
 
-    /// Whether `target` is reachable from `from`, if a short search can tell. `place` is a place in an order that puts
-    /// targets first: nothing placed before the target can lead to it.
+    /// Whether `target` is reachable from `from`. Returns `None` if the search exceeds its limit. `place` is the
+    /// position in an order in which successors come first, so nodes before the target cannot lead to it.
     pub(super) fn reaches(&mut self, graph: &Adjacency, place: &[u32], from: u32, target: u32) -> Option<bool> {
         self.restart();
         self.push(&[from]);
@@ -192,11 +191,11 @@ impl Search {
     }
 }
 
-/// How many numbers a short search looks at: what is asked about is mostly close by.
+/// The maximum number of nodes of a short search. Targets are usually close.
 const SHORT: usize = 64;
 
-/// An order that is kept while arrows are added one by one (Pearce and Kelly's algorithm): each addition looks only
-/// at what stands between its two ends.
+/// A topological order that is maintained while edges are added (Pearce and Kelly's algorithm). Each addition visits
+/// only nodes between its two ends.
 #[derive(Debug)]
 pub(super) struct Incremental {
     waits: Vec<Vec<u32>>,
@@ -206,7 +205,7 @@ pub(super) struct Incremental {
 }
 
 impl Incremental {
-    /// Starts from a graph without rings.
+    /// Starts with a graph without cycles.
     pub(super) fn new(graph: &Adjacency) -> Self {
         let mut place = vec![0; graph.len()];
         for (at, &node) in graph.targets_first().0.iter().enumerate() {
@@ -216,7 +215,7 @@ impl Incremental {
         Self { waits: lists(graph), waiting: lists(&graph.reversed()), place, search: Search::new(graph.len()) }
     }
 
-    /// Adds `from` waits for `to`, unless that would close a ring. Says whether it was added.
+    /// Adds an edge, unless it would cause a cycle. Returns whether it was added.
     pub(super) fn add(&mut self, from: u32, to: u32) -> bool {
         let (low, high) = (self.place[from as usize], self.place[to as usize]);
         if from == to {
@@ -245,7 +244,7 @@ impl Incremental {
         true
     }
 
-    /// Everything reachable from `start` that `goes_on` lets through; nothing at all when it answers `None`.
+    /// Returns all nodes reachable from `start` for which `goes_on` is true. Returns `None` if `goes_on` does.
     fn between(
         search: &mut Search,
         lists: &[Vec<u32>],

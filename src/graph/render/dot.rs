@@ -1,11 +1,11 @@
-//! The graph for Graphviz.
+//! Renders a graph for Graphviz.
 
 use super::super::ActionGraph;
-use super::reduced;
+use super::reduce;
 
-/// A digraph. Arrows lead from a step to what it waits for; dashed boxes are destroys.
+/// Renders a digraph. Arrows lead from a step to the steps that it waits for. Dashed boxes are destroys.
 pub fn dot(graph: &ActionGraph) -> String {
-    let (order, edges) = reduced(graph);
+    let (order, edges) = reduce(graph);
     let mut text = String::from("digraph order {\n  rankdir = RL;\n  node [shape = box];\n");
     for &node in &order {
         let style = if graph.step(node).operation.removes() { " [style = dashed]" } else { "" };
@@ -13,7 +13,7 @@ pub fn dot(graph: &ActionGraph) -> String {
     }
     for &node in &order {
         for &(to, wait) in &edges[node.index()] {
-            let why = graph.why(node, to, wait).to_string();
+            let why = graph.explain(node, to, wait).to_string();
             let (from, to) = (quoted(&graph.id(node)), quoted(&graph.id(to)));
             text.push_str(&format!("  {from} -> {to} [label = {}];\n", quoted(&why)));
         }

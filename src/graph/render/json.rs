@@ -1,17 +1,17 @@
-//! The graph for programs (`docs/formats.md`).
+//! Renders a graph as JSON (`docs/formats.md`).
 
 use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 
 use super::super::ActionGraph;
 use crate::model::{Address, DeposedKey, Operation};
 
-/// Serializes as `{"nodes":[...],"edges":[...]}`; written as it goes, since edges may be many.
+/// Serializes as `{"nodes":[...],"edges":[...]}`. Edges are streamed, because there can be many.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphJson<'a>(pub &'a ActionGraph);
 
-/// The graph as one line of JSON.
+/// Returns the graph as one line of JSON.
 pub fn json(graph: &ActionGraph) -> String {
-    serde_json::to_string(&GraphJson(graph)).expect("texts, flags and keys that are texts always serialize")
+    serde_json::to_string(&GraphJson(graph)).expect("strings and flags can always be serialized")
 }
 
 #[derive(serde::Serialize)]
@@ -71,7 +71,7 @@ impl Serialize for Edges<'_> {
         let mut edges = serializer.serialize_seq(None)?;
         for node in self.graph.nodes() {
             for (to, wait) in self.graph.waits_for(node) {
-                let because = self.graph.why(node, to, wait).to_string();
+                let because = self.graph.explain(node, to, wait).to_string();
                 let (from, to) = (&self.ids[node.index()], &self.ids[to.index()]);
                 edges.serialize_element(&EdgeJson { from, to, because })?;
             }

@@ -1,25 +1,25 @@
-//! The graph for Mermaid, as Markdown pages show it.
+//! Renders a graph for Mermaid, which Markdown pages can contain.
 
 use super::super::ActionGraph;
-use super::reduced;
+use super::reduce;
 
-/// A flowchart. Arrows lead from a step to what it waits for.
+/// Renders a flowchart. Arrows lead from a step to the steps that it waits for.
 pub fn mermaid(graph: &ActionGraph) -> String {
-    let (order, edges) = reduced(graph);
+    let (order, edges) = reduce(graph);
     let mut text = String::from("flowchart RL\n");
     for &node in &order {
         text.push_str(&format!("  s{}[\"{}\"]\n", node.index(), escaped(&graph.id(node))));
     }
     for &node in &order {
         for &(to, wait) in &edges[node.index()] {
-            let why = escaped(&graph.why(node, to, wait).to_string());
+            let why = escaped(&graph.explain(node, to, wait).to_string());
             text.push_str(&format!("  s{} -->|\"{why}\"| s{}\n", node.index(), to.index()));
         }
     }
     text
 }
 
-/// Mermaid has no escapes in quoted texts but entities, which begin with `#`.
+/// Escapes a quoted string with Mermaid's entities, which start with `#`.
 fn escaped(text: &str) -> String {
     text.replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
 }

@@ -1,6 +1,6 @@
-//! A folder laid out as Terraform's filesystem mirror: packed, `HOST/NAMESPACE/TYPE/terraform-provider-TYPE_VERSION_OS_ARCH.zip`,
-//! or unpacked, `HOST/NAMESPACE/TYPE/VERSION/OS_ARCH/`. `terraform providers mirror DIR` makes the first, a plugin cache
-//! is the second.
+//! A directory with the layout of Terraform's filesystem mirror: packed,
+//! `HOST/NAMESPACE/TYPE/terraform-provider-TYPE_VERSION_OS_ARCH.zip`, as `terraform providers mirror DIR` creates it,
+//! or unpacked, `HOST/NAMESPACE/TYPE/VERSION/OS_ARCH/`, like a plugin cache.
 
 use std::fs;
 use std::io;
@@ -8,33 +8,30 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::{Found, Place};
+use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
 use crate::install::{InstallError, Platform};
 
-/// A filesystem mirror, asked about one provider.
+/// A filesystem mirror for one provider.
 #[derive(Debug)]
 pub(in crate::install) struct FilesystemMirror<'a> {
-    /// The folder of the mirror.
     pub root: &'a Path,
-    /// The provider.
     pub source: &'a Source,
-    /// For which machine.
     pub platform: &'a Platform,
 }
 
 impl FilesystemMirror<'_> {
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.root.join(&self.source.host).join(&self.source.namespace).join(&self.source.name)
     }
 
-    /// The versions that it has for the platform. A mirror without the provider has none.
+    /// Lists the versions for the platform. The list is empty if the mirror does not have the provider.
     pub fn versions(&self) -> Result<Vec<Version>, InstallError> {
-        let folder = self.folder();
+        let folder = self.directory();
         let failed = |error: io::Error| InstallError::file(&folder, error);
         if !self.root.is_dir() {
-            let message = format!("{} is no folder", self.root.display());
-            return Err(InstallError::transient(message).hint("a mirror is laid out HOST/NAMESPACE/TYPE/"));
+            let message = format!("{} is not a directory", self.root.display());
+            return Err(InstallError::transient(message).hint("a mirror has the layout HOST/NAMESPACE/TYPE/"));
         }
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -43,7 +40,7 @@ impl FilesystemMirror<'_> {
         };
         let mut versions = Vec::new();
         for entry in entries {
-            // What has another name is not for us.
+            // Files with other names are ignored.
             let Ok(name) = entry.map_err(failed)?.file_name().into_string() else { continue };
             let packed = self.packed(&name);
             let unpacked = || Version::parse(&name).ok().filter(|version| self.unpacked(version).is_dir());
@@ -54,7 +51,7 @@ impl FilesystemMirror<'_> {
         Ok(versions)
     }
 
-    /// The version of a zip of the provider for the platform.
+    /// The version of a zip file, if it is a package of the provider for the platform.
     fn packed(&self, file: &str) -> Option<Version> {
         let rest = file.strip_prefix("terraform-provider-")?.strip_prefix(&self.source.name)?.strip_prefix('_')?;
         let version = rest.strip_suffix(".zip")?.strip_suffix(&self.platform.to_string())?.strip_suffix('_')?;
@@ -62,25 +59,31 @@ impl FilesystemMirror<'_> {
     }
 
     fn unpacked(&self, version: &Version) -> PathBuf {
-        self.folder().join(version.to_string()).join(self.platform.to_string())
+        self.directory().join(version.to_string()).join(self.platform.to_string())
     }
 
-    /// The package of a version; unpacked ones come first, for they need no work.
-    pub fn locate(&self, version: &Version) -> Result<Found, InstallError> {
+    /// Locates the package of a version. Unpacked packages take precedence.
+    pub fn locate(&self, version: &Version) -> Result<LocatedPackage, InstallError> {
         let platform = self.platform;
         let unpacked = self.unpacked(version);
         let place = if unpacked.is_dir() {
-            Place::Folder(unpacked)
+            PackageLocation::Directory(unpacked)
         } else {
             let name = format!("terraform-provider-{}_{version}_{platform}.zip", self.source.name);
-            let packed = self.folder().join(name);
+            let packed = self.directory().join(name);
             if !packed.is_file() {
                 let message = format!("{} has no {} {version} for {platform}", self.root.display(), self.source);
                 return Err(InstallError::transient(message));
             }
-            Place::Zip(packed)
+            PackageLocation::Zip(packed)
         };
-        Ok(Found { version: version.clone(), place, expected: Vec::new(), known: Vec::new(), warnings: Vec::new() })
+        Ok(LocatedPackage {
+            version: version.clone(),
+            location: place,
+            expected: Vec::new(),
+            known: Vec::new(),
+            warnings: Vec::new(),
+        })
     }
 }
 
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_layouts_are_read_and_everything_else_is_passed_over() {
+    fn both_layouts_are_read_and_other_files_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("example.com/acme/random");
         for path in ["1.0.0/linux_amd64", "1.1.0/linux_arm64", "2.0.0-beta1/linux_amd64", "old/linux_amd64"] {
@@ -108,9 +111,9 @@ mod tests {
         let mirror = FilesystemMirror { root: root.path(), source: &source, platform: &platform };
         let versions: Vec<String> = mirror.versions().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(versions, ["1.0.0", "1.2.0", "2.0.0-beta1"]);
-        let place = |version: &str| mirror.locate(&Version::parse(version).unwrap()).map(|found| found.place);
-        assert!(matches!(place("1.0.0"), Ok(Place::Folder(_))));
-        assert!(matches!(place("1.2.0"), Ok(Place::Zip(_))));
+        let place = |version: &str| mirror.locate(&Version::parse(version).unwrap()).map(|found| found.location);
+        assert!(matches!(place("1.0.0"), Ok(PackageLocation::Directory(_))));
+        assert!(matches!(place("1.2.0"), Ok(PackageLocation::Zip(_))));
         assert!(place("1.3.0").unwrap_err().message.ends_with("has no example.com/acme/random 1.3.0 for linux_amd64"));
         let other = Source::parse("example.com/acme/other").unwrap();
         assert!(FilesystemMirror { source: &other, ..mirror }.versions().unwrap().is_empty());

@@ -1,5 +1,5 @@
-//! A server that speaks Terraform's network mirror protocol: `BASE/HOST/NAMESPACE/TYPE/index.json` names the versions,
-//! `VERSION.json` beside it the packages of one.
+//! Terraform's network mirror protocol: `BASE/HOST/NAMESPACE/TYPE/index.json` lists the versions, and `VERSION.json` in
+//! the same directory lists the packages of a version.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,20 @@ use reqwest::Url;
 use semver::Version;
 use serde::Deserialize;
 
-use super::{Found, Place};
+use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
-use crate::install::credentials::{Credentials, variable_of};
-use crate::install::http::{Ask, Http, shown};
+use crate::install::credentials::{Credentials, token_variable};
+use crate::install::http::{Http, HttpRequest, display_url};
 use crate::install::{Hash, InstallError, Platform};
 
-/// A network mirror, asked about one provider.
+/// A network mirror for one provider.
 #[derive(Debug)]
 pub(in crate::install) struct NetworkMirror<'a> {
-    /// The address of the mirror, with a slash at its end.
+    /// The URL of the mirror, with a trailing slash.
     pub base: Url,
-    /// The provider.
     pub source: &'a Source,
-    /// For which machine.
     pub platform: &'a Platform,
-    /// How to ask.
     pub http: &'a Http,
-    /// Who asks.
     pub credentials: &'a Credentials,
 }
 
@@ -46,7 +42,6 @@ struct Archive {
 }
 
 impl<'a> NetworkMirror<'a> {
-    /// The mirror at an address.
     pub fn new(
         address: &str,
         source: &'a Source,
@@ -55,14 +50,14 @@ impl<'a> NetworkMirror<'a> {
         credentials: &'a Credentials,
     ) -> Result<Self, InstallError> {
         let slash = if address.ends_with('/') { "" } else { "/" };
-        let wrong = |why: &str| {
-            InstallError::terminal(format!("`{address}` is no address of a network mirror: {why}"))
+        let invalid = |why: &str| {
+            InstallError::terminal(format!("`{address}` is not the URL of a network mirror: {why}"))
                 .at("spec.package.networkMirror")
                 .hint("write https://HOST/PATH/")
         };
-        let base = Url::parse(&format!("{address}{slash}")).map_err(|error| wrong(&error.to_string()))?;
+        let base = Url::parse(&format!("{address}{slash}")).map_err(|error| invalid(&error.to_string()))?;
         if base.scheme() != "https" {
-            return Err(wrong("mirrors are asked over https only"));
+            return Err(invalid("network mirrors require https"));
         }
         Ok(Self { base, source, platform, http, credentials })
     }
@@ -71,11 +66,15 @@ impl<'a> NetworkMirror<'a> {
         let Source { host, namespace, name } = self.source;
         // `./` keeps a host with a port from being read as a scheme.
         self.base.join(&format!("./{host}/{namespace}/{name}/{file}")).map_err(|error| {
-            InstallError::terminal(format!("{} has no place for {}: {error}", shown(&self.base), self.source))
+            InstallError::terminal(format!(
+                "{} cannot be combined with {}: {error}",
+                display_url(&self.base),
+                self.source
+            ))
         })
     }
 
-    /// The token, for the mirror's own host and no other.
+    /// The token, only for the mirror's own host.
     fn authorization(&self, url: &Url) -> Option<String> {
         let host = host(&self.base);
         (host == self::host(url)).then(|| Some(format!("Bearer {}", self.credentials.token(&host)?)))?
@@ -83,12 +82,13 @@ impl<'a> NetworkMirror<'a> {
 
     async fn json<T: serde::de::DeserializeOwned>(&self, url: &Url, what: &str) -> Result<Option<T>, InstallError> {
         let authorization = self.authorization(url);
-        let credentials = variable_of(&host(&self.base));
-        let ask = Ask { url, what, authorization: authorization.as_deref(), credentials: &credentials, accept: None };
-        self.http.json(ask).await
+        let credentials = token_variable(&host(&self.base));
+        let request =
+            HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &credentials, accept: None };
+        self.http.json(request).await
     }
 
-    /// The versions that it has. A mirror without the provider has none.
+    /// Lists the versions. The list is empty if the mirror does not have the provider.
     pub async fn versions(&self) -> Result<Vec<Version>, InstallError> {
         let url = self.at("index.json")?;
         let index: Option<Index> = self.json(&url, &format!("the list of versions of {}", self.source)).await?;
@@ -96,30 +96,29 @@ impl<'a> NetworkMirror<'a> {
         Ok(names.filter_map(|name| Version::parse(&name).ok()).collect())
     }
 
-    /// The package of a version.
-    pub async fn locate(&self, version: &Version) -> Result<Found, InstallError> {
+    pub async fn locate(&self, version: &Version) -> Result<LocatedPackage, InstallError> {
         let Self { source, platform, .. } = self;
         let url = self.at(&format!("{version}.json"))?;
         let packages: Option<Packages> =
             self.json(&url, &format!("the list of packages of {source} {version}")).await?;
-        let mut archives = packages.ok_or_else(|| missing(source, version, platform, &[]))?.archives;
+        let mut archives = packages.ok_or_else(|| no_package(source, version, platform, &[]))?.archives;
         let archive = archives.remove(&platform.to_string());
         let others: Vec<String> = archives.into_keys().collect();
-        let archive = archive.ok_or_else(|| missing(source, version, platform, &others))?;
+        let archive = archive.ok_or_else(|| no_package(source, version, platform, &others))?;
         let place = url.join(&archive.url).map_err(|error| {
-            InstallError::terminal(format!("{}: `{}` is no address: {error}", shown(&url), archive.url))
+            InstallError::terminal(format!("{} contains an invalid URL `{}`: {error}", display_url(&url), archive.url))
         })?;
-        // Schemes of the future are passed over, as long as there is one that we know.
+        // Unknown checksum schemes are ignored if there is at least one known one.
         let expected: Vec<Hash> = archive.hashes.iter().filter_map(|hash| hash.parse().ok()).collect();
         if expected.is_empty() && !archive.hashes.is_empty() {
             let hashes = archive.hashes.join(", ");
-            return Err(InstallError::terminal(format!("{} has no checksum that we know: {hashes}", shown(&url))));
+            return Err(InstallError::terminal(format!("{} has no supported checksum: {hashes}", display_url(&url))));
         }
-        Ok(Found {
+        Ok(LocatedPackage {
             version: version.clone(),
-            place: Place::Download {
+            location: PackageLocation::Download {
                 authorization: self.authorization(&place),
-                credentials: variable_of(&host(&place)),
+                credentials: token_variable(&host(&place)),
                 url: place,
             },
             known: expected.clone(),
@@ -129,18 +128,18 @@ impl<'a> NetworkMirror<'a> {
     }
 }
 
-/// The host of an address, with its port unless that is the usual one.
+/// The host of a URL, with its port unless it is the default port.
 pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// There is no package for this machine.
-pub(super) fn missing(source: &Source, version: &Version, platform: &Platform, others: &[String]) -> InstallError {
-    let error = InstallError::transient(format!("there is no package of {source} {version} for {platform}"));
+/// The error for a version without a package for the platform.
+pub(super) fn no_package(source: &Source, version: &Version, platform: &Platform, others: &[String]) -> InstallError {
+    let error = InstallError::transient(format!("{source} {version} has no package for {platform}"));
     let error = error.at("spec.version");
     if others.is_empty() {
-        return error.hint("choose another version, or ask who publishes it");
+        return error.hint("choose another version, or contact the publisher");
     }
-    error.hint(format!("there are packages for {}", others.join(", ")))
+    error.hint(format!("packages exist for {}", others.join(", ")))
 }

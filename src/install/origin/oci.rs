@@ -1,5 +1,5 @@
-//! An OCI registry that holds packages as OpenTofu's OCI mirrors do: a repository for each provider, a tag for each
-//! version that leads to an index, in it a manifest for each platform, in that one layer: the zip as it was published.
+//! An OCI registry with the layout of OpenTofu's OCI mirrors: a repository for each provider, and a tag for each
+//! version, which refers to an index with a manifest for each platform, whose only layer is the published zip file.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use semver::Version;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use super::network::missing;
-use super::{Found, Place};
+use super::network::no_package;
+use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
-use crate::install::credentials::{Credentials, variable_of};
+use crate::install::credentials::{Credentials, token_variable};
 use crate::install::hash::hex;
-use crate::install::http::{Ask, DOCUMENT_BYTES, Http, refused, shown};
+use crate::install::http::{DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error};
 use crate::install::{Hash, InstallError, Platform};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -24,13 +24,13 @@ const PROVIDER: &str = "application/vnd.opentofu.provider";
 const TARGET: &str = "application/vnd.opentofu.provider-target";
 const ZIP: &str = "archive/zip";
 
-/// How long a document may take.
+/// The time limit for a document.
 const DOCUMENT: Duration = Duration::from_mins(1);
 
-/// How many pages a list of tags may have; a page has a hundred or more.
+/// The maximum number of pages of a tag list; a page has a hundred tags or more.
 const PAGES: usize = 100;
 
-/// An OCI mirror, asked about one provider.
+/// An OCI mirror for one provider.
 #[derive(Debug)]
 pub(in crate::install) struct OciMirror<'a> {
     host: String,
@@ -39,7 +39,7 @@ pub(in crate::install) struct OciMirror<'a> {
     platform: &'a Platform,
     http: &'a Http,
     credentials: &'a Credentials,
-    /// What the registry let us in with.
+    /// The `Authorization` header that the registry accepted.
     authorization: OnceLock<String>,
 }
 
@@ -90,7 +90,7 @@ struct Token {
 }
 
 impl<'a> OciMirror<'a> {
-    /// The repository that a template names for a provider.
+    /// Expands the repository template for the provider.
     pub fn new(
         template: &str,
         source: &'a Source,
@@ -102,29 +102,29 @@ impl<'a> OciMirror<'a> {
             .replace("${hostname}", &source.host)
             .replace("${namespace}", &source.namespace)
             .replace("${type}", &source.name);
-        let wrong = |why: &str| {
-            InstallError::terminal(format!("`{template}` names no repository: {why}"))
+        let invalid = |why: &str| {
+            InstallError::terminal(format!("`{template}` is not a valid repository template: {why}"))
                 .at("spec.package.ociMirror")
                 .hint("write HOST/PATH/${hostname}/${namespace}/${type}")
         };
         if whole.contains("${") {
-            return Err(wrong("it may hold ${hostname}, ${namespace} and ${type}"));
+            return Err(invalid("only the variables ${hostname}, ${namespace} and ${type} are supported"));
         }
-        let (host, path) = whole.split_once('/').ok_or_else(|| wrong("it has no path"))?;
-        // A port cannot be part of a repository's name.
+        let (host, path) = whole.split_once('/').ok_or_else(|| invalid("it has no path"))?;
+        // A repository name cannot contain the colon of a port.
         let repository = path.replace(':', "-");
         let is_part = |part: &str| {
             part.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
                 && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))
         };
         if host.is_empty() || !repository.split('/').all(is_part) {
-            return Err(wrong("a repository is written in small letters, digits, `.`, `_`, `-` and `/`"));
+            return Err(invalid("a repository name consists of lowercase letters, digits, `.`, `_`, `-` and `/`"));
         }
         let host = host.to_owned();
         Ok(Self { host, repository, source, platform, http, credentials, authorization: OnceLock::new() })
     }
 
-    /// The repository with its host.
+    /// `HOST/REPOSITORY`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.host, self.repository)
     }
@@ -132,7 +132,7 @@ impl<'a> OciMirror<'a> {
     fn at(&self, path: &str) -> Result<Url, InstallError> {
         let address = format!("https://{}/v2/{}/{path}", self.host, self.repository);
         Url::parse(&address).map_err(|error| {
-            InstallError::terminal(format!("`{address}` is no address: {error}")).at("spec.package.ociMirror")
+            InstallError::terminal(format!("`{address}` is not a URL: {error}")).at("spec.package.ociMirror")
         })
     }
 
@@ -142,10 +142,10 @@ impl<'a> OciMirror<'a> {
     }
 
     fn hint(&self) -> String {
-        format!("{}, or log in with `docker login {}`", variable_of(&self.host), self.host)
+        format!("{}, or log in with `docker login {}`", token_variable(&self.host), self.host)
     }
 
-    /// A document with the address of its next page; `None` when there is none (404).
+    /// Fetches a document and the URL of its next page; `None` if it does not exist (404).
     async fn page(
         &self,
         url: &Url,
@@ -154,45 +154,46 @@ impl<'a> OciMirror<'a> {
     ) -> Result<Option<(Vec<u8>, Option<Url>)>, InstallError> {
         let hint = self.hint();
         let (mut answer, mut authorization) = (None, self.authorization());
-        // The first refusal tells where tokens are given out.
+        // The first response to an unauthorized request names the token service.
         for _ in 0..2 {
-            let ask = Ask { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
-            let given = self.http.send(ask, DOCUMENT).await?;
-            let challenge = given.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-            let challenge = challenge.map(str::to_owned).filter(|_| given.status() == StatusCode::UNAUTHORIZED);
+            let ask = HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
+            let response = self.http.send(ask, DOCUMENT).await?;
+            let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+            let challenge = challenge.map(str::to_owned).filter(|_| response.status() == StatusCode::UNAUTHORIZED);
             let before = authorization.clone();
             if let (None, Some(challenge)) = (self.authorization.get(), challenge) {
-                authorization = self.let_in(&challenge).await?;
+                authorization = self.authenticate(&challenge).await?;
             }
             let again = authorization.is_some() && authorization != before;
-            answer = Some(given);
+            answer = Some(response);
             if !again {
                 break;
             }
         }
         let Some(mut answer) = answer else { return Ok(None) };
-        let ask = Ask { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
+        let ask = HttpRequest { url, what, authorization: authorization.as_deref(), credentials: &hint, accept };
         match answer.status() {
             StatusCode::NOT_FOUND => return Ok(None),
-            status if !status.is_success() => return Err(refused(ask, &answer)),
+            status if !status.is_success() => return Err(status_error(ask, &answer)),
             _ => {}
         }
         let link = answer.headers().get(LINK).and_then(|value| value.to_str().ok());
         let next = link.and_then(|link| link.strip_prefix('<')?.split_once('>')).map(|(next, _)| url.join(next));
         let next = next.and_then(Result::ok).filter(|next| next.host() == url.host());
         let mut content = Vec::new();
-        let cut = |error| InstallError::transient(format!("{what} was cut: {error} ({})", shown(url)));
+        let cut = |error| InstallError::transient(format!("{what} was truncated: {error} ({})", display_url(url)));
         while let Some(chunk) = answer.chunk().await.map_err(|error| cut(error.without_url()))? {
             content.extend_from_slice(&chunk);
             if content.len() as u64 > DOCUMENT_BYTES {
-                return Err(InstallError::terminal(format!("{what} is too large ({})", shown(url))));
+                return Err(InstallError::terminal(format!("{what} is too large ({})", display_url(url))));
             }
         }
         Ok(Some((content, next)))
     }
 
-    /// Answers a challenge: with the login itself, or with a token that is given out for it, or for nothing.
-    async fn let_in(&self, challenge: &str) -> Result<Option<String>, InstallError> {
+    /// Responds to a challenge with the login, or with a token that the token service issues for the login or
+    /// anonymously.
+    async fn authenticate(&self, challenge: &str) -> Result<Option<String>, InstallError> {
         let login = self.credentials.login(&self.host).map(|login| format!("Basic {login}"));
         let Some((scheme, rest)) = challenge.split_once(' ') else { return Ok(login) };
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -205,13 +206,14 @@ impl<'a> OciMirror<'a> {
         realm.query_pairs_mut().extend_pairs(service).append_pair("scope", &scope);
         let hint = self.hint();
         let what = format!("a token for {}", self.name());
-        let ask = Ask { url: &realm, what: &what, authorization: login.as_deref(), credentials: &hint, accept: None };
+        let ask =
+            HttpRequest { url: &realm, what: &what, authorization: login.as_deref(), credentials: &hint, accept: None };
         let token: Option<Token> = self.http.json(ask).await?;
         let token = token.and_then(|token| token.token.or(token.access_token));
         Ok(token.map(|token| self.authorization.get_or_init(|| format!("Bearer {token}")).clone()))
     }
 
-    /// The versions that it has. A registry without the repository has none.
+    /// Lists the versions. The list is empty if the registry does not have the repository.
     pub async fn versions(&self) -> Result<Vec<Version>, InstallError> {
         let what = format!("the list of tags of {}", self.name());
         let mut versions = Vec::new();
@@ -220,7 +222,7 @@ impl<'a> OciMirror<'a> {
             let Some(url) = next.take() else { break };
             let Some((content, more)) = self.page(&url, &what, None).await? else { break };
             let tags: Tags = read(&content, &what, &url)?;
-            // A tag cannot hold `+`.
+            // A tag cannot contain `+`.
             let found = tags.tags.into_iter().flatten().map(|tag| Version::parse(&tag.replace('_', "+")));
             versions.extend(found.filter_map(Result::ok));
             next = more;
@@ -228,17 +230,16 @@ impl<'a> OciMirror<'a> {
         Ok(versions)
     }
 
-    /// The package of a version.
-    pub async fn locate(&self, version: &Version) -> Result<Found, InstallError> {
+    pub async fn locate(&self, version: &Version) -> Result<LocatedPackage, InstallError> {
         let Self { source, platform, .. } = self;
         let tag = version.to_string().replace('+', "_");
         let what = format!("the index of {}:{tag}", self.name());
         let url = self.at(&format!("manifests/{tag}"))?;
         let page = self.page(&url, &what, Some(INDEX)).await?;
-        let (content, _) = page.ok_or_else(|| missing(source, version, platform, &[]))?;
+        let (content, _) = page.ok_or_else(|| no_package(source, version, platform, &[]))?;
         let index: Index = read(&content, &what, &url)?;
         if index.artifact_type != PROVIDER {
-            return Err(other(&what, &index.artifact_type, PROVIDER));
+            return Err(wrong_type(&what, &index.artifact_type, PROVIDER));
         }
         let is_target = |one: &Descriptor| one.artifact_type == TARGET && one.media_type == MANIFEST;
         let here = |one: &&Descriptor| {
@@ -247,20 +248,20 @@ impl<'a> OciMirror<'a> {
         };
         let there = index.manifests.iter().filter(|one| is_target(one)).filter_map(|one| one.platform.as_ref());
         let there: Vec<String> = there.map(|target| format!("{}_{}", target.os, target.architecture)).collect();
-        let chosen = index.manifests.iter().find(here).ok_or_else(|| missing(source, version, platform, &there))?;
+        let chosen = index.manifests.iter().find(here).ok_or_else(|| no_package(source, version, platform, &there))?;
 
         let what = format!("the manifest of {}:{tag} for {platform}", self.name());
         let url = self.at(&format!("manifests/{}", chosen.digest))?;
-        let gone = || InstallError::transient(format!("{what} is not there: {} (404)", shown(&url)));
+        let gone = || InstallError::transient(format!("{what} does not exist: {} (404)", display_url(&url)));
         let (content, _) = self.page(&url, &what, Some(MANIFEST)).await?.ok_or_else(gone)?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&content)));
         if digest != chosen.digest {
             let message = format!("{what} does not match its digest: it is {digest}, not {}", chosen.digest);
-            return Err(InstallError::transient(message).hint("it was cut or changed on its way"));
+            return Err(InstallError::transient(message).hint("it was truncated or modified in transit"));
         }
         let manifest: Manifest = read(&content, &what, &url)?;
         if manifest.artifact_type != TARGET {
-            return Err(other(&what, &manifest.artifact_type, TARGET));
+            return Err(wrong_type(&what, &manifest.artifact_type, TARGET));
         }
         let [layer] = &manifest.layers[..] else {
             let count = manifest.layers.len();
@@ -269,14 +270,14 @@ impl<'a> OciMirror<'a> {
             );
         };
         if layer.media_type != ZIP {
-            return Err(other(&what, &layer.media_type, ZIP));
+            return Err(wrong_type(&what, &layer.media_type, ZIP));
         }
         let expected = layer.digest.strip_prefix("sha256:").and_then(Hash::of_zip_hex).ok_or_else(|| {
-            InstallError::terminal(format!("{what} cannot be read: `{}` is no SHA-256", layer.digest))
+            InstallError::terminal(format!("{what} cannot be read: `{}` is not a SHA-256 checksum", layer.digest))
         })?;
-        Ok(Found {
+        Ok(LocatedPackage {
             version: version.clone(),
-            place: Place::Download {
+            location: PackageLocation::Download {
                 url: self.at(&format!("blobs/{}", layer.digest))?,
                 authorization: self.authorization(),
                 credentials: self.hint(),
@@ -288,16 +289,16 @@ impl<'a> OciMirror<'a> {
     }
 }
 
-/// Something of another kind.
-fn other(what: &str, is: &str, wanted: &str) -> InstallError {
+/// The error for an artifact of another type.
+fn wrong_type(what: &str, is: &str, wanted: &str) -> InstallError {
     InstallError::terminal(format!("{what} is of type `{is}`, not `{wanted}`"))
         .at("spec.package.ociMirror")
-        .hint("the repository holds something else than packages of providers as OpenTofu's OCI mirrors have them")
+        .hint("the repository does not contain provider packages in the format of OpenTofu's OCI mirrors")
 }
 
 fn read<T: serde::de::DeserializeOwned>(content: &[u8], what: &str, url: &Url) -> Result<T, InstallError> {
     serde_json::from_slice(content)
-        .map_err(|error| InstallError::terminal(format!("{what} cannot be read: {error} ({})", shown(url))))
+        .map_err(|error| InstallError::terminal(format!("{what} cannot be read: {error} ({})", display_url(url))))
 }
 
 /// A parameter of a challenge: `name="value"`.
@@ -321,9 +322,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_names_the_repository() {
+    fn a_template_expands_to_the_repository() {
         let source = Source::parse("registry.example.com/acme/random").unwrap();
-        let platform = Platform::here();
+        let platform = Platform::current();
         let (http, credentials) = (Http::default(), Credentials::default());
         let name = |template: &str| {
             OciMirror::new(template, &source, &platform, &http, &credentials)
@@ -335,12 +336,12 @@ mod tests {
         );
         assert_eq!(name("a.io/x"), "a.io/x");
         for wrong in ["a.io", "a.io/X", "a.io/${name}", "/x", "https://a.io/x"] {
-            assert!(name(wrong).contains("names no repository"), "{wrong}");
+            assert!(name(wrong).contains("is not a valid repository template"), "{wrong}");
         }
     }
 
     #[test]
-    fn a_challenge_is_read() {
+    fn a_challenge_is_parsed() {
         let challenge =
             r#"realm="https://auth.example.com/token?a=b",service="reg,istry", scope="repository:a/b:pull""#;
         assert_eq!(parameter(challenge, "realm").as_deref(), Some("https://auth.example.com/token?a=b"));

@@ -41,26 +41,26 @@ impl From<&api::Input> for DraftInput {
 }
 
 impl Draft {
-    /// Checks the declarations. One that is wrong declares its name all the same, so that it is told once.
+    /// Checks the declarations. An invalid entry still declares its name, so that it is reported once.
     pub(super) fn inputs(&mut self) -> Inputs {
         let mut declared: Vec<Input> = Vec::new();
         for (position, draft) in std::mem::take(&mut self.inputs).into_iter().enumerate() {
             let at = spec(&["inputs"]).index(position);
             if draft.name.len() > 63 || !expression::is_identifier(&draft.name) {
-                let hint = "names are what expressions can spell: letters, digits and `_`, beginning with a letter";
-                let what = format!("`{}` cannot be the name of an input", draft.name);
+                let hint = "use at most 63 letters, digits and `_`, starting with a letter";
+                let what = format!("`{}` is not a valid input name", draft.name);
                 self.problem(Reason::InvalidManifest, at.name("name"), what, hint);
             } else if declared.iter().any(|other| other.name == draft.name) {
-                let what = format!("there are two inputs `{}`", draft.name);
-                self.problem(Reason::InvalidManifest, at.name("name"), what, "give each a name of its own");
+                let what = format!("duplicate input `{}`", draft.name);
+                self.problem(Reason::InvalidManifest, at.name("name"), what, "give each input a unique name");
                 continue;
             }
             let (kind, place, reference) = match (draft.config_map, draft.secret) {
                 (Some(reference), None) => (DataKind::ConfigMap, "configMapKeyRef", reference),
                 (None, Some(reference)) => (DataKind::Secret, "secretKeyRef", reference),
                 (both, _) => {
-                    let what = if both.is_some() { "it has two sources" } else { "it has no source" };
-                    let hint = "give it either `configMapKeyRef` or `secretKeyRef`";
+                    let what = if both.is_some() { "the input has two sources" } else { "the input has no source" };
+                    let hint = "set either `configMapKeyRef` or `secretKeyRef`";
                     self.problem(Reason::InvalidManifest, at, what, hint);
                     (DataKind::ConfigMap, "", DraftKeyRef::default())
                 }
@@ -68,7 +68,7 @@ impl Draft {
             for (field, text) in [("name", &reference.name), ("key", &reference.key)] {
                 if text.is_empty() && !place.is_empty() {
                     let at = spec(&["inputs"]).index(position).name(place).name(field);
-                    self.problem(Reason::InvalidManifest, at, "it is missing", "");
+                    self.problem(Reason::InvalidManifest, at, "required field is missing", "");
                 }
             }
             let object = DataRef { kind, name: reference.name };

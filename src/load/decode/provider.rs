@@ -119,13 +119,13 @@ impl DraftProvider {
             problems.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
         };
         if !expression::is_label(&self.name) {
-            problem(Path::of(&["metadata", "name"]), format!("`{}` is no DNS label", self.name), LABEL);
+            problem(Path::of(&["metadata", "name"]), format!("`{}` is not a valid DNS label", self.name), LABEL);
         }
         // A name says as much as a source of one part does.
         let written = if self.source.is_empty() { &self.name } else { &self.source };
         let source = address(written).unwrap_or_else(|| {
             let hint = "write `HOST/NAMESPACE/TYPE`, `NAMESPACE/TYPE` or `TYPE`, such as `hashicorp/random`";
-            problem(spec(&["source"]), format!("`{written}` is no address of a provider"), hint);
+            problem(spec(&["source"]), format!("`{written}` is not a valid provider source address"), hint);
             written.clone()
         });
         if let Err(error) = self.version.parse::<VersionConstraint>() {
@@ -134,29 +134,33 @@ impl DraftProvider {
         if let Package::NetworkMirror(address) = &self.package
             && !address.starts_with("https://")
         {
-            let hint = "mirrors are asked over https only; write https://HOST/PATH/";
-            problem(spec(&["package", "networkMirror"]), format!("`{address}` is no address of a mirror"), hint);
+            let hint = "a mirror must use https; write https://HOST/PATH/";
+            problem(spec(&["package", "networkMirror"]), format!("`{address}` is not a valid mirror URL"), hint);
         }
         for (index, checksum) in self.checksums.iter().enumerate() {
             if !(checksum.starts_with("zh:") || checksum.starts_with("h1:")) {
-                let hint = "checksums are those of Terraform's lock file: `zh:` of the zip, `h1:` of what is in it";
-                problem(spec(&["checksums"]).index(index), format!("`{checksum}` is no checksum"), hint);
+                let hint = "use the format of Terraform's lock file: `zh:` for the zip archive, `h1:` for its contents";
+                problem(spec(&["checksums"]).index(index), format!("`{checksum}` is not a valid checksum"), hint);
             }
         }
         for (kind, paths) in [("read", &self.files.read), ("write", &self.files.write)] {
             for (index, path) in paths.iter().enumerate().filter(|(_, path)| !path.starts_with('/')) {
                 let at = spec(&["files", kind]).index(index);
-                problem(at, format!("`{path}` is no absolute path"), "write the path from the root, such as /data");
+                problem(at, format!("`{path}` is not an absolute path"), "write an absolute path, such as /data");
             }
         }
         if self.max_calls == Some(0) {
-            problem(spec(&["limits", "calls"]), "no call could ever be made".to_owned(), "leave it out for 10");
+            problem(
+                spec(&["limits", "calls"]),
+                "the limit must be at least 1".to_owned(),
+                "omit it for the default of 10",
+            );
         }
         let max_memory = self.max_memory.as_deref().and_then(|text| {
             let bytes = bytes(text).filter(|bytes| *bytes >= Provider::LEAST_MEMORY);
             if bytes.is_none() {
-                let hint = "write 64Mi or more, with one of the units k, M, G, Ki, Mi and Gi";
-                problem(spec(&["limits", "memory"]), format!("with `{text}` of memory no provider runs"), hint);
+                let hint = "write 64Mi or more, with one of the units k, M, G, Ki, Mi or Gi";
+                problem(spec(&["limits", "memory"]), format!("`{text}` is not a valid memory limit"), hint);
             }
             bytes
         });
@@ -187,7 +191,7 @@ impl DraftProviderConfig {
     pub(in crate::load) fn finish(self, config: Option<&Tree>, interner: &mut Interner) -> ProviderConfig {
         let mut draft = Draft { name: self.name, inputs: self.inputs, problems: self.problems, ..Draft::default() };
         if !expression::is_label(&draft.name) {
-            let what = format!("`{}` is no DNS label", draft.name);
+            let what = format!("`{}` is not a valid DNS label", draft.name);
             draft.problem(Reason::InvalidManifest, Path::of(&["metadata", "name"]), what, LABEL);
         }
         let at = spec(&["config"]);

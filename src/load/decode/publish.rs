@@ -6,7 +6,7 @@ use super::{Draft, spec};
 use crate::api;
 use crate::load::expression::{Template, Variable};
 use crate::load::intern::Interner;
-use crate::load::publication::{NAME_HINT, Publication, is_subdomain, no_name, published_twice, reference_field};
+use crate::load::publication::{NAME_HINT, Publication, duplicate_target, invalid_name, is_subdomain, reference_field};
 use crate::load::tree::{Node, Tree};
 use crate::load::{Inputs, Reference};
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
@@ -52,8 +52,8 @@ impl Draft {
                 (Some(name), None) => (DataKind::ConfigMap, name),
                 (None, Some(name)) => (DataKind::Secret, name),
                 (both, _) => {
-                    let what = if both.is_some() { "it has two targets" } else { "it has no target" };
-                    self.problem(Reason::InvalidManifest, at, what, "give it either `configMapRef` or `secretRef`");
+                    let what = if both.is_some() { "the entry has two targets" } else { "the entry has no target" };
+                    self.problem(Reason::InvalidManifest, at, what, "set either `configMapRef` or `secretRef`");
                     continue;
                 }
             };
@@ -67,16 +67,16 @@ impl Draft {
                 }
             };
             if publications.iter().any(|other| other.target == target) {
-                self.problems.push(published_twice(&target, place));
+                self.problems.push(duplicate_target(&target, place));
                 continue;
             }
             let at = at.name("data");
             let Some(tree) = draft.data.filter(|tree| !tree.entries().is_empty()) else {
-                self.problem(Reason::InvalidManifest, at, "nothing is published", "name the keys under `data`");
+                self.problem(Reason::InvalidManifest, at, "the entry publishes nothing", "add keys to `data`");
                 continue;
             };
             for entry in tree.entries().iter().filter(|entry| !is_key(&entry.key)) {
-                let what = format!("`{}` cannot be a key of a {}", entry.key, kind.as_str());
+                let what = format!("`{}` is not a valid {} key", entry.key, kind.as_str());
                 let hint = "keys consist of letters, digits, `-`, `_` and `.`";
                 self.problem(Reason::InvalidManifest, at.name(entry.key.clone()), what, hint);
             }
@@ -101,21 +101,23 @@ impl Draft {
         let problem =
             |what: String, hint: &str| Diagnostic::general(Reason::InvalidManifest, what).at(at.clone()).hint(hint);
         if !target.name.contains("${") {
-            let problem = || vec![problem(no_name(target), NAME_HINT)];
+            let problem = || vec![problem(invalid_name(target), NAME_HINT)];
             return if is_subdomain(&target.name) { Ok(None) } else { Err(problem()) };
         }
         let variables: &'static [Variable] = match (&self.count, &self.for_each) {
             (Some(_), _) => &[Variable::Count],
             (None, Some(_)) => &[Variable::Each],
             (None, None) => {
-                let hint = "only the instances of a family have names with `${each.key}` or `${count.index}`";
-                return Err(vec![problem("it is an expression, and there is one object".to_owned(), hint)]);
+                let hint =
+                    "only a Resource with `forEach` or `count` can use `${each.key}` or `${count.index}` in a name";
+                return Err(vec![problem("the name must not be an expression".to_owned(), hint)]);
             }
         };
         let text = Tree { line: 0, node: Node::String(target.name.clone()) };
         let (template, found, mut problems) = Template::parse(&text, at, variables, interner);
         problems.extend(found.into_iter().map(|reference| {
-            let what = format!("it hangs on `{}`, and must be known before anything is made", reference.target);
+            let what =
+                format!("the name depends on `{}`, but must be known before any object is created", reference.target);
             problem(what, "use `${each.key}` or `${count.index}`")
         }));
         if problems.is_empty() { Ok(Some(template)) } else { Err(problems) }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Draft, DraftInput, DraftPublication};
 use crate::api;
-use crate::load::condition::Written;
+use crate::load::condition::ConditionSpec;
 use crate::load::intern::Interner;
 use crate::load::tree::{Node, Tree};
 use crate::load::{DeletionPolicy, DriftAction, Instance, hook};
@@ -95,7 +95,7 @@ fn decoded(
     draft.finish(Some(&config), interner)
 }
 
-/// The id to import by. Whoever writes `import` does not want a new object, so without anything in it that is an empty
+/// The id to import by. An empty `import` must not create an object, so it counts as an empty
 /// id, which is refused.
 fn imported(import: &api::Import) -> Option<&str> {
     match (&import.id, &import.identity) {
@@ -104,17 +104,17 @@ fn imported(import: &api::Import) -> Option<&str> {
     }
 }
 
-fn written(condition: &api::Requirement) -> Written {
-    Written {
+fn written(condition: &api::Requirement) -> ConditionSpec {
+    ConditionSpec {
         condition: Some(condition.condition.as_str().into()),
         message: Some(condition.error_message.as_str().into()),
     }
 }
 
-fn written_hook(hook: &api::Hook, interner: &mut Interner) -> hook::Written {
+fn written_hook(hook: &api::Hook, interner: &mut Interner) -> hook::HookSpec {
     let text = |text: &str| Some(Arc::from(text));
     let word = |word: &String| Tree { line: 0, node: Node::String(word.as_str().into()) };
-    hook::Written {
+    hook::HookSpec {
         name: text(&hook.name),
         when: text(&hook.when),
         on_failure: hook.on_failure.as_deref().and_then(text),
@@ -123,6 +123,6 @@ fn written_hook(hook: &api::Hook, interner: &mut Interner) -> hook::Written {
             .as_ref()
             .map(|exec| Tree { line: 0, node: Node::List(exec.command.iter().map(word).collect()) }),
         job: hook.job.as_ref().map(|job| Tree::from_json_map(&job.template, interner)),
-        faulty: false,
+        invalid: false,
     }
 }

@@ -1,44 +1,41 @@
-//! Plain paths such as `web.tags["a"][0]`: read by hand, without the CEL parser, and passed through untouched.
-//!
-//! Most expressions are of this kind, so this is the path that must be fast.
+//! Plain paths such as `web.tags["a"][0]`, which most expressions are. For speed they are parsed without the CEL
+//! parser, and their values are returned unchanged.
 
 use std::sync::Arc;
 
-use super::names::{self, Named, Root};
-use super::{Choice, Problem, Scope, Variable};
+use super::names::{self, ResolvedPath, Root};
+use super::{InstanceSelector, Problem, Scope, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, InstanceKey, Number, Path, Segment, Value};
 
-/// A path that an expression reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) root: Root,
-    /// The root as it was written.
-    pub(super) shown: Arc<str>,
-    /// The instance of a family, where the place of the expression tells it: `[each.key]` right after the root. It
-    /// comes before `segments`.
-    pub(super) chosen: Option<Box<Access>>,
+    /// The root as written in the expression.
+    pub(super) source: Arc<str>,
+    /// The instance selector right after the root, such as `[each.key]`. It comes before `segments`.
+    pub(super) selector: Option<Box<Access>>,
     pub(super) segments: Box<[Segment]>,
 }
 
 impl Access {
-    /// Reads a text that is one plain path. `None`: it is something else, for the CEL parser to judge.
+    /// Parses one plain path. `None`: the CEL parser must parse the string.
     pub(super) fn parse(text: &str, interner: &mut Interner) -> Option<Result<Self, Problem>> {
         let text = text.trim_ascii();
         let (name, mut rest) = identifier(text)?;
         let mut segments = Vec::new();
-        let mut chosen = None;
+        let mut selector = None;
         while !rest.is_empty() {
             let (segment, after) = match rest.as_bytes()[0] {
                 b'.' => identifier(&rest[1..]).map(|(name, after)| (Segment::Name(interner.get(name)), after))?,
                 b'[' => match subscript(&rest[1..], interner) {
                     Some(found) => found,
-                    None if chosen.is_none()
-                        && names::begins_a_resource(name)
-                        && segments.len() == names::length_of_root(name) =>
+                    None if selector.is_none()
+                        && names::is_resource_root(name)
+                        && segments.len() == names::root_segments(name) =>
                     {
                         let (inner, after) = rest[1..].split_once(']')?;
-                        chosen = Some(Self::choosing(inner, interner)?);
+                        selector = Some(Self::parse_selector(inner, interner)?);
                         rest = after;
                         continue;
                     }
@@ -49,39 +46,44 @@ impl Access {
             segments.push(segment);
             rest = after;
         }
-        Some(Self::named(name, segments, interner).transpose()?.map(|access| access.choosing_by(chosen)))
+        Some(Self::named(name, segments, interner).transpose()?.map(|access| access.with_selector(selector)))
     }
 
-    /// The path `name` + `segments`. `Ok(None)`: it is no object but a literal or a type.
+    /// Resolves the path `name` + `segments`. `Ok(None)`: it is a literal or a type.
     pub(super) fn named(name: &str, segments: Vec<Segment>, interner: &mut Interner) -> Result<Option<Self>, Problem> {
         let named = names::resolve(name, segments, interner)?;
-        Ok(named.map(|Named { root, shown, segments }| Self { root, shown, chosen: None, segments: segments.into() }))
+        Ok(named.map(|ResolvedPath { root, source: shown, segments }| Self {
+            root,
+            source: shown,
+            selector: None,
+            segments: segments.into(),
+        }))
     }
 
-    /// The path `each.key`, or another one of a variable of the instance, that chooses an instance.
-    fn choosing(text: &str, interner: &mut Interner) -> Option<Self> {
+    /// Parses a selector: `each.key`, or another path of a variable of the instance.
+    fn parse_selector(text: &str, interner: &mut Interner) -> Option<Self> {
         let path = Self::parse(text, interner)?.ok()?;
-        path.is_of_instance().then_some(path)
+        path.is_instance_variable().then_some(path)
     }
 
-    /// Whether the instance alone tells the value, so that an instance of a family can be chosen by it.
-    pub(super) fn is_of_instance(&self) -> bool {
-        matches!(self.root, Root::Variable(Variable::Each | Variable::Count)) && self.chosen.is_none()
+    /// Whether the value depends only on the instance, so that it can select an instance of a family.
+    pub(super) fn is_instance_variable(&self) -> bool {
+        matches!(self.root, Root::Variable(Variable::Each | Variable::Count)) && self.selector.is_none()
     }
 
-    /// The same of the instance that a path chooses. Only of a Resource.
-    pub(super) fn choosing_by(self, chosen: Option<Self>) -> Self {
-        Self { chosen: chosen.map(Box::new), ..self }
+    /// Adds an instance selector. Only for paths of a Resource.
+    pub(super) fn with_selector(self, selector: Option<Self>) -> Self {
+        Self { selector: selector.map(Box::new), ..self }
     }
 
-    /// The value in a scope, untouched.
+    /// Reads the value in a scope, without changes.
     pub(super) fn read(&self, scope: &dyn Scope) -> Result<Value, Problem> {
         let (root, from) = match &self.root {
             Root::Namespace => (scope.namespace(), 0),
             Root::Object(address) => self.object(address, scope)?,
             Root::Variable(variable) => {
                 let value = scope.variable(*variable);
-                let missing = || Problem::new(format!("`{}` has no value here", variable.as_str()));
+                let missing = || Problem::new(format!("`{}` is not available here", variable.as_str()));
                 (value.ok_or_else(missing)?, 0)
             }
         };
@@ -101,37 +103,37 @@ impl Access {
         Ok(if sensitive { here.clone().into_sensitive() } else { here.clone() })
     }
 
-    /// The value of a Resource, or of the one instance that the path begins with, and the number of segments that were
-    /// used up for that: so the other instances of the family are not asked for.
+    /// Returns the value of a Resource, or of the selected instance, and the number of segments that selected it. The
+    /// other instances of the family are not read.
     fn object(&self, address: &Address, scope: &dyn Scope) -> Result<(Value, usize), Problem> {
-        let chosen = match &self.chosen {
+        let selector = match &self.selector {
             Some(path) => match segment_of(&path.read(scope)?) {
                 Ok(segment) => Some(segment),
                 Err(None) => return Ok((Value::Unknown, self.segments.len())),
                 Err(Some(kind)) => {
-                    let what = format!("`{}` is {kind}, which chooses no instance", path.show_all());
+                    let what = format!("`{}` is {kind}, which cannot select an instance", path.show_all());
                     return Err(Problem::new(what));
                 }
             },
             None => None,
         };
-        let first = chosen.as_ref().or(self.segments.first());
+        let first = selector.as_ref().or(self.segments.first());
         if let Some(instance) = first.and_then(|segment| scope.object(&instance_of(address, segment))) {
-            return Ok((instance, usize::from(chosen.is_none())));
+            return Ok((instance, usize::from(selector.is_none())));
         }
         let whole = scope.object(address);
         let whole =
             whole.ok_or_else(|| Problem::new(format!("there is no {} `{}`", address.kind(), address.object_name())))?;
-        let Some(segment) = &chosen else { return Ok((whole, 0)) };
+        let Some(segment) = &selector else { return Ok((whole, 0)) };
         match step(whole.unmarked(), segment) {
             Step::To(value) if matches!(whole, Value::Sensitive(_)) => Ok((value.clone().into_sensitive(), 0)),
             Step::To(value) => Ok((value.clone(), 0)),
             Step::Unknown => Ok((Value::Unknown, 0)),
-            Step::Nothing => Err(Problem::new(format!("there is no `{}`", instance_of(address, segment)))),
+            Step::Nothing => Err(Problem::new(format!("there is no instance `{}`", instance_of(address, segment)))),
         }
     }
 
-    /// Why there is nothing at the segment of that position of `parent`.
+    /// Explains why `parent` has nothing at the segment of that position.
     fn missing(&self, position: usize, parent: &Value, sensitive: bool) -> Problem {
         let before = self.show(position);
         let problem = match (parent, &self.segments[position]) {
@@ -141,16 +143,16 @@ impl Access {
                 return if sensitive || keys.is_empty() {
                     problem
                 } else {
-                    problem.hint(format!("it has {}", keys.join(", ")))
+                    problem.hint(format!("available attributes are {}", keys.join(", ")))
                 };
             }
             (Value::List(list), Segment::Index(index)) => {
-                format!("`{before}` has {} items, and no item {index}", list.len())
+                format!("`{before}` has {} items, so index {index} is out of range", list.len())
             }
             (Value::Null, _) => format!("`{before}` is null, so `{}` does not exist", self.show(position + 1)),
             (other, Segment::Name(name)) => format!("`{before}` is {}, which has no attribute `{name}`", kind(other)),
             (Value::Map(_), Segment::Index(index)) if position == 0 && self.target().is_some() => {
-                let hint = "it is one object, or a family whose keys are texts";
+                let hint = "it is a single object, or a family with string keys";
                 return Problem::new(format!("`{before}` has no instance {index}")).hint(hint);
             }
             (other, Segment::Index(index)) => format!("`{before}` is {}, which has no item {index}", kind(other)),
@@ -158,25 +160,25 @@ impl Access {
         Problem::new(problem)
     }
 
-    /// The path as it was written, up to a number of segments.
+    /// Formats the path up to a number of segments.
     pub(super) fn show(&self, segments: usize) -> String {
         let path = Path(self.segments[..segments].to_vec()).to_string();
-        let chosen = self.chosen.as_ref().map(|path| format!("[{}]", path.show_all())).unwrap_or_default();
+        let selector = self.selector.as_ref().map(|path| format!("[{}]", path.show_all())).unwrap_or_default();
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
-        format!("{}{chosen}{dot}{path}", self.shown)
+        format!("{}{selector}{dot}{path}", self.source)
     }
 
-    /// The whole path as it was written.
+    /// Formats the whole path.
     pub(super) fn show_all(&self) -> String {
         self.show(self.segments.len())
     }
 
-    /// How many segments follow the root.
+    /// The number of segments after the root, including the selector.
     pub(super) fn depth(&self) -> usize {
-        self.segments.len() + usize::from(self.chosen.is_some())
+        self.segments.len() + usize::from(self.selector.is_some())
     }
 
-    /// The object that is read, if it is one.
+    /// Returns the object that the path reads.
     pub(super) fn target(&self) -> Option<&Address> {
         match &self.root {
             Root::Object(address) => Some(address),
@@ -184,15 +186,15 @@ impl Access {
         }
     }
 
-    /// Which instance is read, should the object be a family: the beginning of the path tells it.
-    pub(super) fn choice(&self) -> Option<Choice> {
-        match (&self.chosen, self.segments.first()) {
-            (Some(path), _) => Some(Choice::By(path.variable()?, path.segments.clone())),
-            (None, first) => first.cloned().map(Choice::Instance),
+    /// Returns the instance that the path selects if the object is a family.
+    pub(super) fn instance_selector(&self) -> Option<InstanceSelector> {
+        match (&self.selector, self.segments.first()) {
+            (Some(path), _) => Some(InstanceSelector::Variable(path.variable()?, path.segments.clone())),
+            (None, first) => first.cloned().map(InstanceSelector::Instance),
         }
     }
 
-    /// The variable that is read, if it is one.
+    /// Returns the variable that the path reads.
     pub(super) fn variable(&self) -> Option<Variable> {
         match self.root {
             Root::Variable(variable) => Some(variable),
@@ -201,7 +203,7 @@ impl Access {
     }
 }
 
-/// Where a segment leads from a value.
+/// The result of following a segment from a value.
 enum Step<'a> {
     To(&'a Value),
     Unknown,
@@ -218,7 +220,7 @@ fn step<'a>(from: &'a Value, segment: &Segment) -> Step<'a> {
     next.map_or(Step::Nothing, Step::To)
 }
 
-/// The segment that a value stands for; otherwise what the value is, or nothing when it is not known yet.
+/// Converts a value to a segment. The error describes the value; it is `None` if the value is not known yet.
 fn segment_of(value: &Value) -> Result<Segment, Option<&'static str>> {
     match value.unmarked() {
         Value::String(text) => Ok(Segment::Name(text.clone())),
@@ -230,7 +232,6 @@ fn segment_of(value: &Value) -> Result<Segment, Option<&'static str>> {
     }
 }
 
-/// The address of an instance.
 fn instance_of(family: &Address, segment: &Segment) -> Address {
     let key = match segment {
         Segment::Name(key) => InstanceKey::Key(key.clone()),
@@ -239,13 +240,13 @@ fn instance_of(family: &Address, segment: &Segment) -> Address {
     Address { name: family.name.clone(), key }
 }
 
-/// What a value is, in words.
+/// Describes the type of a value.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value.unmarked() {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::List(_) => "a list",
         Value::Map(_) => "a map",
         Value::Unknown | Value::Sensitive(_) => "not known yet",
@@ -261,13 +262,13 @@ fn identifier(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(end))
 }
 
-/// What follows `[`: a position or a key without escapes, and `]`.
+/// Parses an index or a key without escapes, and `]`.
 fn subscript<'a>(text: &'a str, interner: &mut Interner) -> Option<(Segment, &'a str)> {
     let quote = *text.as_bytes().first()?;
     if matches!(quote, b'"' | b'\'') {
         let inner = &text[1..];
         let end = inner.bytes().position(|b| b == quote || b == b'\\')?;
-        // An empty string could begin a triple-quoted one; escapes are CEL's to read.
+        // An empty string could start a triple-quoted string, and only CEL reads escapes.
         if inner.as_bytes()[end] == b'\\' || end == 0 {
             return None;
         }

@@ -1,9 +1,10 @@
-//! What an expression may cost. It is checked while it runs, so that none can hang or fill the memory.
+//! The cost limit of expressions. It is checked during the evaluation, so that no expression can hang or exhaust the
+//! memory.
 //!
-//! Every value that a call takes or gives, and every element that a comprehension visits, costs units by its size.
-//! An expression that uses up [`LIMIT`] fails. Calls whose cost is not in proportion to their operands go through
-//! functions of this module, which judge before they begin.
-#![expect(clippy::needless_pass_by_value, reason = "the evaluator hands arguments over by value")]
+//! Each argument and result of a call, and each element that a comprehension visits, costs units by its size. An
+//! expression that exceeds [`LIMIT`] fails. Calls whose cost is not proportional to their operands use functions of
+//! this module, which check the cost before they start.
+#![expect(clippy::needless_pass_by_value, reason = "the evaluator passes arguments by value")]
 
 use std::cell::Cell;
 
@@ -12,24 +13,24 @@ use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelString, DYN_TYPE,
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-/// Units for one evaluation: about a second of work at worst, and some ten megabytes.
+/// Units for one evaluation: at most about a second and ten megabytes.
 pub(super) const LIMIT: u64 = 4_000_000;
 
-/// A loop's element costs more than an element of a value, for what is done with it.
+/// An element of a loop costs more than an element of a value.
 const LOOP_FACTOR: u64 = 4;
 
 /// A regular expression is compiled each time, which takes about as long as visiting this many elements.
 const PATTERN: u64 = 2_000;
 
-/// The name of the function in the error by which the evaluation ends.
+/// The function name in the error that ends the evaluation.
 pub(super) const EXHAUSTED: &str = "@budget";
 
 thread_local! {
-    /// What is left for the evaluation that runs on this thread: functions of an `Env` have no other state.
+    /// The remaining units of the evaluation on this thread: functions of an `Env` have no other state.
     static LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins an evaluation.
+/// Resets the budget before an evaluation.
 pub(super) fn refill() {
     LEFT.set(LIMIT);
 }
@@ -40,7 +41,7 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
     Ok(())
 }
 
-/// The size of a value in units: one for each element, and one for each 16 bytes of text.
+/// Returns the size of a value in units: one for each element, and one for each 16 bytes of a string.
 fn weight(value: &dyn Val) -> u64 {
     let bytes = |length: usize| 1 + (length as u64) / 16;
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
@@ -56,20 +57,19 @@ fn weight(value: &dyn Val) -> u64 {
     }
 }
 
-/// Leads a value through the budget.
+/// Charges the value of an expression.
 pub(super) fn charge(expression: &mut IdedExpr) {
     if !matches!(expression.expr, Expr::Literal(_)) {
         wrap(expression, "@charge");
     }
 }
 
-/// Leads the list of a comprehension through the budget; a map becomes the sorted list of its keys, since its own
-/// order changes from run to run.
+/// Charges the list of a comprehension. A map becomes the sorted list of its keys, because its own order is not stable.
 pub(super) fn limit_range(range: &mut IdedExpr) {
     wrap(range, "@range");
 }
 
-/// Leads what a call takes and gives through the budget.
+/// Charges the arguments and the result of a call.
 pub(super) fn limit_call(expression: &mut IdedExpr) {
     let Expr::Call(call) = &mut expression.expr else { return };
     match call.func_name.as_str() {
@@ -91,7 +91,7 @@ pub(super) fn limit_call(expression: &mut IdedExpr) {
     charge(expression);
 }
 
-/// Whether a call's target is no value but the first half of the function's name.
+/// Whether the target of a call is the namespace of the function, not a value.
 fn is_namespace(target: &IdedExpr) -> bool {
     matches!(&target.expr, Expr::Ident(name) if super::names::is_namespace(name))
 }
@@ -110,7 +110,7 @@ fn limit_disproportionate(call: &mut CallExpr) {
         ("matches", [pattern]) => wrap(pattern, "@pattern"),
         ("format", [_]) => wrap(target, "@template"),
         ("replace", [_, _] | [_, _, _]) | ("join", [] | [_]) => {
-            // As functions of ours, which know their result's size before they make it.
+            // Purlin's own functions compute the size of the result first.
             call.func_name = format!("@{}", call.func_name);
             let target = call.target.take();
             call.args.splice(0..0, target.map(|target| *target));
@@ -126,7 +126,7 @@ fn wrap(expression: &mut IdedExpr, function: &str) {
     *expression = IdedExpr { id, expr: Expr::Call(call) };
 }
 
-/// Declares the functions that expressions are led through. No user can name them.
+/// Declares the functions that charge values. Expressions cannot name them.
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     let any = || vec![DYN_TYPE];
     env.add_overload("@charge", "@charge", any(), charge_value)?;
@@ -145,10 +145,10 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
-type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+type CallResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
-/// The first argument, which a function of this module hands on.
-fn first<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+/// Returns the first argument.
+fn first<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     args.into_iter().next().ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
@@ -157,13 +157,13 @@ fn text<'a>(args: &'a Args<'_, '_>, position: usize) -> Result<&'a str, Executio
     text.map(CelString::inner).ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
-fn charge_value<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn charge_value<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let value = first(args)?;
     spend(weight(value.as_ref()))?;
     Ok(value)
 }
 
-fn range<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn range<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let value = first(args)?;
     spend(weight(value.as_ref()).saturating_mul(LOOP_FACTOR))?;
     let Some(map) = value.downcast_ref::<CelMap<'_>>() else { return Ok(value) };
@@ -173,20 +173,20 @@ fn range<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelList::from(keys)))
 }
 
-fn quadratic<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn quadratic<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let size = |arg: &CowVal<'_, '_>| weight(arg.as_ref());
     let (a, b) = (args.first().map_or(1, size), args.last().map_or(1, size));
     spend(a.saturating_mul(b) / 16)?;
     first(args)
 }
 
-fn pattern<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn pattern<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     spend(PATTERN)?;
     first(args)
 }
 
-/// A precision of more than two digits is no text anybody wants, and memory for as many.
-fn template<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+/// Rejects a precision of more than two digits, which would use too much memory.
+fn template<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let value = first(args)?;
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         let long = |clause: &str| {
@@ -194,13 +194,13 @@ fn template<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
             precision.bytes().take_while(u8::is_ascii_digit).count() > 2
         };
         if text.inner().split('%').skip(1).any(long) {
-            return Err(ExecutionError::function_error("format", "a precision has at most two digits"));
+            return Err(ExecutionError::function_error("format", "the precision can have at most two digits"));
         }
     }
     Ok(value)
 }
 
-fn replace<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn replace<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let (this, from, to) = (text(&args, 0)?, text(&args, 1)?, text(&args, 2)?);
     let count = match args.get(3).and_then(|arg| arg.downcast_ref::<CelInt>()) {
         Some(count) => usize::try_from(*count.inner()).unwrap_or(usize::MAX),
@@ -211,13 +211,13 @@ fn replace<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelString::from(this.replacen(from, to, count))))
 }
 
-fn join<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn join<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let separator = if args.len() > 1 { text(&args, 1)? } else { "" };
     let list = args.first().and_then(|arg| arg.downcast_ref::<CelList<'_>>());
     let items = list.map(CelList::inner).ok_or_else(ExecutionError::missing_argument_or_target)?;
     spend((items.len() as u64).saturating_mul(separator.len() as u64) / 16)?;
     let texts = items.iter().map(|item| item.downcast_ref::<CelString<'_>>().map(CelString::inner));
     let texts: Option<Vec<&str>> = texts.collect();
-    let texts = texts.ok_or_else(|| ExecutionError::function_error("join", "every item of the list must be a text"))?;
+    let texts = texts.ok_or_else(|| ExecutionError::function_error("join", "every list item must be a string"))?;
     Ok(CowVal::owned(CelString::from(texts.join(separator))))
 }

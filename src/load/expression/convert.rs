@@ -1,14 +1,14 @@
-//! Between our values and CEL's.
+//! Converts values to and from CEL.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use cel::objects::{Key, OptionalValue};
 
-use crate::model::unicode::normalized;
+use crate::model::unicode::to_nfc;
 use crate::model::{Number, Value};
 
-/// A known value without marks, for CEL. Whole numbers become int when they fit, else uint, else double.
+/// Converts a known value without marks. Integers become int if they fit, otherwise uint, otherwise double.
 pub(super) fn to_cel(value: &Value) -> cel::Value {
     match value {
         Value::Null | Value::Unknown => cel::Value::Null,
@@ -29,7 +29,7 @@ pub(super) fn to_cel(value: &Value) -> cel::Value {
     }
 }
 
-/// What an expression gave. `Err` says what it gave instead of a value.
+/// Converts the result of an expression. `Err` describes a result that is not a value.
 pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
     Ok(match value {
         cel::Value::Null => Value::Null,
@@ -38,10 +38,10 @@ pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
         cel::Value::UInt(unsigned) => Number::parse(&unsigned.to_string()).map_or(Value::Null, Value::Number),
         cel::Value::Float(float) if float.is_finite() => Value::Number(Number::from(float)),
         cel::Value::Float(_) => return Err("a number that is not finite"),
-        cel::Value::String(text) => Value::String(normalized(&text)),
+        cel::Value::String(text) => Value::String(to_nfc(&text)),
         cel::Value::Bytes(bytes) => match std::str::from_utf8(&bytes) {
-            Ok(text) => Value::String(normalized(text)),
-            Err(_) => return Err("bytes that are no text; use base64.encode"),
+            Ok(text) => Value::String(to_nfc(text)),
+            Err(_) => return Err("bytes that are not valid UTF-8; use `base64.encode`"),
         },
         cel::Value::List(items) => {
             let items = Arc::unwrap_or_clone(items).into_iter().map(from_cel);
@@ -52,16 +52,16 @@ pub(super) fn from_cel(value: cel::Value) -> Result<Value, &'static str> {
             Value::Map(entries.collect::<Result<BTreeMap<Arc<str>, _>, &str>>()?.into())
         }
         cel::Value::Opaque(_) => match <&OptionalValue>::try_from(&value) {
-            // None is absence, which is what null means to a provider.
+            // None means absent, as null does for a provider.
             Ok(optional) => optional.value().map_or(Ok(Value::Null), |inner| from_cel(inner.clone()))?,
-            Err(_) => return Err("no value but a type"),
+            Err(_) => return Err("a type, not a value"),
         },
-        cel::Value::Function(..) => return Err("no value but a function"),
-        cel::Value::Struct(_) => return Err("no value but a message"),
+        cel::Value::Function(..) => return Err("a function, not a value"),
+        cel::Value::Struct(_) => return Err("a message, not a value"),
     })
 }
 
-/// How a value stands in a text, as CEL's `string()` writes it. `Err` says what it is instead.
+/// Converts a value to a string, as CEL's `string()` does. `Err` describes a value that cannot be converted.
 pub(super) fn to_text(value: &Value) -> Result<String, &'static str> {
     Ok(match value.unmarked() {
         Value::String(text) => text.to_string(),

@@ -1,20 +1,20 @@
-//! Runs an expression in a scope: marks first, then CEL.
+//! Evaluates an expression in a scope: first the marks, then CEL.
 
 use cel::common::types::CelOptional;
 use cel::common::value::Val;
 use cel::{Context, ExecutionError};
 
 use super::program::Program;
-use super::slot::{How, Slot};
+use super::slot::{ReadMode, Slot};
 use super::{Access, Part, Problem, Scope, budget, convert, functions};
 use crate::model::Value;
-use crate::model::unicode::normalized;
+use crate::model::unicode::to_nfc;
 
 impl Program {
-    /// The value in a scope. Unknown if anything it reads is unknown, sensitive if anything it reads is sensitive,
-    /// whether or not the branch that reads it is taken.
+    /// Returns the value in a scope. It is unknown if any value that the expression reads is unknown, and sensitive if
+    /// any of them is sensitive, even if they are in a branch that is not taken.
     pub(super) fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Problem> {
-        let reads: Vec<Read> = self.slots.iter().map(|slot| slot.read(scope)).collect();
+        let reads: Vec<SlotResult> = self.slots.iter().map(|slot| slot.read(scope)).collect();
         let found = || reads.iter().filter_map(|read| read.as_ref().ok());
         let values = || found().filter_map(|found| found.value.as_ref());
         let sensitive = found().any(|found| found.sensitive) || values().any(Value::has_sensitive);
@@ -26,10 +26,10 @@ impl Program {
         Ok(if sensitive { value.into_sensitive() } else { value })
     }
 
-    fn run(&self, reads: &[Read]) -> Result<Value, Failure> {
+    fn run(&self, reads: &[SlotResult]) -> Result<Value, Failure> {
         let mut context = Context::with_env(functions::environment().clone());
         for (position, (slot, read)) in self.slots.iter().zip(reads).enumerate() {
-            // A path that does not exist stays unbound: it is an error only where it is evaluated.
+            // A path that does not exist stays unbound: it is an error only if it is evaluated.
             if let Some(value) = slot.bind(read).map_err(Failure::Execution)? {
                 context.add_variable_as_val(format!("@{position}"), value);
             }
@@ -39,35 +39,34 @@ impl Program {
         convert::from_cel(value).map_err(Failure::Result)
     }
 
-    fn explain(&self, failure: Failure, reads: &[Read], sensitive: bool) -> Problem {
+    fn explain(&self, failure: Failure, reads: &[SlotResult], sensitive: bool) -> Problem {
         let problem = match failure {
             Failure::Result(what) => Problem::new(format!("the result is {what}")),
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
             Failure::Execution(ExecutionError::FunctionError { function, .. }) if function == budget::EXHAUSTED => {
-                Problem::new("it does more work than an expression may")
-                    .hint("docs/expressions.md tells the limit; loops over smaller lists keep within it")
+                Problem::new("the expression exceeds the cost limit")
+                    .hint("docs/expressions.md describes the limit; loop over smaller lists")
             }
-            // Such a text may quote values.
-            Failure::Execution(_) if sensitive => {
-                Problem::new("it failed").because("why is not shown, since it reads a sensitive value")
-            }
+            // The error message may quote values.
+            Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
+                .because("the cause is hidden because the expression reads a sensitive value"),
             Failure::Execution(error) => Problem::new(describe(&error)),
         };
         problem.within(&self.source, self.column)
     }
 }
 
-/// What a slot's path gave.
-type Read = Result<Found, Problem>;
+/// The result of reading the path of a slot.
+type SlotResult = Result<SlotValue, Problem>;
 
-struct Found {
-    /// `None` when nothing stands there and nothing need stand there.
+struct SlotValue {
+    /// `None`: the value is absent, which is allowed here.
     value: Option<Value>,
-    /// Nothing stands there, in something sensitive.
+    /// The value is absent in a sensitive parent.
     sensitive: bool,
 }
 
-impl Found {
+impl SlotValue {
     fn value(value: Value) -> Self {
         Self { value: Some(value), sensitive: false }
     }
@@ -79,38 +78,38 @@ impl Found {
 
 enum Failure {
     Execution(ExecutionError),
-    /// The result is no value: what it is.
+    /// Describes a result that is not a value.
     Result(&'static str),
 }
 
 impl Slot {
-    fn read(&self, scope: &dyn Scope) -> Read {
+    fn read(&self, scope: &dyn Scope) -> SlotResult {
         let whole = self.access.read(scope);
-        let from = match self.how {
-            How::Value => return whole.map(Found::value),
-            How::Shape => return whole.map(|value| Found::value(shape(value))),
-            How::Keys => return whole.map(|value| Found::value(keys(value))),
-            // Whether there is such an attribute can be asked of everything but an absent object.
-            How::Presence => self.access.segments.len().saturating_sub(1),
-            How::Optional(from) => from,
+        let from = match self.mode {
+            ReadMode::Value => return whole.map(SlotValue::value),
+            ReadMode::Shape => return whole.map(|value| SlotValue::value(shape(value))),
+            ReadMode::Keys => return whole.map(|value| SlotValue::value(keys(value))),
+            // The presence of an attribute can be checked on everything except a missing object.
+            ReadMode::Presence => self.access.segments.len().saturating_sub(1),
+            ReadMode::Optional(from) => from,
         };
-        whole.map(Found::value).or_else(|_| Ok(Found::nothing_in(&self.prefix(from).read(scope)?)))
+        whole.map(SlotValue::value).or_else(|_| Ok(SlotValue::nothing_in(&self.prefix(from).read(scope)?)))
     }
 
     fn prefix(&self, segments: usize) -> Access {
         Access { segments: self.access.segments[..segments].into(), ..self.access.clone() }
     }
 
-    fn bind(&self, read: &Read) -> Result<Option<Box<dyn Val>>, ExecutionError> {
-        let Ok(Found { value, .. }) = read else { return Ok(None) };
+    fn bind(&self, read: &SlotResult) -> Result<Option<Box<dyn Val>>, ExecutionError> {
+        let Ok(SlotValue { value, .. }) = read else { return Ok(None) };
         let converted = || match value {
             Some(value) => Box::<dyn Val>::try_from(convert::to_cel(value)).map(Some),
             None => Ok(None),
         };
-        Ok(Some(match self.how {
-            How::Value | How::Shape | How::Keys => return converted(),
-            How::Presence => Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some()))?,
-            How::Optional(_) => match converted()? {
+        Ok(Some(match self.mode {
+            ReadMode::Value | ReadMode::Shape | ReadMode::Keys => return converted(),
+            ReadMode::Presence => Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some()))?,
+            ReadMode::Optional(_) => match converted()? {
                 Some(value) => Box::new(CelOptional::of(value)),
                 None => Box::new(CelOptional::none()),
             },
@@ -118,8 +117,8 @@ impl Slot {
     }
 }
 
-/// The value with nothing in its items, so that their marks do not count: how many there are is known though what they
-/// are is not. The mark of the whole stays.
+/// Removes the values of the items and their marks: the number of items can be known before their values. The mark of
+/// the whole value stays.
 fn shape(value: Value) -> Value {
     match value {
         Value::List(items) => Value::list(items.iter().map(|_| Value::Null)),
@@ -129,13 +128,13 @@ fn shape(value: Value) -> Value {
     }
 }
 
-/// What a loop sees of a value: of a map its keys.
+/// Returns what a loop visits: the keys of a map, or the whole list.
 fn keys(value: Value) -> Value {
     if matches!(value.unmarked(), Value::Map(_)) { shape(value) } else { value }
 }
 
-/// Why the variable of a slot is unbound.
-fn missing(name: &str, reads: &[Read]) -> Problem {
+/// Explains why the variable of a slot is unbound.
+fn missing(name: &str, reads: &[SlotResult]) -> Problem {
     let position = name.strip_prefix('@').and_then(|digits| digits.parse::<usize>().ok());
     match position.and_then(|position| reads.get(position)) {
         Some(Err(problem)) => problem.clone(),
@@ -143,14 +142,16 @@ fn missing(name: &str, reads: &[Read]) -> Problem {
     }
 }
 
-/// What went wrong, by names and types but without values.
+/// Describes an error by names and types, without values.
 fn describe(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchOverload(call) => {
             let types = call.argument_types().join(", ");
             match operator(call.function()) {
-                Some(operator) => format!("`{operator}` does not take ({types})"),
-                None => format!("the function `{}` does not take ({types})", call.function().trim_start_matches('@')),
+                Some(operator) => format!("`{operator}` cannot be applied to ({types})"),
+                None => {
+                    format!("the function `{}` cannot be applied to ({types})", call.function().trim_start_matches('@'))
+                }
             }
         }
         ExecutionError::NoSuchKey(key) => format!("there is no key `{key}`"),
@@ -158,10 +159,10 @@ fn describe(error: &ExecutionError) -> String {
             format!("`{}`: {message}", function.trim_start_matches('@'))
         }
         ExecutionError::InvalidArgumentCount { expected, actual } => {
-            format!("{actual} arguments are given where {expected} are taken")
+            format!("expected {expected} arguments, found {actual}")
         }
         ExecutionError::UnexpectedType { got, want } if !got.contains('(') => {
-            format!("{got} stands where {want} is needed")
+            format!("expected {want}, found {got}")
         }
         ExecutionError::UnsupportedBinaryOperator(operation, a, b) => {
             let sign = match *operation {
@@ -172,22 +173,24 @@ fn describe(error: &ExecutionError) -> String {
                 "rem" => "%",
                 other => other,
             };
-            format!("`{sign}` does not take ({}, {})", type_name(a), type_name(b))
+            format!("`{sign}` cannot be applied to ({}, {})", type_name(a), type_name(b))
         }
         ExecutionError::ValuesNotComparable(a, b) => {
             format!("{} and {} cannot be compared", type_name(a), type_name(b))
         }
-        ExecutionError::UnsupportedKeyType(key) => format!("{} cannot be a key of a map", type_name(key)),
-        ExecutionError::UnsupportedIndex(index, of) => format!("{} is no index of {}", type_name(index), type_name(of)),
-        ExecutionError::IndexOutOfBounds(_) => "the list has no item of that position".to_owned(),
+        ExecutionError::UnsupportedKeyType(key) => format!("{} cannot be a map key", type_name(key)),
+        ExecutionError::UnsupportedIndex(index, of) => {
+            format!("{} cannot be an index of {}", type_name(index), type_name(of))
+        }
+        ExecutionError::IndexOutOfBounds(_) => "the list index is out of range".to_owned(),
         ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
-        ExecutionError::Overflow(..) => "the result does not fit 64 bits".to_owned(),
-        ExecutionError::DuplicateKey(_) => "a map has a key twice".to_owned(),
-        _ => "it cannot be evaluated".to_owned(),
+        ExecutionError::Overflow(..) => "the result does not fit in 64 bits".to_owned(),
+        ExecutionError::DuplicateKey(_) => "the map has a duplicate key".to_owned(),
+        _ => "the expression cannot be evaluated".to_owned(),
     }
 }
 
-/// A type by the name that expressions have for it.
+/// Returns the CEL name of a type.
 fn type_name(value: &cel::Value) -> String {
     match value {
         cel::Value::Float(_) => "double".to_owned(),
@@ -196,13 +199,13 @@ fn type_name(value: &cel::Value) -> String {
     }
 }
 
-/// The sign of an operator: `+` for `_+_`.
+/// Returns the symbol of an operator: `+` for `_+_`.
 fn operator(function: &str) -> Option<&str> {
     let sign = function.trim_matches('_');
     (sign.len() < function.len()).then_some(if sign == "[" || sign == "[_]" { "[]" } else { sign })
 }
 
-/// The parts of a text, joined. A text with an unknown part is unknown, with a sensitive part sensitive.
+/// Joins the parts of a string. The string is unknown if any part is unknown, and sensitive if any part is sensitive.
 pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> {
     let mut joined = String::new();
     let (mut unknown, mut sensitive) = (false, false);
@@ -213,9 +216,9 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
                 continue;
             }
             Part::Path(access, column) => {
-                let shown = access.show_all();
-                let value = access.read(scope).map_err(|problem| problem.within(&shown, *column))?;
-                (value, shown, *column)
+                let source = access.show_all();
+                let value = access.read(scope).map_err(|problem| problem.within(&source, *column))?;
+                (value, source, *column)
             }
             Part::Program(program) => (program.evaluate(scope)?, program.source.to_string(), program.column),
         };
@@ -225,16 +228,16 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
             continue;
         }
         let text = convert::to_text(&value).map_err(|kind| {
-            let problem = Problem::new(format!("it is {kind}, which cannot stand in a text"));
+            let problem = Problem::new(format!("the value is {kind}, which cannot be part of a string"));
             let hint = if kind == "null" {
-                "`orValue` or `? :` give another text for null"
+                "use `orValue` or `? :` to replace null"
             } else {
-                "json.marshal makes it a text"
+                "use `json.marshal` to convert it to a string"
             };
             problem.hint(hint).within(&source, column)
         })?;
         joined.push_str(&text);
     }
-    let value = if unknown { Value::Unknown } else { Value::String(normalized(&joined)) };
+    let value = if unknown { Value::Unknown } else { Value::String(to_nfc(&joined)) };
     Ok(if sensitive { value.into_sensitive() } else { value })
 }

@@ -1,6 +1,6 @@
-//! The functions of expressions: CEL's own, the extensions that CEL users in Kubernetes know, and a few of ours.
+//! The functions of expressions: CEL's own functions, the extensions that Kubernetes also has, and some of Purlin's.
 //! None reads a clock, draws randomness or does I/O. `docs/expressions.md` lists them.
-#![expect(clippy::needless_pass_by_value, reason = "the evaluator hands arguments over by value")]
+#![expect(clippy::needless_pass_by_value, reason = "the evaluator passes arguments by value")]
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use super::{Problem, budget, convert, names};
 use crate::load::suggest::closest;
 use crate::model::Value;
 
-/// Every function that an expression can call, macros included.
+/// All functions that an expression can call, including macros.
 const FUNCTIONS: &[&str] = &[
     "all",
     "base64.decode",
@@ -75,11 +75,11 @@ const FUNCTIONS: &[&str] = &[
     "value",
 ];
 
-/// Where expressions run. Made once: it holds no values.
+/// The environment of all evaluations. It is created once, because it holds no values.
 pub(super) fn environment() -> &'static Arc<Env> {
     static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
         let mut env = Env::stdlib();
-        // The names are constants of ours and of the crate, and a test evaluates one of each.
+        // The names are constants, and a test evaluates one of each.
         declare(&mut env).expect("no function is declared twice");
         Arc::new(env)
     });
@@ -99,7 +99,7 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_extension(budget::extension)
 }
 
-/// Refuses a call of a function that does not exist.
+/// Rejects a call of an unknown function.
 pub(super) fn check(call: &CallExpr) -> Result<(), Problem> {
     if !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Ok(());
@@ -118,8 +118,8 @@ pub(super) fn check(call: &CallExpr) -> Result<(), Problem> {
     })
 }
 
-/// Replaces `math.greatest(…)` and `math.least(…)`, which take any number of arguments, by what they stand for.
-pub(super) fn spell_out(call: &mut CallExpr) {
+/// Replaces the variadic `math.greatest(…)` and `math.least(…)` by functions with one or two arguments.
+pub(super) fn expand_variadic(call: &mut CallExpr) {
     let math = matches!(call.target.as_deref().map(|t| &t.expr), Some(Expr::Ident(name)) if name == "math");
     let name = match call.func_name.as_str() {
         "greatest" if math => "math.@max",
@@ -134,7 +134,7 @@ pub(super) fn spell_out(call: &mut CallExpr) {
 }
 
 type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
-type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+type CallResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 fn argument<'a, 'b, 'v>(args: &'a Args<'b, 'v>) -> Result<&'a CowVal<'b, 'v>, ExecutionError> {
     args.first().ok_or_else(ExecutionError::missing_argument_or_target)
@@ -145,29 +145,29 @@ fn text<'a>(args: &'a Args<'_, '_>) -> Result<&'a str, ExecutionError> {
     text.map(CelString::inner).ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
-fn encode_text<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn encode_text<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(text(&args)?);
     Ok(CowVal::owned(CelString::from(encoded)))
 }
 
-fn marshal<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn marshal<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let value = cel::Value::try_from(argument(&args)?.as_ref())?;
     let value = convert::from_cel(value).map_err(|what| ExecutionError::function_error("json.marshal", what))?;
     Ok(CowVal::owned(CelString::from(value.to_json().to_string())))
 }
 
-fn unmarshal<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn unmarshal<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let json = serde_json::from_str(text(&args)?);
-    let json = json.map_err(|_| ExecutionError::function_error("json.unmarshal", "the text is no JSON"))?;
+    let json = json.map_err(|_| ExecutionError::function_error("json.unmarshal", "the string is not valid JSON"))?;
     Ok(CowVal::Owned(Box::<dyn Val>::try_from(convert::to_cel(&Value::from_json(json)))?))
 }
 
-fn first<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn first<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     Ok(item(argument(&args)?, <[_]>::first))
 }
 
-fn last<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn last<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     Ok(item(argument(&args)?, <[_]>::last))
 }
 

@@ -1,4 +1,4 @@
-//! Which names an expression can use, and what each stands for.
+//! The names in expressions and their meaning.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Problem, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, Segment};
 
-/// Words that CEL keeps for itself, besides `true`, `false`, `null` and `in`.
+/// CEL's reserved words, except `true`, `false`, `null` and `in`.
 const RESERVED_WORDS: &[&str] = &[
     "as",
     "break",
@@ -27,61 +27,59 @@ const RESERVED_WORDS: &[&str] = &[
     "while",
 ];
 
-/// Words that are no names at all in CEL.
+/// Words that cannot be identifiers in CEL.
 const LITERALS: &[&str] = &["true", "false", "null", "in"];
 
-/// Names of types, which CEL has as values: `type(x) == string`.
+/// Names of types, which are values in CEL: `type(x) == string`.
 const TYPES: &[&str] =
     &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"];
 
-/// Names that functions begin with.
+/// Namespaces of functions.
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
-/// Where a path begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Root {
-    /// An object.
     Object(Address),
     /// `ns`.
     Namespace,
-    /// A variable of the place where the expression stands.
+    /// A variable of the expression's place.
     Variable(Variable),
 }
 
-/// What a path reads: where it begins, the beginning as it was written, and what follows it.
-pub(super) struct Named {
+/// A resolved path: its root, the root as written, and the remaining segments.
+pub(super) struct ResolvedPath {
     pub(super) root: Root,
-    pub(super) shown: Arc<str>,
+    pub(super) source: Arc<str>,
     pub(super) segments: Vec<Segment>,
 }
 
-/// Whether `name` is where functions such as `math.abs` live.
+/// Whether `name` is a namespace of functions, such as `math`.
 pub(super) fn is_namespace(name: &str) -> bool {
     NAMESPACES.contains(&name)
 }
 
-/// Whether `name` cannot be the name of a Resource in an expression.
+/// Whether an expression cannot use `name` as the name of a Resource.
 fn is_reserved(name: &str) -> bool {
     matches!(name, "ns" | "resources" | "data")
         || [RESERVED_WORDS, LITERALS, TYPES, NAMESPACES].iter().any(|words| words.contains(&name))
 }
 
-/// How many segments belong to the root itself: `resources["a"]` and `data.a` are one, as `a` is.
-pub(super) fn length_of_root(name: &str) -> usize {
+/// Returns the number of segments that belong to the root: one in `resources["a"]` and `data.a`.
+pub(super) fn root_segments(name: &str) -> usize {
     usize::from(matches!(name, "resources" | "data"))
 }
 
-/// Whether a path that begins with `name` can only be one of a Resource.
-pub(super) fn begins_a_resource(name: &str) -> bool {
+/// Whether a path that starts with `name` can only reference a Resource.
+pub(super) fn is_resource_root(name: &str) -> bool {
     name != "ns" && Variable::named(name).is_none() && !LITERALS.contains(&name)
 }
 
-/// What the path `name` + `segments` reads. `Ok(None)`: it is no object but a literal or a type.
+/// Resolves the path `name` + `segments`. `Ok(None)`: it is a literal or a type.
 pub(super) fn resolve(
     name: &str,
     mut segments: Vec<Segment>,
     interner: &mut Interner,
-) -> Result<Option<Named>, Problem> {
+) -> Result<Option<ResolvedPath>, Problem> {
     let (root, shown) = match name {
         "ns" => (Root::Namespace, interner.get(name)),
         "resources" => {
@@ -89,14 +87,14 @@ pub(super) fn resolve(
                 Some(Segment::Name(target)) => target.clone(),
                 _ => {
                     return Err(Problem::new(
-                        "`resources` needs the name of a Resource, such as `resources[\"app-key\"]`",
+                        "`resources` requires the name of a Resource, such as `resources[\"app-key\"]`",
                     )
-                    .because("dependencies must be known before anything is evaluated"));
+                    .because("dependencies must be known before evaluation"));
                 }
             };
             segments.remove(0);
             if !is_label(&target) {
-                return Err(Problem::new(format!("no Resource can be named `{target}`")).hint(NAME_RULE));
+                return Err(Problem::new(format!("`{target}` is not a valid Resource name")).hint(NAME_RULE));
             }
             let shown = format!("resources[{}]", serde_json::Value::from(target.as_ref()));
             (Root::Object(Address::single(target)), interner.get(&shown))
@@ -105,13 +103,13 @@ pub(super) fn resolve(
             let target = match segments.first() {
                 Some(Segment::Name(target)) => target.clone(),
                 _ => {
-                    return Err(Problem::new("`data` needs the name of a DataSource, such as `data.image`")
-                        .because("dependencies must be known before anything is evaluated")
-                        .hint("for a Resource of that name write `resources[\"data\"]`"));
+                    return Err(Problem::new("`data` requires the name of a DataSource, such as `data.image`")
+                        .because("dependencies must be known before evaluation")
+                        .hint("to reference a Resource named `data`, write `resources[\"data\"]`"));
                 }
             };
             segments.remove(0);
-            let shown = spelled_data(&target);
+            let shown = data_source_expression(&target);
             let address = Address::data(&resource_name(&target, interner)?);
             (Root::Object(Address::single(interner.get(&address.name))), interner.get(&shown))
         }
@@ -121,18 +119,19 @@ pub(super) fn resolve(
         _ if is_reserved(name) => return Err(reserved(name)),
         _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
     };
-    Ok(Some(Named { root, shown, segments }))
+    Ok(Some(ResolvedPath { root, source: shown, segments }))
 }
 
-/// Whether an expression can name it without quotes.
+/// Whether the name can be used in an expression without quotes.
 pub(crate) fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-const NAME_RULE: &str = "names consist of lower-case letters, digits and `-`, which expressions write as `_`";
+const NAME_RULE: &str = "names consist of lowercase letters, digits and `-`; expressions write `-` as `_`";
 
-/// The Resource that an identifier stands for. Two Resources never share an identifier, since no name holds `_`.
+/// Returns the Resource name of an identifier. Two Resources never share an identifier, because names do not contain
+/// `_`.
 fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, Problem> {
     if is_label(identifier) {
         return Ok(interner.get(identifier));
@@ -141,65 +140,61 @@ fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, 
     if is_label(&name) {
         return Ok(interner.get(&name));
     }
-    Err(Problem::new(format!("no object can be named `{identifier}`")).hint(NAME_RULE))
+    Err(Problem::new(format!("`{identifier}` is not a valid object name")).hint(NAME_RULE))
 }
 
-/// The problem of a name that cannot be used as it was.
+/// Returns the problem of a reserved name.
 pub(super) fn reserved(name: &str) -> Problem {
     let spelled = name.replace('_', "-");
     let own = match Variable::named(name) {
-        Some(Variable::Each) => {
-            Some(("it tells the instances of a `forEach` family apart", "give the Resource `forEach`"))
-        }
-        Some(Variable::Count) => {
-            Some(("it tells the instances of a `count` family apart", "give the Resource `count`"))
-        }
+        Some(Variable::Each) => Some(("it exists only in a Resource with `forEach`", "set `forEach` on the Resource")),
+        Some(Variable::Count) => Some(("it exists only in a Resource with `count`", "set `count` on the Resource")),
         Some(Variable::Itself) => Some((
-            "it is the object as it is after a step, which is not known here",
-            "postconditions, hooks and `publish` can read it",
+            "it is the object after a change, which is not known here",
+            "use it in postconditions, hooks and `publish`",
         )),
         _ => None,
     };
     if let Some((why, hint)) = own {
-        return Problem::new(format!("`{name}` has no value here")).because(why).hint(hint);
+        return Problem::new(format!("`{name}` is not available here")).because(why).hint(hint);
     }
     let why = if Variable::named(name).is_some() {
-        "it stands for no value here: expressions read Resources by name, `data`, `ns` and `resources`"
+        "it is not available here; expressions can reference Resources by name, `data`, `ns` and `resources`"
     } else {
-        "it has a meaning of its own in expressions"
+        "it has a special meaning in expressions"
     };
     Problem::new(format!("`{name}` is reserved"))
         .because(why)
-        .hint(format!("for the Resource of that name write `resources[\"{spelled}\"]`"))
+        .hint(format!("to reference a Resource with this name, write `resources[\"{spelled}\"]`"))
 }
 
-/// The hint for a reserved word that the CEL parser stumbles over.
+/// Converts the CEL parser's error for a reserved word.
 pub(super) fn reserved_word(message: &str) -> Option<Problem> {
     let (_, name) = message.split_once("reserved identifier: ")?;
     Some(reserved(name.trim()))
 }
 
-/// How an expression spells the path to a value of a Resource, or of the `DataSource` of a name `data.NAME`.
-pub(crate) fn spelled(name: &str, path: &[Segment]) -> String {
+/// Returns the expression for a value of a Resource, or of a `DataSource` if the name is `data.NAME`.
+pub(crate) fn path_expression(name: &str, path: &[Segment]) -> String {
     let address = Address::single(name);
     if address.is_data() {
-        return below(spelled_data(address.object_name()), path);
+        return append_path(data_source_expression(address.object_name()), path);
     }
     let identifier = name.replace('-', "_");
     let starts_well = identifier.starts_with(|first: char| first.is_ascii_lowercase());
     let plain = starts_well && !is_reserved(&identifier) && Variable::named(&identifier).is_none();
     let root = if plain { identifier } else { format!("resources[{}]", serde_json::Value::from(name)) };
-    below(root, path)
+    append_path(root, path)
 }
 
-/// How an expression spells a `DataSource` of this name.
-fn spelled_data(name: &str) -> String {
+/// Returns the expression for a `DataSource`.
+fn data_source_expression(name: &str) -> String {
     let identifier = name.replace('-', "_");
     let field = if is_word(&identifier) { Segment::Name(identifier.into()) } else { Segment::Name(name.into()) };
-    below("data".to_owned(), &[field])
+    append_path("data".to_owned(), &[field])
 }
 
-fn below(root: String, path: &[Segment]) -> String {
+fn append_path(root: String, path: &[Segment]) -> String {
     let mut out = root;
     for segment in path {
         match segment {
@@ -214,14 +209,14 @@ fn below(root: String, path: &[Segment]) -> String {
     out
 }
 
-/// Whether a key can be written behind a dot.
+/// Whether a key can follow a dot.
 fn is_word(key: &str) -> bool {
     key.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && ![RESERVED_WORDS, LITERALS].iter().any(|words| words.contains(&key))
 }
 
-/// Whether a text is a DNS label, as names of Resources are.
+/// Whether a string is a DNS label, which the API server requires for names of Resources.
 pub(crate) fn is_label(name: &str) -> bool {
     let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
@@ -237,7 +232,7 @@ mod tests {
 
     #[test]
     fn two_names_never_share_an_identifier() {
-        // An identifier leads to one name, and every name's identifier leads back to it.
+        // Each identifier has one name, and each name has one identifier.
         for name in ["a-b", "a--b", "ab", "a-b-c"] {
             let identifier = Address::single(name).identifier();
             assert_eq!(resource_name(&identifier, &mut Interner::default()).unwrap().as_ref(), name);

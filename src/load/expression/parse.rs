@@ -1,5 +1,4 @@
-//! From a tree of plain values to a template: texts are searched for expressions, these are parsed, and their
-//! references are collected.
+//! Parses a tree of plain values into a template and collects the references of its expressions.
 
 use std::sync::Arc;
 
@@ -7,13 +6,13 @@ use super::scan::{Piece, Unclosed, split};
 use super::{Access, Node, Part, Problem, Program, Template, Variable, names};
 use crate::load::intern::Interner;
 use crate::load::tree::{self, Tree};
-use crate::load::{Choice, Reference};
+use crate::load::{InstanceSelector, Reference};
 use crate::model::{Diagnostics, Path, Segment, Value};
 
 impl Template {
-    /// Reads a tree that stands at `at` (such as `spec.config`), where `variables` mean something. Gives the template,
-    /// a reference for every object that an expression reads, and a diagnostic, without address, for every expression
-    /// that is wrong; such an expression evaluates to null.
+    /// Parses the tree at the path `at`, such as `spec.config`, where `variables` are available. Returns the template,
+    /// a reference for each object that an expression reads, and a diagnostic without address for each invalid
+    /// expression. An invalid expression evaluates to null.
     pub fn parse(
         tree: &Tree,
         at: &Path,
@@ -26,7 +25,7 @@ impl Template {
         (Self(node), reader.references, reader.problems)
     }
 
-    /// The same of a JSON value.
+    /// Parses a JSON value.
     pub fn parse_json(
         json: &serde_json::Value,
         at: &Path,
@@ -90,13 +89,13 @@ impl Reader<'_> {
         }
         let result = match plain_path(text, self.interner) {
             Some((source, access)) => access
-                .and_then(|access| self.allowed(&access).map(|()| Part::Path(access, 1)))
+                .and_then(|access| self.check_variable(&access).map(|()| Part::Path(access, 1)))
                 .map_err(|problem| problem.within(source, 1)),
             None => match self.pieces(text) {
                 Ok(mut parts) if parts.len() == 1 => Ok(parts.remove(0)),
                 Ok(parts) => {
                     for part in &parts {
-                        self.refer(part);
+                        self.add_references(part);
                     }
                     return Node::Text(parts.into());
                 }
@@ -105,7 +104,7 @@ impl Reader<'_> {
         };
         match result {
             Ok(part) => {
-                self.refer(&part);
+                self.add_references(&part);
                 match part {
                     Part::Literal(text) => Node::Literal(Value::String(text.into())),
                     Part::Path(access, _) => Node::Path(Arc::new(access)),
@@ -119,11 +118,11 @@ impl Reader<'_> {
         }
     }
 
-    /// The parts of a text, neighbouring literals joined.
+    /// Splits a string into parts, with adjacent literals joined.
     fn pieces(&mut self, text: &str) -> Result<Vec<Part>, Problem> {
         let pieces = split(text).map_err(|Unclosed(at)| {
-            Problem::new(format!("the expression at column {} is not closed by `}}`", column(text, at)))
-                .hint("for a literal `${` write `$${`")
+            Problem::new(format!("the expression at column {} has no closing `}}`", column(text, at)))
+                .hint("write `$${` for a literal `${`")
         })?;
         let mut parts: Vec<Part> = Vec::with_capacity(pieces.len());
         for piece in pieces {
@@ -148,49 +147,49 @@ impl Reader<'_> {
     fn expression(&mut self, source: &str, column: usize) -> Result<Part, Problem> {
         if let Some(access) = Access::parse(source, self.interner) {
             let access = access?;
-            return self.allowed(&access).map(|()| Part::Path(access, column));
+            return self.check_variable(&access).map(|()| Part::Path(access, column));
         }
         let program = Program::parse(source, column, self.interner)?;
-        program.accesses().try_for_each(|access| self.allowed(access))?;
+        program.accesses().try_for_each(|access| self.check_variable(access))?;
         Ok(match program.into_path() {
             Ok(access) => Part::Path(access, column),
             Err(program) => Part::Program(program),
         })
     }
 
-    /// A variable of another place stands for nothing here.
-    fn allowed(&self, access: &Access) -> Result<(), Problem> {
-        let chosen = access.chosen.as_deref().and_then(Access::variable);
+    /// Rejects a variable that is not available here.
+    fn check_variable(&self, access: &Access) -> Result<(), Problem> {
+        let chosen = access.selector.as_deref().and_then(Access::variable);
         match chosen.or(access.variable()) {
             Some(variable) if !self.variables.contains(&variable) => Err(names::reserved(variable.as_str())),
             _ => Ok(()),
         }
     }
 
-    fn refer(&mut self, part: &Part) {
+    fn add_references(&mut self, part: &Part) {
         match part {
             Part::Literal(_) => {}
-            Part::Path(access, _) => self.refer_to(access, access.choice()),
+            Part::Path(access, _) => self.add_reference(access, access.instance_selector()),
             Part::Program(program) => {
-                for (access, choice) in program.choices() {
-                    self.refer_to(access, choice);
+                for (access, choice) in program.accesses_with_selectors() {
+                    self.add_reference(access, choice);
                 }
             }
         }
     }
 
-    fn refer_to(&mut self, access: &Access, choice: Option<Choice>) {
+    fn add_reference(&mut self, access: &Access, choice: Option<InstanceSelector>) {
         let Some(target) = access.target() else { return };
         let at = Path(self.at.clone());
-        let reference = Reference { target: target.clone(), at, explicit: false, choice };
-        // Expressions of one text stand next to each other.
+        let reference = Reference { target: target.clone(), at, explicit: false, selector: choice };
+        // The expressions of one string are adjacent.
         if !self.references.iter().rev().take_while(|known| known.at == reference.at).any(|known| *known == reference) {
             self.references.push(reference);
         }
     }
 }
 
-/// The path of a text that is `${`, one plain path, and `}`, with its source.
+/// Returns the path and its source if the string is `${`, one plain path, and `}`.
 fn plain_path<'a>(text: &'a str, interner: &mut Interner) -> Option<(&'a str, Result<Access, Problem>)> {
     let source = text.strip_prefix("${")?.strip_suffix('}')?;
     Some((source, Access::parse(source, interner)?))

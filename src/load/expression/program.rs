@@ -1,39 +1,40 @@
-//! An expression beyond a plain path: parsed by the CEL parser, with every path that it reads known beforehand.
+//! Expressions that are not plain paths: parsed by the CEL parser, with all paths that they read.
 
 use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{ParseErrors, PrattParser};
 
-use super::slot::{How, Slot};
-use super::{Access, Choice, Problem, names, rewrite, scan};
+use super::slot::{ReadMode, Slot};
+use super::{Access, InstanceSelector, Problem, names, rewrite, scan};
 use crate::load::intern::Interner;
 
-/// The most that an expression may hold, in bytes: far more than a person writes, and few enough to parse at once.
-const LONGEST: usize = 16 * 1024;
+/// The maximum length of an expression in bytes.
+const MAX_BYTES: usize = 16 * 1024;
 
-/// How deeply the text may nest before it is parsed, as [`scan::nesting`] counts: what a thread's stack bears.
-const DEEPEST: usize = 320;
+/// The maximum nesting of the source, as counted by [`scan::nesting`]. The parser's recursion must fit a thread's
+/// stack.
+const MAX_NESTING: usize = 320;
 
-/// A parsed expression. The paths it reads are replaced by variables, so that only their values are converted, and
-/// marks can be judged before anything is evaluated.
+/// A parsed expression. Variables replace the paths that it reads, so that only their values are converted and their
+/// marks are checked before the evaluation.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) source: Box<str>,
-    /// Where its `${` stands in its text.
+    /// The column of its `${`.
     pub(super) column: usize,
     pub(super) expression: Box<IdedExpr>,
     pub(super) slots: Box<[Slot]>,
 }
 
 impl Program {
-    /// Parses an expression whose `${` stands at `column` of its text.
+    /// Parses an expression whose `${` is at `column`.
     pub(super) fn parse(source: &str, column: usize, interner: &mut Interner) -> Result<Self, Problem> {
         if source.trim().is_empty() {
-            return Err(Problem::new("the expression is empty").hint("for a literal `${` write `$${`"));
+            return Err(Problem::new("the expression is empty").hint("write `$${` for a literal `${`"));
         }
-        if source.len() > LONGEST {
-            return Err(Problem::new(format!("the expression is longer than {LONGEST} bytes")));
+        if source.len() > MAX_BYTES {
+            return Err(Problem::new(format!("the expression is longer than {MAX_BYTES} bytes")));
         }
-        if scan::nesting(source) > DEEPEST {
+        if scan::nesting(source) > MAX_NESTING {
             return Err(rewrite::too_deep());
         }
         let parser = PrattParser::new().enable_optional_syntax(true).enable_ident_escape_syntax(true);
@@ -42,34 +43,34 @@ impl Program {
         Ok(Self { source: source.into(), column, expression: Box::new(expression), slots: slots.into() })
     }
 
-    /// The path, when the expression is nothing else: one with a key that only CEL can read.
+    /// Returns the path if the expression is only a path, with a key that only CEL can parse.
     pub(super) fn into_path(self) -> Result<Access, Self> {
         match (&self.expression.expr, &*self.slots) {
-            (Expr::Ident(_), [Slot { access, how: How::Value }]) => Ok(access.clone()),
+            (Expr::Ident(_), [Slot { access, mode: ReadMode::Value }]) => Ok(access.clone()),
             _ => Err(self),
         }
     }
 
-    /// Every path it reads, in the order of reading.
+    /// Returns all paths in reading order.
     pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
         self.slots.iter().map(|slot| &slot.access)
     }
 
-    /// Every path it reads, with the instance that it chooses should the object be a family. Whether there is such an
-    /// instance is asked of the whole family.
-    pub(super) fn choices(&self) -> impl Iterator<Item = (&Access, Option<Choice>)> {
+    /// Returns all paths with the instances that they select if the object is a family. A presence check of an instance
+    /// reads the whole family.
+    pub(super) fn accesses_with_selectors(&self) -> impl Iterator<Item = (&Access, Option<InstanceSelector>)> {
         self.slots.iter().map(|slot| {
-            let whole = match slot.how {
-                How::Value | How::Shape | How::Keys => false,
-                How::Presence => slot.access.segments.len() <= 1,
-                How::Optional(from) => from == 0,
+            let whole = match slot.mode {
+                ReadMode::Value | ReadMode::Shape | ReadMode::Keys => false,
+                ReadMode::Presence => slot.access.segments.len() <= 1,
+                ReadMode::Optional(from) => from == 0,
             };
-            (&slot.access, slot.access.choice().filter(|_| !whole))
+            (&slot.access, slot.access.instance_selector().filter(|_| !whole))
         })
     }
 }
 
-/// The first error, on one line.
+/// Converts the first error to one line.
 fn syntax_error(errors: &ParseErrors, column: usize) -> Problem {
     let Some(first) = errors.errors.first() else { return Problem::new("the expression cannot be parsed") };
     if let Some(problem) = names::reserved_word(&first.msg) {
@@ -77,7 +78,7 @@ fn syntax_error(errors: &ParseErrors, column: usize) -> Problem {
     }
     let message = first.msg.lines().next().unwrap_or_default();
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
-    // Columns count from the beginning of the text, as long as the expression is on its first line.
+    // The column can be computed only on the first line of the expression.
     match (first.pos.0, usize::try_from(first.pos.1)) {
         (1, Ok(at)) if at > 0 => Problem::new(format!("{message} (column {})", column + "${".len() + at - 1)),
         _ => Problem::new(message),

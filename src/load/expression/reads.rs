@@ -1,4 +1,4 @@
-//! Where a template reads a variable.
+//! Finds the places where a template reads a variable.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::{Access, Node, Part, Step, Template, Trail, Variable};
 use crate::model::{Path, Segment};
 
 impl Template {
-    /// Every place, below where the template stands, at which a variable is read, with the name below it (`domain` of
-    /// `inputs.domain`) when that is written out. Where it is only asked whether the name is there, it is not read.
+    /// Returns each place where a variable is read, relative to the template, with the constant name after it: `domain`
+    /// for `inputs.domain`. A presence check is not a read.
     pub fn reads(&self, variable: Variable) -> Vec<(Path, Option<Arc<str>>)> {
         let mut found = Vec::new();
         self.0.reads(variable, None, &mut found);
@@ -30,7 +30,7 @@ impl Node {
             Self::Literal(_) => {}
             Self::Path(access) => take(access),
             Self::Program(program) => {
-                let read = program.slots.iter().filter(|slot| slot.how.reads());
+                let read = program.slots.iter().filter(|slot| slot.mode.reads_value());
                 read.for_each(|slot| take(&slot.access));
             }
             Self::Text(parts) => {
@@ -39,7 +39,7 @@ impl Node {
                         Part::Literal(_) => {}
                         Part::Path(access, _) => take(access),
                         Part::Program(program) => {
-                            let read = program.slots.iter().filter(|slot| slot.how.reads());
+                            let read = program.slots.iter().filter(|slot| slot.mode.reads_value());
                             read.for_each(|slot| take(&slot.access));
                         }
                     }

@@ -1,27 +1,27 @@
-//! What one object needs of others: the references in its expressions, and those of `dependsOn`.
+//! References between objects, from expressions and `dependsOn`.
 
 use super::Variable;
 use crate::model::{Address, Path, Segment};
 
-/// One dependency, and where it comes from.
+/// A dependency and its source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// The object referred to, or a whole family. It may not exist.
+    /// The referenced object or family. It may not exist.
     pub target: Address,
-    /// The field with the expression, `spec.config.input`, or `spec.dependsOn[0]`.
+    /// The path of the expression, such as `spec.config.input`, or of the entry in `dependsOn`.
     pub at: Path,
-    /// Given in `dependsOn`, not in an expression.
+    /// The reference comes from `dependsOn`, not from an expression.
     pub explicit: bool,
-    /// Which instance is meant, should the Resource be a family: what the path in the expression begins with.
-    pub choice: Option<Choice>,
+    /// The selected instance if the target is a family.
+    pub selector: Option<InstanceSelector>,
 }
 
-/// How an expression names an instance of a family, if it is one: in `${web.id}` it may be an attribute as well, so
-/// only where all Resources are known can it be told.
+/// How an expression selects an instance of a family. In `${web.id}` the first segment can also be an attribute; this
+/// is known only when all Resources are known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Choice {
+pub enum InstanceSelector {
     /// `web[0]`, `web["blue"]` or `web.blue`.
     Instance(Segment),
-    /// `web[each.key]`: by a variable of the place where the expression stands, and what follows it.
-    By(Variable, Box<[Segment]>),
+    /// `web[each.key]`: a variable and the segments after it.
+    Variable(Variable, Box<[Segment]>),
 }

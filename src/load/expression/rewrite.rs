@@ -1,43 +1,42 @@
-//! Prepares a parsed expression: finds the paths it reads, and puts the budget into it.
+//! Prepares a parsed expression: replaces its paths by variables and adds the cost checks of [`super::budget`].
 //!
-//! A path is the longest constant chain of names, keys and positions that begins at a name which no comprehension
-//! binds. Calls that could grow without bound are led through functions of [`super::budget`].
+//! A path is the longest constant chain of names, keys and indexes that starts at a name which no comprehension binds.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
 
-use super::slot::{How, Slot};
+use super::slot::{ReadMode, Slot};
 use super::{Access, Problem, budget, functions, names};
 use crate::load::intern::Interner;
 use crate::model::Segment;
 
-/// Rewrites the expression, and gives the paths it reads. A path read twice has one slot.
+/// Rewrites the expression and returns the paths that it reads. A path that is read twice has one slot.
 pub(super) fn prepare(expression: &mut IdedExpr, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
     let mut pass = Pass { slots: Vec::new(), bound: Vec::new(), depth: 0, interner };
     pass.visit(expression)?;
     Ok(pass.slots)
 }
 
-/// How deeply operations may nest: more than a person writes, and few enough for the stack of a small thread.
-const DEEPEST: usize = 64;
+/// The maximum nesting of operations, so that the evaluation fits the stack of a small thread.
+const MAX_DEPTH: usize = 64;
 
-/// The problem of an expression that nests more deeply than that.
+/// The problem of an expression that exceeds the maximum depth.
 pub(super) fn too_deep() -> Problem {
-    Problem::new(format!("it nests deeper than {DEEPEST} operations")).hint("`['a', 'b'].join()` joins many texts")
+    Problem::new(format!("the expression nests more than {MAX_DEPTH} operations deep"))
+        .hint("use `['a', 'b'].join()` to join many strings")
 }
 
-/// A path whose way is known before anything is evaluated.
+/// A path that is known before the evaluation.
 struct ConstantPath {
     root: String,
-    /// The instance right after the root, by a variable of the place.
-    chosen: Option<Access>,
+    /// The instance selector right after the root.
+    selector: Option<Access>,
     segments: Vec<Segment>,
-    /// What is asked of it.
-    how: How,
+    mode: ReadMode,
 }
 
 struct Pass<'a> {
     slots: Vec<Slot>,
-    /// Variables of the comprehensions around, innermost last.
+    /// The variables of the enclosing comprehensions, innermost last.
     bound: Vec<String>,
     depth: usize,
     interner: &'a mut Interner,
@@ -46,7 +45,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn visit(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let result = self.visit_here(expression);
@@ -55,7 +54,7 @@ impl Pass<'_> {
     }
 
     fn visit_here(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
-        if self.path(expression, How::Value)? {
+        if self.path(expression, ReadMode::Value)? {
             return Ok(());
         }
         match &mut expression.expr {
@@ -78,22 +77,22 @@ impl Pass<'_> {
             }
             Expr::Comprehension(_) => self.comprehension(expression),
             Expr::Struct(message) => Err(Problem::new(format!("there is no type `{}`", message.type_name))
-                .hint("for a map write its keys in quotes: `{\"key\": value}`")),
+                .hint("write the keys of a map in quotes: `{\"key\": value}`")),
             Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
         }
     }
 
-    /// Puts a variable in the place of a constant path, of which `asked` is read. Gives whether it is such a path.
-    fn path(&mut self, expression: &mut IdedExpr, asked: How) -> Result<bool, Problem> {
-        let Some(ConstantPath { root, chosen, segments, how }) = self.constant_path(expression) else {
+    /// Replaces a constant path by a variable that is read in this mode. Returns whether the expression is such a path.
+    fn path(&mut self, expression: &mut IdedExpr, mode: ReadMode) -> Result<bool, Problem> {
+        let Some(ConstantPath { root, selector: chosen, segments, mode: how }) = self.constant_path(expression) else {
             return Ok(false);
         };
         if let Some(access) = Access::named(&root, segments, self.interner)? {
-            let access = access.choosing_by(chosen);
+            let access = access.with_selector(chosen);
             let how = match how {
-                // The first segment behind `resources` and `data` is the object's name, which is always read.
-                How::Optional(from) => How::Optional(from.saturating_sub(names::length_of_root(&root))),
-                How::Value => asked,
+                // The first segment after `resources` or `data` is the object's name, which is always read.
+                ReadMode::Optional(from) => ReadMode::Optional(from.saturating_sub(names::root_segments(&root))),
+                ReadMode::Value => mode,
                 how => how,
             };
             expression.expr = Expr::Ident(self.slot(access, how));
@@ -101,14 +100,14 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Visits what an operation reads only this much of.
-    fn visit_for(&mut self, expression: &mut IdedExpr, asked: How) -> Result<(), Problem> {
-        if self.path(expression, asked)? { Ok(()) } else { self.visit(expression) }
+    /// Visits an operand that is read in this mode.
+    fn visit_for(&mut self, expression: &mut IdedExpr, mode: ReadMode) -> Result<(), Problem> {
+        if self.path(expression, mode)? { Ok(()) } else { self.visit(expression) }
     }
 
-    /// The variable that stands for a path.
-    fn slot(&mut self, access: Access, how: How) -> String {
-        let slot = Slot { access, how };
+    /// Returns the variable that replaces a path.
+    fn slot(&mut self, access: Access, how: ReadMode) -> String {
+        let slot = Slot { access, mode: how };
         let position = self.slots.iter().position(|known| *known == slot).unwrap_or_else(|| {
             self.slots.push(slot);
             self.slots.len() - 1
@@ -120,28 +119,28 @@ impl Pass<'_> {
         let Expr::Call(call) = &mut expression.expr else { return Ok(()) };
         functions::check(call)?;
         let counts = call.func_name == "size";
-        let asked = if counts { How::Shape } else { How::Value };
+        let mode = if counts { ReadMode::Shape } else { ReadMode::Value };
         if let Some(target) = &mut call.target {
             let namespace =
                 matches!(&target.expr, Expr::Ident(name) if names::is_namespace(name) && !self.bound.contains(name));
             if !namespace {
-                self.visit_for(target, asked)?;
+                self.visit_for(target, mode)?;
             }
         }
         let searched = call.func_name == operators::IN;
         for (position, arg) in call.args.iter_mut().enumerate() {
-            self.visit_for(arg, if searched && position == 1 { How::Keys } else { asked })?;
+            self.visit_for(arg, if searched && position == 1 { ReadMode::Keys } else { mode })?;
         }
-        functions::spell_out(call);
+        functions::expand_variadic(call);
         budget::limit_call(expression);
         Ok(())
     }
 
     fn comprehension(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
         let Expr::Comprehension(loops) = &mut expression.expr else { return Ok(()) };
-        // With two variables a loop sees the items of a map as well.
-        let asked = if loops.iter_var2.is_none() { How::Keys } else { How::Value };
-        self.visit_for(&mut loops.iter_range, asked)?;
+        // A loop with two variables also reads the values of a map.
+        let mode = if loops.iter_var2.is_none() { ReadMode::Keys } else { ReadMode::Value };
+        self.visit_for(&mut loops.iter_range, mode)?;
         budget::limit_range(&mut loops.iter_range);
         self.visit(&mut loops.accu_init)?;
         let depth = self.bound.len();
@@ -155,8 +154,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A loop's step, `@result + [element]` and the like. Its shape is kept, since the evaluator recognises it and
-    /// then appends in place; what it adds is charged.
+    /// Visits the step of a loop, such as `@result + [element]`. Its shape stays unchanged, because the evaluator
+    /// recognizes it and appends in place; the added elements are charged.
     fn step(&mut self, expression: &mut IdedExpr, accumulator: &str) -> Result<(), Problem> {
         let accumulates =
             |call: &CallExpr| call.args.iter().any(|arg| matches!(&arg.expr, Expr::Ident(name) if name == accumulator));
@@ -182,12 +181,12 @@ impl Pass<'_> {
         }
     }
 
-    /// The expression as a constant path.
+    /// Returns the expression as a constant path.
     fn constant_path(&mut self, expression: &IdedExpr) -> Option<ConstantPath> {
         let mut segments = Vec::new();
-        // With the number of segments that come after it.
+        // With the number of segments after the selector.
         let mut chosen: Option<(Access, usize)> = None;
-        // Counted from the end, since that is the direction of the walk.
+        // Counted from the end, because the walk starts there.
         let mut optional = None;
         let mut presence = false;
         let mut here = expression;
@@ -210,7 +209,7 @@ impl Pass<'_> {
                     match self.constant_key(&args[1]) {
                         Some(segment) => segments.push(segment),
                         None if chosen.is_none() && func_name == operators::INDEX => {
-                            chosen = Some((self.choosing_path(&args[1])?, segments.len()));
+                            chosen = Some((self.selector_path(&args[1])?, segments.len()));
                         }
                         None => return None,
                     }
@@ -222,30 +221,30 @@ impl Pass<'_> {
         if root.starts_with('@') || self.bound.contains(root) || (presence && optional.is_some()) {
             return None;
         }
-        // A chosen instance stands right after the root; what is asked of it is its value.
+        // A selector must follow the root, and the path must read a value.
         if let Some((_, after)) = &chosen
-            && (!names::begins_a_resource(root)
-                || segments.len() - after != names::length_of_root(root)
+            && (!names::is_resource_root(root)
+                || segments.len() - after != names::root_segments(root)
                 || optional.is_some()
                 || presence)
         {
             return None;
         }
         let how = match optional {
-            Some(from_end) => How::Optional(segments.len() - 1 - from_end),
-            None if presence => How::Presence,
-            None => How::Value,
+            Some(from_end) => ReadMode::Optional(segments.len() - 1 - from_end),
+            None if presence => ReadMode::Presence,
+            None => ReadMode::Value,
         };
         segments.reverse();
-        Some(ConstantPath { root: root.clone(), chosen: chosen.map(|(path, _)| path), segments, how })
+        Some(ConstantPath { root: root.clone(), selector: chosen.map(|(path, _)| path), segments, mode: how })
     }
 
-    /// The path `each.key`, `count.index` or the like.
-    fn choosing_path(&mut self, key: &IdedExpr) -> Option<Access> {
-        let ConstantPath { root, chosen: None, segments, how: How::Value } = self.constant_path(key)? else {
+    /// Returns the path of a selector, such as `each.key` or `count.index`.
+    fn selector_path(&mut self, key: &IdedExpr) -> Option<Access> {
+        let ConstantPath { root, selector: None, segments, mode: ReadMode::Value } = self.constant_path(key)? else {
             return None;
         };
-        Access::named(&root, segments, self.interner).ok()?.filter(Access::is_of_instance)
+        Access::named(&root, segments, self.interner).ok()?.filter(Access::is_instance_variable)
     }
 
     fn constant_key(&mut self, key: &IdedExpr) -> Option<Segment> {

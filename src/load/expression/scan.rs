@@ -1,21 +1,19 @@
-//! Finds the expressions in a text: `${` up to the `}` that closes it, seen with CEL's eyes.
+//! Finds the expressions in a string: from `${` to the closing `}`, by CEL's lexical rules.
 
-/// A stretch of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Literal text.
     Text(&'a str),
-    /// `$${`, which stands for a literal `${`.
+    /// `$${`: a literal `${`.
     Escaped,
-    /// What stands between `${` and `}`, and the byte at which it begins.
+    /// The source between `${` and `}`, and its byte offset.
     Expression(&'a str, usize),
 }
 
-/// An expression that no `}` closes, by the byte of its `${`.
+/// An expression without closing `}`: the byte offset of its `${`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unclosed(pub(super) usize);
 
-/// Splits a text into its pieces. Joined, they are the text.
+/// Splits a string into pieces. Joined, they are the string.
 pub(super) fn split(text: &str) -> Result<Vec<Piece<'_>>, Unclosed> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -45,8 +43,8 @@ fn push_text<'a>(pieces: &mut Vec<Piece<'a>>, text: &'a str) {
     }
 }
 
-/// The length of the expression that `text` begins with: the first `}` that stands in no string, no comment and
-/// closes no brace opened within. All bytes looked for are ASCII, so that byte positions are character boundaries.
+/// Returns the length of the expression at the start of `text`: up to the first `}` that is not in a string or comment
+/// and does not close a nested brace. All searched bytes are ASCII, so byte positions are character boundaries.
 fn end_of_expression(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
@@ -68,13 +66,13 @@ fn end_of_expression(text: &str) -> Option<usize> {
     None
 }
 
-/// How deep the tree of an expression can become at most, judged by its text. The parser, and whatever walks or drops
-/// its tree, recurses, so that this must be known before.
+/// Returns an upper limit for the depth of the expression's tree. It must be known before parsing, because the parser
+/// and all functions that walk or drop the tree recurse.
 pub(super) fn nesting(text: &str) -> usize {
-    // What the parser recurses for takes several of its calls.
+    // One level of recursion takes several calls in the parser.
     const RECURSION: usize = 4;
     let bytes = text.as_bytes();
-    // For each open bracket the depth around it; operands that a comma separates do not nest.
+    // The depth around each open bracket. Operands that are separated by a comma do not nest.
     let mut around = Vec::new();
     let (mut base, mut depth, mut deepest, mut at) = (0, 0, 0, 0);
     while at < bytes.len() {
@@ -89,7 +87,7 @@ pub(super) fn nesting(text: &str) -> usize {
                 base = depth;
             }
             b')' | b']' | b'}' => {
-                // What follows a call or an index is built around it.
+                // The operation after a call or an index contains it.
                 (base, depth) = around.pop().map_or((0, depth), |(base, depth)| (base, depth + 1));
             }
             b',' => depth = base,
@@ -105,14 +103,14 @@ pub(super) fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// Whether the quote at `at` opens a raw string: `r"…"`, `br'…'`, with the prefix being a word of its own.
+/// Whether the quote at `at` starts a raw string: `r"…"`, `br'…'`, where the prefix is a separate word.
 fn is_raw(bytes: &[u8], at: usize) -> bool {
     let word = bytes[..at].iter().rev().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     let prefix = &bytes[at - word..at];
     word <= 2 && prefix.iter().any(|b| matches!(b, b'r' | b'R')) && prefix.iter().all(|b| b"rRbB".contains(b))
 }
 
-/// The byte after the string whose opening quote stands at `at`.
+/// Returns the offset after the string whose opening quote is at `at`.
 fn end_of_string(bytes: &[u8], at: usize, quote: u8, raw: bool) -> Option<usize> {
     let triple = bytes[at..].starts_with(&[quote; 3]);
     let closing: &[u8] = if triple { &[quote, quote, quote] } else { &[quote] };
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_ends_where_cel_says_so() {
+    fn an_expression_ends_by_the_rules_of_cel() {
         for (text, expected) in [
             ("${a.b}", vec!["a.b"]),
             ("x ${a} y ${b} z", vec!["a", "b"]),
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nests_counts_as_nesting() {
+    fn only_nested_operations_count_as_nesting() {
         assert_eq!(nesting("a.b + c"), 2);
         assert_eq!(nesting("[a.b, c.d, e.f]"), nesting("[a.b]"));
         assert_eq!(nesting("'(((((('"), 0);
@@ -180,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn splitting_never_panics_and_loses_nothing(text in r#"([$}{"'\\r/ab\né]|\$\{|\$\$\{){0,40}"#) {
+        fn joined_pieces_are_the_original_string(text in r#"([$}{"'\\r/ab\né]|\$\{|\$\$\{){0,40}"#) {
             if let Ok(pieces) = split(&text) {
                 let joined: String = pieces.iter().map(|piece| match piece {
                     Piece::Text(text) => (*text).to_owned(),

@@ -1,32 +1,31 @@
-//! The paths that an expression reads, in whose place variables stand.
+//! The paths that an expression reads, each replaced by a variable.
 
 use super::Access;
 
-/// A path that is read, standing for the variable `@` + its position.
+/// A path, replaced by the variable `@` + its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) access: Access,
-    pub(super) how: How,
+    pub(super) mode: ReadMode,
 }
 
-/// What an expression asks of a path.
+/// How an expression reads a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    /// Its value.
+pub(super) enum ReadMode {
     Value,
-    /// How many there are in it, as `size(…)` does: its items may be unknown or sensitive.
+    /// The number of its items, for `size(…)`. The items may be unknown or sensitive.
     Shape,
-    /// What a loop over it or `in` sees: the keys of a map, or a list with its items.
+    /// The items that a loop or `in` visits: the keys of a map, or a list with its items.
     Keys,
-    /// `has(…)`: whether there is one.
+    /// `has(…)`: whether the path exists.
     Presence,
-    /// `….?name`: its value as an optional, which is none when nothing stands at that segment or behind it.
+    /// `….?name`: its value as an optional, which is none if that segment or a later one does not exist.
     Optional(usize),
 }
 
-impl How {
-    /// Whether something of the value is read, and not only whether there is one.
-    pub(super) fn reads(self) -> bool {
+impl ReadMode {
+    /// Whether the value is read, not only its presence.
+    pub(super) fn reads_value(self) -> bool {
         matches!(self, Self::Value | Self::Shape | Self::Keys)
     }
 }

@@ -22,7 +22,6 @@ fn marked(json: &serde_json::Value) -> Value {
 
 impl Scope for Objects {
     fn object(&self, address: &Address) -> Option<Value> {
-        // None of them is a family.
         let single = address.key == InstanceKey::None;
         self.0.get(address.name.as_ref()).filter(|_| single).map(marked)
     }
@@ -76,7 +75,7 @@ fn evaluate(text: &str) -> String {
     }
 }
 
-/// One line for each text: the text, and what it gives.
+/// One line for each expression with its result.
 #[expect(clippy::needless_pass_by_value, reason = "`expect!` makes values")]
 fn check(texts: &[&str], expected: Expect) {
     let lines: Vec<String> = texts.iter().map(|text| format!("{text}  =>  {}\n", evaluate(text))).collect();
@@ -96,7 +95,7 @@ impl Scope for Big {
 }
 
 #[test]
-fn a_plain_path_passes_its_value_through_untouched() {
+fn a_plain_path_returns_its_value_unchanged() {
     check(
         &[
             "${app_key.id}",
@@ -141,7 +140,7 @@ fn a_plain_path_passes_its_value_through_untouched() {
 }
 
 #[test]
-fn texts_and_other_expressions() {
+fn strings_and_other_expressions() {
     check(
         &[
             "plain",
@@ -174,7 +173,7 @@ fn texts_and_other_expressions() {
             a $${b} ${app_key.id}!  =>  "a ${b} k1!"
             ${app_key.bits}-${app_key.ratio}-${true}  =>  "2048-1.5-true"
             ${app_key.bits + 1}  =>  2049
-            ${app_key.bits / 1000.0}  =>  `${app_key.bits / 1000.0}` at column 1: `/` does not take (int, double)
+            ${app_key.bits / 1000.0}  =>  `${app_key.bits / 1000.0}` at column 1: `/` cannot be applied to (int, double)
             ${{'a': app_key.id, 'b': [1, 2.0, null]}}  =>  {a: "k1", b: [1, 2, null]}
             ${app_key.list.map(i, i.x)}  =>  ["one", "two"]
             ${app_key.list.filter(i, i.x == 'two')[0].x}  =>  "two"
@@ -197,7 +196,7 @@ fn texts_and_other_expressions() {
 }
 
 #[test]
-fn marks_are_judged_before_anything_is_evaluated() {
+fn marks_are_checked_before_the_evaluation() {
     check(
         &[
             "${new.id + 'x'}",
@@ -263,8 +262,8 @@ fn errors_are_one_line_and_show_no_sensitive_value() {
             "${app_key.absent.x}",
             "${app_key.list[7]}",
             "${app_key.tags[0]}",
-            "${nobody.id}",
-            "${nobody.id + 'x'}",
+            "${absent.id}",
+            "${absent.id + 'x'}",
             "${app_key.idd + 'x'}",
             "${app_key.bits + app_key.id}",
             "${app_key.list[0].y}",
@@ -285,37 +284,37 @@ fn errors_are_one_line_and_show_no_sensitive_value() {
             "${[1, 'a'].join()}",
         ],
         expect![[r#"
-            ${app_key.idd}  =>  `${app_key.idd}` at column 1: `app_key` has no attribute `idd` (hint: it has absent, bits, empty, id, list, pem, ratio, tags)
-            ${app_key.id.x}  =>  `${app_key.id.x}` at column 1: `app_key.id` is a text, which has no attribute `x`
+            ${app_key.idd}  =>  `${app_key.idd}` at column 1: `app_key` has no attribute `idd` (hint: available attributes are absent, bits, empty, id, list, pem, ratio, tags)
+            ${app_key.id.x}  =>  `${app_key.id.x}` at column 1: `app_key.id` is a string, which has no attribute `x`
             ${app_key.absent.x}  =>  `${app_key.absent.x}` at column 1: `app_key.absent` is null, so `app_key.absent.x` does not exist
-            ${app_key.list[7]}  =>  `${app_key.list[7]}` at column 1: `app_key.list` has 2 items, and no item 7
+            ${app_key.list[7]}  =>  `${app_key.list[7]}` at column 1: `app_key.list` has 2 items, so index 7 is out of range
             ${app_key.tags[0]}  =>  `${app_key.tags[0]}` at column 1: `app_key.tags` is a map, which has no item 0
-            ${nobody.id}  =>  `${nobody.id}` at column 1: there is no Resource `nobody`
-            ${nobody.id + 'x'}  =>  `${nobody.id + 'x'}` at column 1: there is no Resource `nobody`
-            ${app_key.idd + 'x'}  =>  `${app_key.idd + 'x'}` at column 1: `app_key` has no attribute `idd` (hint: it has absent, bits, empty, id, list, pem, ratio, tags)
-            ${app_key.bits + app_key.id}  =>  `${app_key.bits + app_key.id}` at column 1: `+` does not take (int, string)
-            ${app_key.list[0].y}  =>  `${app_key.list[0].y}` at column 1: `app_key.list[0]` has no attribute `y` (hint: it has x)
+            ${absent.id}  =>  `${absent.id}` at column 1: there is no Resource `absent`
+            ${absent.id + 'x'}  =>  `${absent.id + 'x'}` at column 1: there is no Resource `absent`
+            ${app_key.idd + 'x'}  =>  `${app_key.idd + 'x'}` at column 1: `app_key` has no attribute `idd` (hint: available attributes are absent, bits, empty, id, list, pem, ratio, tags)
+            ${app_key.bits + app_key.id}  =>  `${app_key.bits + app_key.id}` at column 1: `+` cannot be applied to (int, string)
+            ${app_key.list[0].y}  =>  `${app_key.list[0].y}` at column 1: `app_key.list[0]` has no attribute `y` (hint: available attributes are x)
             ${1 / 0}  =>  `${1 / 0}` at column 1: division by zero
-            ${[1][5]}  =>  `${[1][5]}` at column 1: the list has no item of that position
-            a ${app_key.list}  =>  `${app_key.list}` at column 3: it is a list, which cannot stand in a text (hint: json.marshal makes it a text)
-            a ${app_key.absent}  =>  `${app_key.absent}` at column 3: it is null, which cannot stand in a text (hint: `orValue` or `? :` give another text for null)
-            ${secret.password + 1}  =>  `${secret.password + 1}` at column 1: it failed: why is not shown, since it reads a sensitive value
-            ${int(secret.password)}  =>  `${int(secret.password)}` at column 1: it failed: why is not shown, since it reads a sensitive value
+            ${[1][5]}  =>  `${[1][5]}` at column 1: the list index is out of range
+            a ${app_key.list}  =>  `${app_key.list}` at column 3: the value is a list, which cannot be part of a string (hint: use `json.marshal` to convert it to a string)
+            a ${app_key.absent}  =>  `${app_key.absent}` at column 3: the value is null, which cannot be part of a string (hint: use `orValue` or `? :` to replace null)
+            ${secret.password + 1}  =>  `${secret.password + 1}` at column 1: the evaluation failed: the cause is hidden because the expression reads a sensitive value
+            ${int(secret.password)}  =>  `${int(secret.password)}` at column 1: the evaluation failed: the cause is hidden because the expression reads a sensitive value
             ${secret.nothing}  =>  `${secret.nothing}` at column 1: `secret` has no attribute `nothing`
             ${secret.nothing + 'x'}  =>  `${secret.nothing + 'x'}` at column 1: `secret` has no attribute `nothing`
-            ${{secret.password: 1}[secret.items[0]]}  =>  `${{secret.password: 1}[secret.items[0]]}` at column 1: it failed: why is not shown, since it reads a sensitive value
+            ${{secret.password: 1}[secret.items[0]]}  =>  `${{secret.password: 1}[secret.items[0]]}` at column 1: the evaluation failed: the cause is hidden because the expression reads a sensitive value
             ${string}  =>  "string"
             ${lists.range(5000000)}  =>  `${lists.range(5000000)}` at column 1: `lists.range`: size 5000000 exceeds maximum allowed (1000000)
-            ${'%.999999999f'.format([1.0])}  =>  `${'%.999999999f'.format([1.0])}` at column 1: `format`: a precision has at most two digits
+            ${'%.999999999f'.format([1.0])}  =>  `${'%.999999999f'.format([1.0])}` at column 1: `format`: the precision can have at most two digits
             ${int('x')}  =>  `${int('x')}` at column 1: `int`: string parse error: invalid digit found in string
-            ${9223372036854775807 + 1}  =>  `${9223372036854775807 + 1}` at column 1: the result does not fit 64 bits
-            ${[1, 'a'].join()}  =>  `${[1, 'a'].join()}` at column 1: `join`: every item of the list must be a text
+            ${9223372036854775807 + 1}  =>  `${9223372036854775807 + 1}` at column 1: the result does not fit in 64 bits
+            ${[1, 'a'].join()}  =>  `${[1, 'a'].join()}` at column 1: `join`: every list item must be a string
         "#]],
     );
 }
 
 #[test]
-fn errors_are_found_before_anything_is_evaluated() {
+fn errors_are_found_before_the_evaluation() {
     check(
         &[
             "${",
@@ -349,34 +348,34 @@ fn errors_are_found_before_anything_is_evaluated() {
             "${'a'.b(c}",
         ],
         expect![[r#"
-            ${  =>  spec.config.a: the expression at column 1 is not closed by `}` (hint: for a literal `${` write `$${`)
-            a ${b  =>  spec.config.a: the expression at column 3 is not closed by `}` (hint: for a literal `${` write `$${`)
-            ${}  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: for a literal `${` write `$${`)
-            ${ }  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: for a literal `${` write `$${`)
+            ${  =>  spec.config.a: the expression at column 1 has no closing `}` (hint: write `$${` for a literal `${`)
+            a ${b  =>  spec.config.a: the expression at column 3 has no closing `}` (hint: write `$${` for a literal `${`)
+            ${}  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: write `$${` for a literal `${`)
+            ${ }  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: write `$${` for a literal `${`)
             ${a +}  =>  spec.config.a: `${a +}` at column 1: mismatched input '<EOF>' expecting expression (column 6)
             x ${a b}  =>  spec.config.a: `${a b}` at column 3: mismatched input 'b' expecting <EOF> (column 7)
             ${a..b}  =>  spec.config.a: `${a..b}` at column 1: expected identifier after '.' (column 5)
-            ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` has no value here: it is the object as it is after a step, which is not known here (hint: postconditions, hooks and `publish` can read it)
-            ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
+            ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` is not available here: it is the object after a change, which is not known here (hint: use it in postconditions, hooks and `publish`)
+            ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` is not available here: it exists only in a Resource with `count` (hint: set `count` on the Resource)
             ${data.ami.id}  =>  `${data.ami.id}` at column 1: there is no DataSource `ami`
-            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it stands for no value here: expressions read Resources by name, `data`, `ns` and `resources` (hint: for the Resource of that name write `resources["inputs"]`)
-            ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` has no value here: it tells the instances of a `forEach` family apart (hint: give the Resource `forEach`)
-            ${import.id}  =>  spec.config.a: `${import.id}` at column 1: `import` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["import"]`)
-            ${namespace.name}  =>  spec.config.a: `${namespace.name}` at column 1: `namespace` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["namespace"]`)
-            ${x + import.id}  =>  spec.config.a: `${x + import.id}` at column 1: `import` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["import"]`)
-            ${string.id}  =>  spec.config.a: `${string.id}` at column 1: `string` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["string"]`)
-            ${math}  =>  spec.config.a: `${math}` at column 1: `math` is reserved: it has a meaning of its own in expressions (hint: for the Resource of that name write `resources["math"]`)
-            ${resources}  =>  spec.config.a: `${resources}` at column 1: `resources` needs the name of a Resource, such as `resources["app-key"]`: dependencies must be known before anything is evaluated
-            ${resources[0]}  =>  spec.config.a: `${resources[0]}` at column 1: `resources` needs the name of a Resource, such as `resources["app-key"]`: dependencies must be known before anything is evaluated
-            ${resources[a.b].id}  =>  spec.config.a: `${resources[a.b].id}` at column 1: `resources` needs the name of a Resource, such as `resources["app-key"]`: dependencies must be known before anything is evaluated
-            ${resources['A_b'].id}  =>  spec.config.a: `${resources['A_b'].id}` at column 1: no Resource can be named `A_b` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
-            ${Foo.id}  =>  spec.config.a: `${Foo.id}` at column 1: no object can be named `Foo` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
-            ${_x.id}  =>  spec.config.a: `${_x.id}` at column 1: no object can be named `_x` (hint: names consist of lower-case letters, digits and `-`, which expressions write as `_`)
+            ${inputs.domain}  =>  spec.config.a: `${inputs.domain}` at column 1: `inputs` is reserved: it is not available here; expressions can reference Resources by name, `data`, `ns` and `resources` (hint: to reference a Resource with this name, write `resources["inputs"]`)
+            ${each.key}  =>  spec.config.a: `${each.key}` at column 1: `each` is not available here: it exists only in a Resource with `forEach` (hint: set `forEach` on the Resource)
+            ${import.id}  =>  spec.config.a: `${import.id}` at column 1: `import` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["import"]`)
+            ${namespace.name}  =>  spec.config.a: `${namespace.name}` at column 1: `namespace` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["namespace"]`)
+            ${x + import.id}  =>  spec.config.a: `${x + import.id}` at column 1: `import` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["import"]`)
+            ${string.id}  =>  spec.config.a: `${string.id}` at column 1: `string` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["string"]`)
+            ${math}  =>  spec.config.a: `${math}` at column 1: `math` is reserved: it has a special meaning in expressions (hint: to reference a Resource with this name, write `resources["math"]`)
+            ${resources}  =>  spec.config.a: `${resources}` at column 1: `resources` requires the name of a Resource, such as `resources["app-key"]`: dependencies must be known before evaluation
+            ${resources[0]}  =>  spec.config.a: `${resources[0]}` at column 1: `resources` requires the name of a Resource, such as `resources["app-key"]`: dependencies must be known before evaluation
+            ${resources[a.b].id}  =>  spec.config.a: `${resources[a.b].id}` at column 1: `resources` requires the name of a Resource, such as `resources["app-key"]`: dependencies must be known before evaluation
+            ${resources['A_b'].id}  =>  spec.config.a: `${resources['A_b'].id}` at column 1: `A_b` is not a valid Resource name (hint: names consist of lowercase letters, digits and `-`; expressions write `-` as `_`)
+            ${Foo.id}  =>  spec.config.a: `${Foo.id}` at column 1: `Foo` is not a valid object name (hint: names consist of lowercase letters, digits and `-`; expressions write `-` as `_`)
+            ${_x.id}  =>  spec.config.a: `${_x.id}` at column 1: `_x` is not a valid object name (hint: names consist of lowercase letters, digits and `-`; expressions write `-` as `_`)
             ${lowerascii('A')}  =>  spec.config.a: `${lowerascii('A')}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
             ${'A'.lowerascii()}  =>  spec.config.a: `${'A'.lowerascii()}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
             ${now()}  =>  spec.config.a: `${now()}` at column 1: there is no function `now` (hint: docs/expressions.md lists the functions)
             ${math.random()}  =>  spec.config.a: `${math.random()}` at column 1: there is no function `math.random` (hint: did you mean `math.round`?)
-            ${Foo{a: 1}}  =>  spec.config.a: `${Foo{a: 1}}` at column 1: there is no type `Foo` (hint: for a map write its keys in quotes: `{"key": value}`)
+            ${Foo{a: 1}}  =>  spec.config.a: `${Foo{a: 1}}` at column 1: there is no type `Foo` (hint: write the keys of a map in quotes: `{"key": value}`)
             ${'a'.b(c}  =>  spec.config.a: `${'a'.b(c}` at column 1: mismatched input <EOF> expecting ')' (column 10)
         "#]],
     );
@@ -387,10 +386,10 @@ fn references_are_the_free_paths_of_the_tree() {
     let references = |text: &str| {
         let (_, references, problems) = parse(text);
         assert_eq!(problems, []);
-        // Each of several instances is a reference of its own, should it be a family.
-        let mut told: Vec<String> = references.into_iter().map(|r| format!("{}@{}", r.target, r.at)).collect();
-        told.dedup();
-        told.join(" ")
+        // Each instance has a separate reference if the object is a family.
+        let mut lines: Vec<String> = references.into_iter().map(|r| format!("{}@{}", r.target, r.at)).collect();
+        lines.dedup();
+        lines.join(" ")
     };
     for (text, expected) in [
         ("${a.id}", "a@spec.config.a"),
@@ -408,7 +407,7 @@ fn references_are_the_free_paths_of_the_tree() {
 }
 
 #[test]
-fn functions_do_what_cel_users_know() {
+fn functions_behave_as_in_cel() {
     check(
         &[
             "${'a,b'.split(',')}",
@@ -480,7 +479,7 @@ fn functions_do_what_cel_users_know() {
 }
 
 #[test]
-fn an_expression_cannot_hang_or_fill_the_memory() {
+fn an_expression_cannot_hang_or_exhaust_the_memory() {
     let doubling = format!("${{['0123456789abcdef']{}}}", ".map(x, x + x)".repeat(40));
     let lists = format!("${{[[1]]{}}}", ".map(x, [x, x])".repeat(40));
     let loops = "${lists.range(1000).map(a, lists.range(1000).map(b, lists.range(1000).map(c, 1)))}";
@@ -489,7 +488,7 @@ fn an_expression_cannot_hang_or_fill_the_memory() {
     let copies = "${lists.range(100000).map(a, lists.range(50000))}";
     for text in [&doubling, &lists, loops, search, &replace, copies] {
         let shown = evaluate(text);
-        assert!(shown.contains("it does more work than an expression may"), "{shown:.200}");
+        assert!(shown.contains("the expression exceeds the cost limit"), "{shown:.200}");
     }
 }
 
@@ -514,7 +513,7 @@ fn an_expression_cannot_overflow_the_stack() {
     ] {
         let deep = format!("${{{first}{}}}", next.repeat(times));
         evaluate(&deep);
-        // As deep as is allowed, with as much stack as the smallest of our threads has.
+        // The maximum depth, on the smallest stack of Purlin's threads.
         for depth in [60, 30] {
             let most = format!("${{{first}{}}}", next.repeat(depth));
             std::thread::Builder::new().stack_size(1 << 20).spawn(move || evaluate(&most)).unwrap().join().unwrap();
@@ -529,8 +528,8 @@ fn loops_over_small_lists_stay_within_the_budget() {
 }
 
 #[test]
-fn failed_expressions_have_their_place() {
-    let json = serde_json::json!({"a": ["${app_key.id}", {"b c": "${app_key.no}"}], "d": "${nobody.x}"});
+fn a_failed_expression_reports_its_path() {
+    let json = serde_json::json!({"a": ["${app_key.id}", {"b c": "${app_key.no}"}], "d": "${absent.x}"});
     let (template, _, problems) = Template::parse_json(&json, &Path::default(), &[]);
     assert_eq!(problems, []);
     let problems = template.evaluate(&objects()).unwrap_err();
@@ -540,7 +539,7 @@ fn failed_expressions_have_their_place() {
 
 /// Every `expression` → `result` line of the user documentation.
 #[test]
-fn the_examples_of_the_documentation_are_true() {
+fn the_examples_of_the_documentation_are_correct() {
     let text =
         std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/expressions.md")).unwrap();
     let mut checked = 0;
@@ -554,7 +553,7 @@ fn the_examples_of_the_documentation_are_true() {
 }
 
 #[test]
-fn a_variable_means_something_only_where_it_has_its_place() {
+fn a_variable_is_available_only_in_its_place() {
     struct Instance;
     impl Scope for Instance {
         fn object(&self, _: &Address) -> Option<Value> {
@@ -581,9 +580,9 @@ fn a_variable_means_something_only_where_it_has_its_place() {
     };
     assert_eq!(evaluate("${each.key}"), r#""blue""#);
     assert_eq!(evaluate("${each.key + '!'} it is"), r#""blue! it is""#);
-    assert_eq!(evaluate("${count.index}"), "`${count.index}` at column 1: `count` has no value here");
+    assert_eq!(evaluate("${count.index}"), "`${count.index}` at column 1: `count` is not available here");
     assert_eq!(
         evaluate("a ${self.id}"),
-        "command: `${self.id}` at column 3: `self` has no value here: it is the object as it is after a step, which is not known here (hint: postconditions, hooks and `publish` can read it)"
+        "command: `${self.id}` at column 3: `self` is not available here: it is the object after a change, which is not known here (hint: use it in postconditions, hooks and `publish`)"
     );
 }

@@ -37,7 +37,7 @@ impl Reading<'_> {
             return self.unknown(entry, at, own);
         }
         let place = Path::of(at).name(entry.key.clone());
-        let hint = format!("a DataSource has {}", own.join(", "));
-        self.problem(entry.line, place, "it has no meaning for what is only read", Some(hint));
+        let hint = format!("a DataSource has the fields {}", own.join(", "));
+        self.problem(entry.line, place, "this field does not apply to a DataSource", Some(hint));
     }
 }

@@ -6,21 +6,21 @@ use crate::load::tree::{Node, Tree};
 use crate::model::Path;
 
 impl Reading<'_> {
-    pub(super) fn hooks(&mut self, tree: &Tree) -> Vec<hook::Written> {
+    pub(super) fn hooks(&mut self, tree: &Tree) -> Vec<hook::HookSpec> {
         let list = Path::of(&["spec", "hooks"]);
         let items = self.items(tree, &list);
         let mut hooks = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let told = self.problems.len();
+            let before = self.problems.len();
             let mut hook = self.hook(item, &list.index(index));
-            hook.faulty = self.problems.len() > told;
+            hook.invalid = self.problems.len() > before;
             hooks.push(hook);
         }
         hooks
     }
 
-    fn hook(&mut self, tree: &Tree, at: &Path) -> hook::Written {
-        let mut hook = hook::Written::default();
+    fn hook(&mut self, tree: &Tree, at: &Path) -> hook::HookSpec {
+        let mut hook = hook::HookSpec::default();
         let Node::Map(entries) = &tree.node else {
             self.wrong(tree, at.clone(), "a map with `name`, `when` and `exec`");
             return hook;
@@ -45,7 +45,7 @@ impl Reading<'_> {
             };
             match &entry.value.node {
                 Node::String(text) => *place = Some(text.clone()),
-                _ => self.wrong(&entry.value, at.name(entry.key.clone()), "a text"),
+                _ => self.wrong(&entry.value, at.name(entry.key.clone()), "a string"),
             }
         }
         hook
@@ -61,9 +61,9 @@ impl Reading<'_> {
             self.unknown_at(entry, at, &[name]);
         }
         let value = tree.get(name).cloned();
-        // One that is misspelt was told already.
+        // A misspelled field was reported already.
         if value.is_none() && entries.is_empty() {
-            self.problem(tree.line, at.name(name), "it is missing", None);
+            self.problem(tree.line, at.name(name), "required field is missing", None);
         }
         value
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Manifest, Reading, named};
 use crate::load::decode::{DraftInput, DraftKeyRef};
 use crate::load::tree::{Entry, Node, Tree};
-use crate::model::data::{Texts, decoded, text_of};
+use crate::model::data::{StringData, decode_base64, string_from_bytes};
 use crate::model::{DataKind, DataRef, Path};
 
 impl Reading<'_> {
@@ -45,13 +45,13 @@ impl Reading<'_> {
         reference
     }
 
-    /// A `ConfigMap` or Secret. What is wrong with it is told; the rest of it serves all the same.
+    /// A `ConfigMap` or Secret. Problems are reported; the valid part is used.
     pub(super) fn data(mut self, tree: &Tree, kind: DataKind) -> Manifest {
         let Some(name) = named(tree, "name").filter(|name| !name.is_empty()) else {
             let what = format!("the {} has no name", kind.as_str());
             return Manifest::Ignored(vec![self.error(tree.line, what).hint("set `metadata.name`")]);
         };
-        let mut texts = Texts::new();
+        let mut texts = StringData::new();
         for entry in tree.entries() {
             let at = Path::of(&[&entry.key]);
             let encoded = match (kind, entry.key.as_ref()) {
@@ -62,7 +62,8 @@ impl Reading<'_> {
             for item in self.entries_at(&entry.value, &at) {
                 let place = at.name(item.key.clone());
                 let Some(text) = self.text_at(&item.value, place.clone()) else { continue };
-                let text = if encoded { decoded(&text).map(|bytes| text_of(&bytes)) } else { Some(text) };
+                let text =
+                    if encoded { decode_base64(&text).map(|bytes| string_from_bytes(&bytes)) } else { Some(text) };
                 match text {
                     // `stringData` wins over `data`, as in a cluster.
                     Some(_) if encoded && texts.contains_key(&item.key) => {}
@@ -72,7 +73,7 @@ impl Reading<'_> {
                             DataKind::ConfigMap => "write plain text under `data`",
                             DataKind::Secret => "write plain text under `stringData`",
                         };
-                        self.problem(item.line, place, "it is no base64", Some(hint.to_owned()));
+                        self.problem(item.line, place, "the value is not valid base64", Some(hint.to_owned()));
                     }
                 }
             }
@@ -84,7 +85,7 @@ impl Reading<'_> {
             texts: Arc::new(texts),
             namespace: named(tree, "namespace"),
             source,
-            told: self.problems,
+            problems: self.problems,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::load::tree::{Entry, Node, Tree};
 use crate::model::{Diagnostic, Diagnostics, Package, Path};
 
 impl Reading<'_> {
-    /// A `Provider`. What is wrong with it is told at the objects that need it.
+    /// A `Provider`. Its problems are reported for the objects that need it.
     pub(super) fn provider(mut self, tree: &Tree, interner: &mut Interner) -> Manifest {
         let mut draft = DraftProvider { name: named(tree, "name").unwrap_or_default(), ..DraftProvider::default() };
         for entry in self.document(tree) {
@@ -129,7 +129,7 @@ impl Reading<'_> {
         }
         if entries.len() > 1 {
             let hint = "keep one of them".to_owned();
-            self.problem(tree.line, at.clone(), "it says in more than one way where the package is", Some(hint));
+            self.problem(tree.line, at.clone(), "the package has more than one location", Some(hint));
         }
         package
     }
@@ -154,7 +154,12 @@ impl Reading<'_> {
             }
             match name.filter(|name| !name.is_empty() && !name.contains('=')) {
                 Some(name) => variables.push((name, value)),
-                None => self.problem(item.line, at.name("name"), "it is no name of a variable", None),
+                None => self.problem(
+                    item.line,
+                    at.name("name"),
+                    "the name of an environment variable is missing or invalid",
+                    None,
+                ),
             }
         }
         variables

@@ -24,7 +24,7 @@ impl Reading<'_> {
                     let at = at.name("data");
                     for item in self.entries_at(&entry.value, &at) {
                         if !matches!(item.value.node, Node::String(_)) {
-                            self.wrong(&item.value, at.name(item.key.clone()), "a text");
+                            self.wrong(&item.value, at.name(item.key.clone()), "a string");
                         }
                     }
                     publication.data = Some(entry.value.clone());

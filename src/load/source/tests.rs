@@ -6,8 +6,8 @@ use super::*;
 
 const HEAD: &str = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n";
 
-/// Everything that was read and told: instances with their problems, what is incomplete, warnings.
-fn show(loaded: &Loaded) -> String {
+/// Formats the loaded config: instances with their problems, read errors and warnings.
+fn show(loaded: &LoadedSource) -> String {
     let mut shown = format!("namespace {}\n", loaded.config.namespace);
     for instance in loaded.config.instances.values() {
         writeln!(shown, "{} {}", instance.address, instance.type_name).unwrap();
@@ -28,7 +28,7 @@ fn show(loaded: &Loaded) -> String {
 fn check(texts: &[&str], expected: Expect) {
     let names = ["a.yaml", "b.yaml"];
     let texts: Vec<(&str, &str)> = names.into_iter().zip(texts.iter().copied()).collect();
-    expected.assert_eq(&show(&read_texts(&texts)));
+    expected.assert_eq(&show(&read_strings(&texts)));
 }
 
 #[test]
@@ -52,12 +52,12 @@ fn every_document_is_read() {
 }
 
 #[test]
-fn a_namespace_document_gives_ns() {
+fn a_namespace_document_sets_ns() {
     let text = format!(
         "apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{team: blue}}}}\n---\n\
          {HEAD}metadata: {{name: a}}\nspec: {{type: t}}\n"
     );
-    let loaded = read_texts(&[("a.yaml", &text)]);
+    let loaded = read_strings(&[("a.yaml", &text)]);
     assert_eq!(loaded.config.namespace.as_ref(), "shop");
     assert_eq!(loaded.namespace.to_json().to_string(), r#"{"annotations":{},"labels":{"team":"blue"},"name":"shop"}"#);
 }
@@ -72,11 +72,11 @@ fn an_unknown_field_has_its_line_and_a_suggestion() {
         expect![[r#"
             namespace default
             a t
-              a.yaml:3: a: metadata.lables: there is no such field (hint: did you mean `labels`?)
-              a.yaml:5: a: spec.typ: there is no such field (hint: did you mean `type`?)
-              a.yaml:6: a: spec.dependson: there is no such field (hint: did you mean `dependsOn`?)
-              a.yaml:9: a: spec.lifecycle.prevent: there is no such field (hint: known are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, preventDestroyWhen, replaceTriggeredBy)
-              a.yaml:10: a: extra: there is no such field (hint: known are apiVersion, kind, metadata, spec, status)
+              a.yaml:3: a: metadata.lables: unknown field (hint: did you mean `labels`?)
+              a.yaml:5: a: spec.typ: unknown field (hint: did you mean `type`?)
+              a.yaml:6: a: spec.dependson: unknown field (hint: did you mean `dependsOn`?)
+              a.yaml:9: a: spec.lifecycle.prevent: unknown field (hint: known fields are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, preventDestroyWhen, replaceTriggeredBy)
+              a.yaml:10: a: extra: unknown field (hint: known fields are apiVersion, kind, metadata, spec, status)
         "#]],
     );
 }
@@ -91,17 +91,17 @@ fn a_field_of_the_wrong_type_has_its_line() {
         expect![[r#"
             namespace default
             a 
-              a.yaml:9: a: `yes` is read by YAML 1.2 here, and is a boolean for kubectl, which reads YAML 1.1 (hint: write `true` or `false`, or quote it if it is a text)
-              a.yaml:5: a: metadata.labels.x: a number stands where a text is needed (hint: quote it)
-              a.yaml:7: a: spec.type: a number stands where a text is needed (hint: quote it)
-              a.yaml:8: a: spec.config: a list stands where a map is needed
-              a.yaml:9: a: spec.suspend: a text stands where true or false is needed (hint: write `true` or `false` without quotes)
-              a.yaml:11: a: spec.lifecycle.createBeforeDestroy: a text stands where true or false is needed (hint: write `true` or `false` without quotes)
-              a.yaml:12: a: spec.deletionPolicy: `orphan` is neither `Delete` nor `Orphan` (hint: did you mean `Orphan`?)
-              a.yaml:13: a: spec.timeouts.create: a number stands where a text is needed (hint: quote it)
-              a.yaml:14: a: spec.dependsOn[0]: a text stands where a map with a `name` is needed (hint: write `name: x`)
-              a.yaml:14: a: spec.dependsOn[1]: it has no name (hint: write `name: ` and the Resource)
-              a.yaml:14: a: spec.dependsOn[1].nam: there is no such field (hint: did you mean `name`?)
+              a.yaml:9: a: `yes` is a boolean for kubectl (YAML 1.1), but not for Purlin (YAML 1.2) (hint: write `true` or `false`, or quote it if it is a string)
+              a.yaml:5: a: metadata.labels.x: expected a string, found a number (hint: quote it)
+              a.yaml:7: a: spec.type: expected a string, found a number (hint: quote it)
+              a.yaml:8: a: spec.config: expected a map, found a list
+              a.yaml:9: a: spec.suspend: expected true or false, found a string (hint: write `true` or `false` without quotes)
+              a.yaml:11: a: spec.lifecycle.createBeforeDestroy: expected true or false, found a string (hint: write `true` or `false` without quotes)
+              a.yaml:12: a: spec.deletionPolicy: must be `Delete` or `Orphan`, not `orphan` (hint: did you mean `Orphan`?)
+              a.yaml:13: a: spec.timeouts.create: expected a string, found a number (hint: quote it)
+              a.yaml:14: a: spec.dependsOn[0]: expected a map with a `name`, found a string (hint: write `name: x`)
+              a.yaml:14: a: spec.dependsOn[1]: `name` is missing (hint: write `name:` and the name of the Resource)
+              a.yaml:14: a: spec.dependsOn[1].nam: unknown field (hint: did you mean `name`?)
         "#]],
     );
 }
@@ -117,49 +117,49 @@ fn a_bad_value_has_its_line() {
         expect![[r#"
             namespace default
             Web_1 
-              a.yaml:3: Web_1: metadata.name: `Web_1` is no DNS label (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
-              a.yaml:1: Web_1: spec.type: the type is missing (hint: name the provider's type, such as `terraform_data`)
+              a.yaml:3: Web_1: metadata.name: `Web_1` is not a valid DNS label (hint: use at most 63 lowercase letters, digits and `-`, starting and ending with a letter or digit)
+              a.yaml:1: Web_1: spec.type: the type is missing (hint: set it to a resource type, such as `terraform_data`)
             b t
-              a.yaml:10: b: the key `type` stands here and in line 9
-              a.yaml:17: b: spec.timeouts.read: `0s` is no duration longer than nothing (hint: write it as `30m` or `1h30m`)
-              a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` has no value here: it tells the instances of a `count` family apart (hint: give the Resource `count`)
-              a.yaml:12: b: spec.config.x: `b` refers to itself (hint: an object can only use values of other objects)
-            incomplete: a.yaml:3: Web_1: metadata.name: `Web_1` is no DNS label (hint: at most 63 lower-case letters, digits and `-`, beginning and ending with a letter or digit)
+              a.yaml:10: b: duplicate key `type`, first set on line 9
+              a.yaml:17: b: spec.timeouts.read: `0s` is not a positive duration (hint: write it as `30m` or `1h30m`)
+              a.yaml:15: b: spec.config.y: `${count.index}` at column 1: `count` is not available here: it exists only in a Resource with `count` (hint: set `count` on the Resource)
+              a.yaml:12: b: spec.config.x: `b` references itself (hint: an object can reference only other objects)
+            incomplete: a.yaml:3: Web_1: metadata.name: `Web_1` is not a valid DNS label (hint: use at most 63 lowercase letters, digits and `-`, starting and ending with a letter or digit)
         "#]],
     );
 }
 
 #[test]
-fn one_name_in_two_places_is_an_error_that_names_both() {
+fn a_duplicate_name_reports_both_places() {
     let text = format!("{HEAD}metadata: {{name: a}}\nspec: {{type: t}}\n");
     check(
         &[&text, &format!("\n\n{text}")],
         expect![[r#"
-        namespace default
-        a t
-          b.yaml:3: a: metadata.name: the name stands in a.yaml:1 and in b.yaml:3 (hint: names are unique in a namespace; rename one of them)
-    "#]],
+            namespace default
+            a t
+              b.yaml:3: a: metadata.name: the name is used in a.yaml:1 and in b.yaml:3 (hint: names must be unique in a namespace; rename one of them)
+        "#]],
     );
 }
 
 #[test]
-fn documents_of_two_namespaces_are_an_error() {
+fn documents_with_different_namespaces_are_an_error() {
     let text = |name: &str, namespace: &str| {
         format!("{HEAD}metadata: {{name: {name}, namespace: {namespace}}}\nspec: {{type: t}}\n")
     };
     check(
         &[&text("a", "one"), &text("b", "two")],
         expect![[r#"
-        namespace one
-        a t
-        b t
-          b.yaml:1: b: metadata.namespace: the namespace is `two`, and `one` in documents before it (hint: keep one folder and one state file for each namespace)
-    "#]],
+            namespace one
+            a t
+            b t
+              b.yaml:1: b: metadata.namespace: the namespace is `two`, but `one` in earlier documents (hint: use a separate directory and state file for each namespace)
+        "#]],
     );
 }
 
 #[test]
-fn a_document_that_cannot_be_read_spoils_no_other_but_makes_the_source_incomplete() {
+fn an_unreadable_document_makes_the_source_incomplete() {
     check(
         &[&format!(
             "{HEAD}metadata: {{name: a}}\nspec: {{type: [}}\n---\n{HEAD}metadata: {{name: b}}\nspec: {{type: t}}\n---\n\
@@ -170,15 +170,15 @@ fn a_document_that_cannot_be_read_spoils_no_other_but_makes_the_source_incomplet
             b t
             incomplete: a.yaml:4: mismatched bracket '[' closed by '}'
             incomplete: a.yaml:11: the Resource has no name (hint: set `metadata.name`)
-            incomplete: a.yaml:13: the document has no `kind` (hint: every document begins with `apiVersion` and `kind`)
-            incomplete: a.yaml:15: the document has no `kind` (hint: every document begins with `apiVersion` and `kind`)
+            incomplete: a.yaml:13: the document has no `kind` (hint: set `apiVersion` and `kind`)
+            incomplete: a.yaml:15: the document has no `kind` (hint: set `apiVersion` and `kind`)
             incomplete: a.yaml:17: the Resource has no name (hint: set `metadata.name`)
         "#]],
     );
 }
 
 #[test]
-fn a_document_whose_name_can_be_read_counts_as_present() {
+fn an_invalid_document_with_a_name_counts_as_present() {
     check(
         &["apiVersion: purlin.dev/v2\nkind: Resource\nmetadata: {name: a}\n---\n\
            apiVersion: purlin.dev/v1alpha1\nkind: Resouce\nmetadata: {name: b}\nspec: {type: t}\n---\n\
@@ -186,30 +186,30 @@ fn a_document_whose_name_can_be_read_counts_as_present() {
         expect![[r#"
             namespace default
             a 
-              a.yaml:1: a: apiVersion: `purlin.dev/v2` is not served (hint: write `apiVersion: purlin.dev/v1alpha1`)
-              a.yaml:1: a: spec.type: the type is missing (hint: name the provider's type, such as `terraform_data`)
+              a.yaml:1: a: apiVersion: `purlin.dev/v2` is not supported (hint: write `apiVersion: purlin.dev/v1alpha1`)
+              a.yaml:1: a: spec.type: the type is missing (hint: set it to a resource type, such as `terraform_data`)
             b t
-              a.yaml:6: b: kind: `Resouce` is no kind of this version (hint: write `kind: Resource`)
+              a.yaml:6: b: kind: unknown kind `Resouce` (hint: write `kind: Resource`)
             c t
-              a.yaml:10: c: apiVersion: it is missing (hint: write `apiVersion: purlin.dev/v1alpha1`)
+              a.yaml:10: c: apiVersion: required field is missing (hint: write `apiVersion: purlin.dev/v1alpha1`)
         "#]],
     );
 }
 
 #[test]
-fn other_kinds_are_ignored_aloud_and_no_resource_at_all_is_incomplete() {
+fn other_kinds_are_ignored_with_a_warning_and_an_empty_source_is_incomplete() {
     check(
         &["apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"],
         expect![[r#"
-        namespace default
-        incomplete: there is no Resource in the source (hint: `purlin destroy` destroys everything on purpose)
-        Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: only kinds of Purlin, ConfigMap, Secret and Namespace mean something here)
-    "#]],
+            namespace default
+            incomplete: the source contains no Resource (hint: use `purlin destroy` to destroy everything)
+            Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: Purlin reads only its own kinds, ConfigMap, Secret and Namespace)
+        "#]],
     );
 }
 
 #[test]
-fn a_folder_is_read_without_its_sub_folders_and_hidden_files() {
+fn a_directory_is_read_without_subdirectories_and_hidden_files() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("sub")).unwrap();
     for (name, resource) in
@@ -232,7 +232,7 @@ fn many_documents_are_read_in_parallel_with_their_lines() {
         format!("---\n{HEAD}metadata: {{name: n{n}}}\nspec:\n  type: t\n  config: {config}\n")
     };
     let text: String = (0..2000).map(document).collect();
-    let loaded = read_texts(&[("a.yaml", &text)]);
+    let loaded = read_strings(&[("a.yaml", &text)]);
     assert_eq!((loaded.config.instances.len(), loaded.config.incomplete.len()), (2000, 0));
     for instance in loaded.config.instances.values() {
         let n: usize = instance.address.name[1..].parse().unwrap();

@@ -2,9 +2,9 @@
 //!
 //! Takes block maps and lists of plain, one-line scalars, quoted ones without escapes, and flat flow collections. Gives
 //! exactly the tree that the parser gives, or `None` for everything else: the parser then reads the document, and
-//! tells what is wrong with it. A test compares the two on random documents.
+//! reports its errors. A test compares the two on random documents.
 
-use super::{DEPTH, Document, Fault, normalized, scalar};
+use super::{DEPTH, Document, Fault, scalar, to_nfc};
 use crate::load::intern::Interner;
 use crate::load::tree::{Entry, Node, Tree};
 
@@ -74,7 +74,7 @@ impl<'a> Reader<'a, '_> {
             } else {
                 self.inline(rest, line)?
             };
-            entries.push(Entry { key: self.interner.get(&normalized(key)), line: line.number, value });
+            entries.push(Entry { key: self.interner.get(&to_nfc(key)), line: line.number, value });
         }
         has_distinct_keys(&entries).then_some(Tree { line: first.number, node: Node::Map(entries) })
     }
@@ -112,7 +112,7 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let node = match text.as_bytes()[0] {
-            quote @ (b'"' | b'\'') => Node::String(normalized(quoted(text, quote)?)),
+            quote @ (b'"' | b'\'') => Node::String(to_nfc(quoted(text, quote)?)),
             b'[' => self.flow_list(text.strip_prefix('[')?.strip_suffix(']')?, line.number)?,
             b'{' => self.flow_map(text.strip_prefix('{')?.strip_suffix('}')?, line.number)?,
             b'&' | b'*' | b'!' | b'|' | b'>' | b'%' | b'@' | b'`' | b'#' | b',' | b']' | b'}' | b'?' | b':' => {
@@ -139,7 +139,7 @@ impl<'a> Reader<'a, '_> {
             for entry in inner.split(',') {
                 let (key, rest) = key(entry.trim_matches(' '))?;
                 let value = self.flow_scalar(rest, line)?;
-                entries.push(Entry { key: self.interner.get(&normalized(key)), line, value });
+                entries.push(Entry { key: self.interner.get(&to_nfc(key)), line, value });
             }
         }
         has_distinct_keys(&entries).then_some(Node::Map(entries))
@@ -150,7 +150,7 @@ impl<'a> Reader<'a, '_> {
         let text = text.trim_matches(' ');
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-' | b' ');
         let node = match *text.as_bytes().first()? {
-            quote @ (b'"' | b'\'') => Node::String(normalized(quoted(text, quote)?)),
+            quote @ (b'"' | b'\'') => Node::String(to_nfc(quoted(text, quote)?)),
             b'-' if text.len() == 1 || text.starts_with("- ") => return None,
             _ if text.bytes().all(plain) => scalar(text, line, &mut self.warnings).ok()?,
             _ => return None,

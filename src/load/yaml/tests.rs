@@ -48,14 +48,14 @@ fn scalars_follow_the_core_schema() {
 }
 
 #[test]
-fn what_kubectl_reads_differently_is_told() {
+fn differences_from_kubectl_are_reported() {
     check(
         "a: yes\nb: 0644\n",
         expect![[r#"
-        {a@1: "yes", b@2: 644}
-        warning 1: `yes` is read by YAML 1.2 here, and is a boolean for kubectl, which reads YAML 1.1
-        warning 2: `0644` is read by YAML 1.2 here, and is an octal number for kubectl, which reads YAML 1.1
-    "#]],
+            {a@1: "yes", b@2: 644}
+            warning 1: `yes` is a boolean for kubectl (YAML 1.1), but not for Purlin (YAML 1.2)
+            warning 2: `0644` is an octal number for kubectl (YAML 1.1), but not for Purlin (YAML 1.2)
+        "#]],
     );
 }
 
@@ -64,9 +64,9 @@ fn a_key_given_twice_is_an_error() {
     check(
         "a: 1\nb: 2\na: 3\n",
         expect![[r#"
-        {a@1: 1, b@2: 2}
-        error 3: the key `a` stands here and in line 1
-    "#]],
+            {a@1: 1, b@2: 2}
+            error 3: duplicate key `a`, first set on line 1
+        "#]],
     );
 }
 
@@ -90,8 +90,8 @@ fn aliases_cannot_fill_the_memory() {
     check(
         &text,
         expect![[r#"
-        fatal 6: the aliases of this document stand for more than 100000 values
-    "#]],
+            fatal 6: the aliases of this document expand to more than 100000 values
+        "#]],
     );
 }
 
@@ -172,6 +172,6 @@ fn a_usual_manifest_is_simple() {
 #[test]
 fn an_expression_in_a_map_of_braces_stands_in_quotes() {
     let hint = |text: &str| read(text, 1, &mut Interner::default()).1.and_then(|fault| fault.hint).unwrap_or_default();
-    assert!(hint("spec: { a: 1, b: ${c.id} }\n").contains("stands in quotes"));
+    assert!(hint("spec: { a: 1, b: ${c.id} }\n").contains("put expressions in quotes"));
     assert_eq!(hint("spec: { a: 1, b: c } }\n"), "");
 }

@@ -1,4 +1,4 @@
-//! Maps of values: the attributes of an object, and every map inside of them.
+//! Maps of values: the attributes of an object, and nested maps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,56 +6,50 @@ use std::sync::Arc;
 
 use super::Value;
 
-/// A map of values, in the order of its keys; cheap to clone. It is a list, since most maps have a handful of entries and
-/// there are many of them: a tree has room for eleven entries in its smallest form, which is most of the memory that an
-/// object takes.
+/// A map of values, sorted by key and cheap to clone. It is a sorted slice to save memory: the smallest `BTreeMap` node
+/// has room for eleven entries, and most maps have only a few.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Map(Arc<[(Arc<str>, Value)]>);
 
 impl Map {
-    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let at = self.0.binary_search_by(|(other, _)| (**other).cmp(key)).ok()?;
         Some(&self.0[at].1)
     }
 
-    /// Whether there is such a key.
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries, in the order of their keys.
+    /// Returns the entries in key order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Arc<str>, &Value)> + ExactSizeIterator + Clone {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
-    /// The keys, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Arc<str>> + ExactSizeIterator + Clone {
         self.0.iter().map(|(key, _)| key)
     }
 
-    /// The values, in the order of their keys.
+    /// Returns the values in key order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// The entries in a form that can be changed.
+    /// Returns the entries in a mutable form.
     pub fn to_tree(&self) -> BTreeMap<Arc<str>, Value> {
         self.0.iter().cloned().collect()
     }
 
-    /// Whether both are one and the same in memory, so that nothing needs to be compared.
-    pub fn is_same_as(&self, other: &Self) -> bool {
+    /// Whether both maps share their memory, and are therefore equal.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
@@ -66,7 +60,7 @@ impl From<BTreeMap<Arc<str>, Value>> for Map {
     }
 }
 
-/// Of a key that comes twice the last value counts.
+/// The last value of a duplicate key is used.
 impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         let entries: Vec<(Arc<str>, Value)> = entries.into_iter().map(|(key, value)| (key.into(), value)).collect();
@@ -89,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_in_order_and_the_last_of_a_key_counts() {
+    fn entries_are_sorted_and_the_last_duplicate_is_used() {
         let map: Map =
             [("b", Value::from("1")), ("a", Value::from("2")), ("b", Value::from("3"))].into_iter().collect();
         assert_eq!(map.keys().map(AsRef::as_ref).collect::<Vec<&str>>(), ["a", "b"]);

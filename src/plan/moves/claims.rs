@@ -1,28 +1,28 @@
-//! Who says that it was what: of several nobody is believed.
+//! Claims of Resources to recorded objects. Conflicting claims are all blocked.
 
 use std::sync::Arc;
 
-use super::{Conversion, Move, Search, lives};
+use super::{Conversion, Move, Search, is_desired};
 use crate::load::{Expansion, Family, Instance};
-use crate::model::{Address, InstanceKey, Reason, of_name};
-use crate::plan::{Held, Mode};
+use crate::model::{Address, InstanceKey, Reason, in_family};
+use crate::plan::{Mode, ObjectBlock};
 
-/// Who says that it was somewhere else before. It says so as long as its manifest is there, also while nothing can be
-/// moved to it: otherwise somebody else gets the object meanwhile, and it makes another one afterwards.
+/// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
+/// Otherwise another instance would get the object, and this one would create a new object later.
 pub(super) struct Claim {
     pub to: Address,
     pub uid: Arc<str>,
-    /// By the annotation.
+    /// Made by the annotation.
     pub explicit: bool,
-    /// Nothing stands in the way. Of what cannot be moved the object is held, and that says why.
+    /// The object can be moved. Otherwise it is blocked with the reason.
     pub possible: bool,
-    /// It is of another type there.
+    /// Set if the object gets another type.
     pub conversion: Option<Arc<Conversion>>,
 }
 
 impl Claim {
-    /// By the annotation of a Resource, with nothing in the way.
-    pub fn by(instance: &Instance) -> Self {
+    /// An explicit claim that can be fulfilled.
+    pub fn explicit(instance: &Instance) -> Self {
         let (to, uid) = (instance.address.clone(), instance.uid.clone());
         Self { to, uid, explicit: true, possible: true, conversion: None }
     }
@@ -31,107 +31,103 @@ impl Claim {
 impl Search<'_> {
     pub(super) fn claim(&mut self, from: &Address, claim: Claim) {
         let claims = self.claims.entry(from.clone()).or_default();
-        // An annotation that nobody can read may name an object in two ways.
+        // An invalid annotation may refer to an object in two ways.
         if !claims.iter().any(|known| known.explicit && known.to == claim.to) {
             claims.push(claim);
         }
     }
 
-    /// Whoever claims an object alone gets it. When several do, nobody does: a wrong guess would destroy it.
-    pub(super) fn settle_claims(&mut self) {
-        let is_told = |(_, claims): &(&Address, &mut Vec<Claim>)| {
+    /// A single claim to an object is fulfilled. If there are several, none is: a wrong guess would destroy the object.
+    pub(super) fn resolve_claims(&mut self) {
+        let is_claimed = |(_, claims): &(&Address, &mut Vec<Claim>)| {
             let mut explicit = claims.iter().filter(|claim| claim.explicit);
             explicit.next().is_some_and(|one| one.possible) && explicit.next().is_none()
         };
         loop {
             let mut passed = Vec::new();
-            for (from, claims) in self.claims.iter_mut().filter(is_told) {
+            for (from, claims) in self.claims.iter_mut().filter(is_claimed) {
                 let given_up = claims.extract_if(.., |claim| !claim.explicit);
                 passed.extend(given_up.map(|claim| (claim.to, from.clone())));
             }
             if passed.is_empty() {
                 break;
             }
-            // Whoever took it for granted looks for what it is told of.
+            // An instance that loses an implied claim searches again.
             for (to, from) in passed {
-                self.passed.insert((to.clone(), from));
+                self.overridden.insert((to.clone(), from));
                 if let Some(instance) = self.config.instances.get(&to) {
-                    self.look_for(&to, instance);
+                    self.find_origin(&to, instance);
                 }
             }
         }
         for (from, claims) in std::mem::take(&mut self.claims) {
-            self.settle(from, claims);
+            self.resolve_claim(from, claims);
         }
     }
 
-    fn settle(&mut self, from: Address, claims: Vec<Claim>) {
+    fn resolve_claim(&mut self, from: Address, claims: Vec<Claim>) {
         let explicit = || claims.iter().filter(|claim| claim.explicit);
         if explicit().count() > 1 {
             let mut names: Vec<String> = explicit().map(|claim| format!("`{}`", claim.to)).collect();
             names.sort();
             let message = format!(
-                "`{from}` is to be moved to {}; only one of them can be what it was (hint: leave the annotation \
-                 `purlin.dev/moved-from` to that one)",
+                "`{from}` is claimed by {} (hint: keep the annotation `purlin.dev/moved-from` on only one of them)",
                 names.join(" and ")
             );
             for address in claims.iter().map(|claim| &claim.to).chain([&from]) {
-                self.hold(address, Reason::MoveBlocked, message.clone());
+                self.block(address, Reason::MoveBlocked, message.clone());
             }
         } else if let Some(first) = explicit().find(|claim| !claim.possible) {
-            // It is held there, and here only who would have taken it for granted.
+            // The explicit claimant is blocked already. Block the implied claimants too.
             for other in claims.iter().filter(|claim| !claim.explicit) {
-                let message = format!("`{from}` is to be moved to `{}`, so it is not moved here", first.to);
-                self.hold(&other.to, Reason::MoveBlocked, message);
+                let message = format!("`{from}` will be moved to `{}`, so it is not moved here", first.to);
+                self.block(&other.to, Reason::MoveBlocked, message);
             }
         } else if let Some(Claim { to, uid, conversion, .. }) = claims.into_iter().find(|claim| claim.possible) {
-            self.found.moves.push(Move { from, to, uid, back: false, conversion });
+            self.found.moves.push(Move { from, to, uid, reverted: false, conversion });
         }
     }
 
-    /// While it is not known which instances a family has, nobody can tell what of the objects that are to be moved
-    /// to it is still wanted.
-    pub(super) fn hold_for(&mut self, family: &Family) {
+    /// Blocks the objects that a family claims while its instances are not known.
+    pub(super) fn block_claimed_by_family(&mut self, family: &Family) {
         let shared = &family.shared;
-        // Any of its objects would be protected, or kept.
         let keeps = shared.prevent_destroy || shared.prevent_destroy_when.is_some() || shared.keeps_object();
         let concerns = match self.options.mode {
             Mode::Normal => true,
             Mode::Destroy => keeps,
             Mode::RefreshOnly => false,
         };
-        if !concerns || !shared.is_wanted() || matches!(family.expansion, Expansion::Known(_)) {
+        if !concerns || !shared.is_desired() || matches!(family.expansion, Expansion::Known(_)) {
             return;
         }
         let (recorded, to) = (self.recorded, &family.shared.address);
-        let was_followed = self.was_followed(shared);
+        let was_followed = self.was_applied(shared);
         for from in family.shared.moved_from.iter() {
-            let all = of_name(recorded, &from.name).map(|(address, _)| address);
+            let all = in_family(recorded, &from.name).map(|(address, _)| address);
             for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {
-                if lives(self.config, address) {
+                if is_desired(self.config, address) {
                     continue;
                 }
-                let message =
-                    format!("it is to be moved to `{to}`, of which it is not known which objects it stands for");
-                let held = Held { reason: Reason::MoveBlocked, message };
-                self.found.held.entry(address.clone()).or_insert(held);
+                let message = format!("it will be moved to `{to}`, whose instances are not known yet");
+                let held = ObjectBlock { reason: Reason::MoveBlocked, message };
+                self.found.blocked.entry(address.clone()).or_insert(held);
                 if !was_followed {
-                    self.claim(address, Claim { possible: false, ..Claim::by(&family.shared) });
+                    self.claim(address, Claim { possible: false, ..Claim::explicit(&family.shared) });
                 }
             }
         }
     }
 
-    /// Holds whatever an annotation may have meant that cannot be read.
-    pub(super) fn keep_all_named(&mut self, instance: &Instance) {
+    /// Blocks all objects that an invalid annotation may refer to.
+    pub(super) fn block_all_named(&mut self, instance: &Instance) {
         let (recorded, address) = (self.recorded, &instance.address);
         for from in instance.moved_from.iter() {
-            let all = of_name(recorded, &from.name).map(|(address, _)| address);
-            for found in all.filter(|found| !lives(self.config, found)) {
-                let why = format!("`{address}` seems to say that it was `{found}`, in a way that nobody can read");
-                self.keep(found, &why);
+            let all = in_family(recorded, &from.name).map(|(address, _)| address);
+            for found in all.filter(|found| !is_desired(self.config, found)) {
+                let why = format!("`{address}` seems to claim `{found}` with an invalid annotation");
+                self.block_orphan(found, &why);
                 if self.record(address).is_none() {
-                    self.claim(found, Claim { possible: false, ..Claim::by(instance) });
+                    self.claim(found, Claim { possible: false, ..Claim::explicit(instance) });
                 }
             }
         }

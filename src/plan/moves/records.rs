@@ -1,31 +1,31 @@
-//! Records after moves: under their new addresses, and naming others by theirs.
+//! Computes the records after moves, with the new addresses of objects and dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Move;
-use crate::model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stored, of_name};
+use crate::model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stored, in_family};
 
 pub(super) fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
     record.current.iter().chain(record.deposed.values())
 }
 
-/// The record under its new address, and of its new type.
-pub fn moved(record: &Record, to: &Move) -> Record {
+/// The record with its new address and type.
+pub fn moved_record(record: &Record, to: &Move) -> Record {
     let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);
-    let mut came_from = record.came_from.clone();
+    let mut came_from = record.moved_from.clone();
     came_from.retain(|old| *old != to.from && *old != to.to);
     came_from.push(to.from.clone());
-    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, came_from, ..record.clone() }
+    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, moved_from: came_from, ..record.clone() }
 }
 
-/// Splits moves into those that can be carried out side by side: an object that moves on has to arrive first.
+/// Splits moves into groups that can run concurrently: a second move of an object must follow the first.
 pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     let mut rounds = Vec::new();
     let mut start = 0;
     let mut touched: BTreeSet<&Address> = BTreeSet::new();
     for (at, next) in moves.iter().enumerate() {
-        if at > start && (next.back != moves[start].back || touched.contains(&next.from)) {
+        if at > start && (next.reverted != moves[start].reverted || touched.contains(&next.from)) {
             rounds.push(&moves[start..at]);
             start = at;
             touched.clear();
@@ -38,7 +38,7 @@ pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     rounds
 }
 
-/// Whether one record holds an object of the other: it was written by a move.
+/// Whether both records hold the same object, so that a move wrote `new`.
 pub(super) fn is_copy(old: &Record, new: &Record) -> bool {
     let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
         (Some(a), Some(b)) => a == b,
@@ -47,36 +47,36 @@ pub(super) fn is_copy(old: &Record, new: &Record) -> bool {
     objects(old).any(|a| objects(new).any(|b| same(a, b)))
 }
 
-/// Whether the object of a move is recorded at the new address. Another object may be there when somebody was faster.
+/// Whether the object of a move, and not another object, is recorded at the new address.
 pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
     let old_and_new = recorded.get(&one.from).zip(recorded.get(&one.to));
     old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
 }
 
-/// Where the objects that records name are found after one round of moves.
+/// The addresses of dependencies after one round of moves.
 #[derive(Debug)]
 pub struct Redirections<'a> {
     /// The records before the round.
     recorded: &'a Recorded,
-    /// What is taken back, by where it was to go.
+    /// Reverted moves by `to`.
     back: BTreeMap<&'a Address, &'a Move>,
-    /// What goes on, by where it comes from.
+    /// The targets of the other moves by `from`.
     from: BTreeMap<&'a Address, &'a Address>,
-    /// Where it goes.
+    /// The targets of the other moves.
     to: BTreeSet<&'a Address>,
-    /// Names that instances leave, or come to from another name.
+    /// Names that instances leave or join.
     changing: BTreeSet<&'a Arc<str>>,
-    /// Names that instances come to from another name.
+    /// Names that instances of other names join.
     joined: BTreeSet<&'a Arc<str>>,
-    /// What was found already: many records name the same.
+    /// A cache, because many records have the same dependencies.
     known: BTreeMap<Address, Option<Vec<Address>>>,
 }
 
 impl<'a> Redirections<'a> {
-    /// For one round. `recorded` are the records before it.
+    /// `recorded` are the records before the round.
     pub fn new(moves: &'a [Move], recorded: &'a Recorded) -> Self {
-        let arrived = moves.iter().filter(|one| one.back && has_arrived(one, recorded));
-        let forth = || moves.iter().filter(|one| !one.back && one.from != one.to);
+        let arrived = moves.iter().filter(|one| one.reverted && has_arrived(one, recorded));
+        let forth = || moves.iter().filter(|one| !one.reverted && one.from != one.to);
         let is_member = |address: &Address, name: &Arc<str>| address.name == *name && address.is_instance();
         let leaves = forth().map(|one| &one.from).filter(|from| from.is_instance()).map(|from| &from.name);
         let joins = forth().map(|one| (&one.to, &one.from));
@@ -93,8 +93,7 @@ impl<'a> Redirections<'a> {
         }
     }
 
-    /// The record with its dependencies under the addresses that they have after the round; `None` when it names none of
-    /// them.
+    /// The record with the new addresses of its dependencies. `None` if none of them is moved.
     pub fn of(&mut self, record: &Record) -> Option<Record> {
         let mut changes = false;
         for dependency in objects(record).flat_map(|object| object.dependencies.iter()) {
@@ -117,16 +116,16 @@ impl<'a> Redirections<'a> {
         Some(record)
     }
 
-    /// Where the objects of a dependency are; `None` when they stay. Of a whole family some instances may have gone to
-    /// one place and others to another: then they are named one by one.
+    /// The new addresses of a dependency. `None` if it is not moved. A family whose instances are moved to different
+    /// names is replaced with its single instances.
     fn places(&self, dependency: &Address) -> Option<Vec<Address>> {
         if let Some(one) = self.back.get(dependency) {
             return Some(vec![one.from.clone()]);
         }
-        let family = || of_name(self.recorded, &dependency.name);
+        let family = || in_family(self.recorded, &dependency.name);
         let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
         if self.to.contains(dependency) && !family().any(holds) {
-            // It named what was not there, which has nothing to do with what comes there now.
+            // The dependency had no object before, so it is unrelated to the object moved there.
             return Some(Vec::new());
         }
         if let Some(exact) = self.from.get(dependency) {
@@ -141,7 +140,7 @@ impl<'a> Redirections<'a> {
             return None;
         }
         let places = family().filter_map(|(address, _)| {
-            // What comes to this name by a move was no part of the family.
+            // An object moved to this name was not part of the family.
             let went = self.from.get(address).map(|to| Address::clone(to));
             went.or_else(|| (address.is_instance() && !self.to.contains(address)).then(|| address.clone()))
         });
@@ -151,19 +150,19 @@ impl<'a> Redirections<'a> {
         };
         let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
         let others = |other: &Address| other.is_instance() && !places.contains(other);
-        let alone = together && !of_name(self.recorded, &first.name).any(|(other, _)| others(other));
-        Some(if alone { vec![Address::whole(first.name.clone())] } else { places.into_iter().collect() })
+        let alone = together && !in_family(self.recorded, &first.name).any(|(other, _)| others(other));
+        Some(if alone { vec![Address::family(first.name.clone())] } else { places.into_iter().collect() })
     }
 }
 
-/// The records as they are after the moves. Their versions are those of before.
-pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
+/// The records after the moves, with their previous versions.
+pub fn apply_moves(recorded: &Recorded, moves: &[Move]) -> Recorded {
     let mut after = recorded.clone();
     for round in rounds(moves) {
         let before = after.clone();
         let mut redirections = Redirections::new(round, &before);
         for one in round {
-            if one.back {
+            if one.reverted {
                 if has_arrived(one, &before) {
                     after.remove(&one.to);
                 }
@@ -173,9 +172,9 @@ pub fn carried(recorded: &Recorded, moves: &[Move]) -> Recorded {
                 continue;
             }
             let Some(old) = after.remove(&one.from) else { continue };
-            // A crash may have come after the new record was written.
+            // After a crash, the new record may have been written already.
             if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
-                let record = Arc::new(moved(&old.record, one));
+                let record = Arc::new(moved_record(&old.record, one));
                 after.insert(one.to.clone(), Stored { record, version: old.version });
             }
         }

@@ -1,9 +1,9 @@
-//! Moves that are found, and records after them.
+//! Tests of finding moves and of the records after them.
 
 use super::*;
-use crate::load::source::read_texts;
+use crate::load::source::read_strings;
 use crate::model::{Stored, Version};
-use crate::plan::tests::world::object;
+use crate::plan::tests::fixture::object;
 
 fn recorded(all: &[(&str, &[&str])]) -> Recorded {
     let record = |(address, uses): &(&str, &[&str])| {
@@ -17,10 +17,10 @@ fn recorded(all: &[(&str, &[&str])]) -> Recorded {
 }
 
 fn one(from: &str, to: &str) -> Move {
-    Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), back: false, conversion: None }
+    Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), reverted: false, conversion: None }
 }
 
-fn told(recorded: &Recorded) -> Vec<String> {
+fn dependencies(recorded: &Recorded) -> Vec<String> {
     let uses = |record: &Record| {
         objects(record).flat_map(|o| o.dependencies.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
     };
@@ -30,30 +30,30 @@ fn told(recorded: &Recorded) -> Vec<String> {
 #[test]
 fn dependencies_follow_instance_by_instance_and_as_a_whole() {
     let before = recorded(&[("a[0]", &[]), ("b", &["a", "a[0]"]), ("s", &[]), ("u", &["s", "b"])]);
-    let after = carried(&before, &[one("a[0]", "z[0]"), one("s", "s[0]")]);
-    assert_eq!(told(&after), ["b: z z[0]", "s[0]: ", "u: b s[0]", "z[0]: "]);
+    let after = apply_moves(&before, &[one("a[0]", "z[0]"), one("s", "s[0]")]);
+    assert_eq!(dependencies(&after), ["b: z z[0]", "s[0]: ", "u: b s[0]", "z[0]: "]);
 }
 
 #[test]
-fn a_family_that_is_torn_apart_is_named_instance_by_instance() {
+fn a_split_family_is_recorded_instance_by_instance() {
     let mut before = recorded(&[("a[0]", &[]), ("a[1]", &[]), ("b", &[])]);
     let user = before.get_mut(&Address::single("b")).unwrap();
     let object = Arc::make_mut(&mut user.record).current.as_mut().unwrap();
-    Arc::make_mut(object).dependencies = [Address::whole("a")].into();
-    assert_eq!(told(&carried(&before, &[one("a[0]", "a")])), ["a: ", "a[1]: ", "b: a a[1]"]);
-    assert_eq!(told(&carried(&before, &[one("a[0]", "z")])), ["a[1]: ", "b: a[1] z", "z: "]);
-    assert_eq!(told(&carried(&before, &[one("b", "a[2]")])), ["a[0]: ", "a[1]: ", "a[2]: a[0] a[1]"]);
-    let renamed = carried(&before, &[one("a[0]", "z[0]"), one("a[1]", "z[1]")]);
-    assert_eq!(told(&renamed), ["b: z", "z[0]: ", "z[1]: "]);
+    Arc::make_mut(object).dependencies = [Address::family("a")].into();
+    assert_eq!(dependencies(&apply_moves(&before, &[one("a[0]", "a")])), ["a: ", "a[1]: ", "b: a a[1]"]);
+    assert_eq!(dependencies(&apply_moves(&before, &[one("a[0]", "z")])), ["a[1]: ", "b: a[1] z", "z: "]);
+    assert_eq!(dependencies(&apply_moves(&before, &[one("b", "a[2]")])), ["a[0]: ", "a[1]: ", "a[2]: a[0] a[1]"]);
+    let renamed = apply_moves(&before, &[one("a[0]", "z[0]"), one("a[1]", "z[1]")]);
+    assert_eq!(dependencies(&renamed), ["b: z", "z[0]: ", "z[1]: "]);
     let user = renamed[&Address::single("b")].record.current.as_ref().unwrap();
-    assert_eq!(*user.dependencies, [Address::whole("z")]);
+    assert_eq!(*user.dependencies, [Address::family("z")]);
 }
 
 #[test]
-fn nothing_is_made_where_the_object_of_a_lost_record_may_belong() {
+fn nothing_is_created_at_an_address_with_a_lost_record() {
     let resource = |spec: &str| {
         let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\n";
-        read_texts(&[("f.yaml", &format!("{head}spec: {{type: thing, {spec}}}\n"))]).config
+        read_strings(&[("f.yaml", &format!("{head}spec: {{type: thing, {spec}}}\n"))]).config
     };
     let found = |spec: &str, records: &[&str], index: &[&str]| {
         let records: Vec<(&str, &[&str])> = records.iter().map(|address| (*address, &[] as &[&str])).collect();
@@ -64,38 +64,38 @@ fn nothing_is_made_where_the_object_of_a_lost_record_may_belong() {
             &PlanOptions { indexed, ..PlanOptions::default() },
             &Takeovers::new(),
         );
-        let held = found.held.iter().map(|(address, held)| format!("{address} {}", held.reason));
+        let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
         held.chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to))).collect::<Vec<_>>()
     };
     assert_eq!(found("count: 2", &["a[1]"], &["a", "a[1]"]), ["a[0] RecordMissing"]);
     assert_eq!(found("forEach: [x]", &[], &["a"]), [r#"a["x"] RecordMissing"#]);
     assert_eq!(found("config: {}", &[], &["a[0]"]), ["a RecordMissing"]);
     assert_eq!(found("config: {}", &["a[1]"], &["a[0]", "a[1]"]), ["a RecordMissing"]);
-    // What is there is moved, and what is lost is no part of that.
+    // An existing record is moved, regardless of a lost one.
     assert_eq!(found("config: {}", &["a[0]"], &["a[0]", "a[1]"]), ["a[0] -> a"]);
     assert_eq!(found("count: 2", &["a[0]"], &["a[0]", "a[1]"]), [] as [&str; 0]);
-    // Nor does anything else take its place.
+    // No other object is moved there.
     assert_eq!(found("config: {}", &["a[1]"], &["a", "a[1]"]), [] as [&str; 0]);
 }
 
 #[test]
-fn a_move_to_where_another_object_was_made_meanwhile_is_taken_back_and_both_stay() {
+fn a_move_to_an_address_with_another_new_object_is_reverted_and_both_stay() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a", "b"])]);
     let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);
     cut.moving_to = Some(Box::new(Address::single("b")));
     cut.current = Some(Arc::new(object("another", &[])));
     let found = find(&Config::default(), &records, &PlanOptions::default(), &Takeovers::new());
-    assert_eq!(found.moves, [Move { back: true, ..one("a", "b") }]);
-    assert_eq!(told(&carried(&records, &found.moves)), ["a: ", "b: ", "c: a b"]);
+    assert_eq!(found.moves, [Move { reverted: true, ..one("a", "b") }]);
+    assert_eq!(dependencies(&apply_moves(&records, &found.moves)), ["a: ", "b: ", "c: a b"]);
 }
 
 #[test]
-fn a_move_that_a_crash_cut_is_finished_and_its_object_is_there_once() {
+fn an_interrupted_move_is_finished_without_a_duplicate() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
     let cut = records.get_mut(&Address::single("a")).unwrap();
     Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
     let options = PlanOptions { mode: Mode::Destroy, ..PlanOptions::default() };
     let found = find(&Config::default(), &records, &options, &Takeovers::new());
     assert_eq!(found.moves, [one("a", "b")]);
-    assert_eq!(told(&carried(&records, &found.moves)), ["b: ", "c: b"]);
+    assert_eq!(dependencies(&apply_moves(&records, &found.moves)), ["b: ", "c: b"]);
 }

@@ -1,4 +1,4 @@
-//! The fields of a change: what is set, what differs, what forces a replacement.
+//! Renders the fields of a change: values, differences, and the attributes that force a replacement.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -8,10 +8,10 @@ use super::{Style, Tone};
 use crate::model::value::SENSITIVE_TEXT;
 use crate::model::{Action, Change, Path, Segment, Value};
 
-/// What stands for a value that only the step will tell.
+/// Shown instead of an unknown value.
 const UNKNOWN_TEXT: &str = "(known after apply)";
 
-/// Writes the fields of a change: all of a new object, the differences of one that changes, the id of one that goes.
+/// Writes all fields of a new object, the differences of a changed object, or the id of a destroyed object.
 pub(super) fn write_fields(change: &Change, style: Style, out: &mut dyn Write) -> fmt::Result {
     let mut fields = Fields { change, style, out, unchanged: 0 };
     let null = Value::Null;
@@ -45,10 +45,10 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// One field, with everything below it that differs.
+    /// Writes one field with all differences below it.
     fn field(&mut self, depth: usize, at: &Path, label: &Label, old: &Value, new: &Value) -> fmt::Result {
         let marked = matches!(old, Value::Sensitive(_)) || matches!(new, Value::Sensitive(_));
-        let equal = old.same(new) && !new.has_unknown();
+        let equal = old.equals_unmarked(new) && !new.has_unknown();
         let label_text = label.text();
         match (old.unmarked(), new.unmarked()) {
             (Value::Null, Value::Null) => Ok(()),
@@ -116,7 +116,6 @@ impl Fields<'_> {
     }
 }
 
-/// How a field is named in front of its value.
 enum Label {
     Name(Arc<str>),
     Place(usize),
@@ -139,7 +138,7 @@ fn names(before: &Value, after: &Value) -> BTreeSet<Arc<str>> {
     of(before).into_iter().chain(of(after)).collect()
 }
 
-/// A value on one line, without what must not be shown.
+/// A value on one line. Sensitive values are masked.
 fn text(value: &Value) -> String {
     match value {
         Value::Sensitive(_) => SENSITIVE_TEXT.to_owned(),

@@ -1,5 +1,5 @@
-//! The plan as a program reads it: format version 1 of `docs/formats.md`, written as a stream. No JSON tree is built:
-//! a plan may hold a hundred thousand values.
+//! Renders a plan as JSON: format version 1 of `docs/formats.md`. The document is streamed without a JSON tree, because
+//! a plan may have a hundred thousand values.
 
 use std::io;
 
@@ -9,19 +9,18 @@ use serde::{Serialize, Serializer};
 use crate::model::{Action, Change, Diagnostic, Value};
 use crate::plan::Plan;
 
-/// The version of the format. Fields may be added to it; anything else makes a new one.
+/// New fields may be added to a format version. Any other change needs a new version.
 pub const FORMAT_VERSION: &str = "1";
 
-/// Writes the whole document; `graph` comes from the graph module.
 pub fn write(plan: &Plan, graph: &impl Serialize, out: impl io::Write) -> Result<(), serde_json::Error> {
     serde_json::to_writer(out, &Document { plan, graph })
 }
 
 /// The document `plan -o json`.
 pub struct Document<'a, G> {
-    /// What is written as `changes` and `diagnostics`.
+    /// Written as `changes` and `diagnostics`.
     pub plan: &'a Plan,
-    /// What is written as `graph`.
+    /// Written as `graph`.
     pub graph: &'a G,
 }
 
@@ -34,13 +33,13 @@ pub struct Diagnostics<'a>(pub &'a [Diagnostic]);
 /// One entry of `diagnostics`.
 pub struct OneDiagnostic<'a>(pub &'a Diagnostic);
 
-/// A value as anybody may see it: a sensitive place is `{"sensitive":true}`, an unknown one is left out of an object
-/// and `null` in a list.
+/// A value without secrets: a sensitive value is `{"sensitive":true}`. An unknown value is omitted from an object and
+/// `null` in a list.
 pub struct Public<'a>(pub &'a Value);
 
 struct OneChange<'a>(&'a Change);
 
-/// `true` at each unknown place of a value, in its shape.
+/// The shape of a value with `true` at each unknown value.
 struct Unknowns<'a>(&'a Value);
 
 impl<G: Serialize> Serialize for Document<'_, G> {
@@ -90,7 +89,7 @@ impl Serialize for OneChange<'_> {
 impl Serialize for OneDiagnostic<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let diagnostic = self.0;
-        // Place, field and hint have no field of their own in the format, and are told all the same.
+        // The format has no separate fields for source, path and hint.
         let summary = match &diagnostic.path {
             Some(path) => format!("{path}: {}", diagnostic.summary),
             None => diagnostic.summary.clone(),

@@ -1,4 +1,4 @@
-//! What cannot be planned says why, and what waits for it says for whom.
+//! Blocked objects: the reasons, and the objects that wait for them.
 
 use expect_test::expect;
 
@@ -24,7 +24,7 @@ fn a_problem_of_the_resource_blocks_it_and_its_dependents() {
 }
 
 #[test]
-fn an_unknown_type_is_refused() {
+fn an_unknown_type_is_rejected() {
     check(
         "want a type=nonsense",
         expect![[r#"
@@ -34,27 +34,27 @@ fn an_unknown_type_is_refused() {
 }
 
 #[test]
-fn a_reference_to_nothing_names_it_and_the_field() {
+fn a_dangling_reference_names_its_target_and_field() {
     check(
         "want a input=${b.id}",
         expect![[r#"
-            a Blocked DependencyNotFound: spec.config.input: refers to `b`, which does not exist
+            a Blocked DependencyNotFound: spec.config.input: references `b`, which does not exist
             error a DependencyNotFound"#]],
     );
 }
 
 #[test]
-fn a_reference_to_itself_is_refused() {
+fn a_self_reference_is_rejected() {
     check(
         "want a input=${a.id}",
         expect![[r#"
-            a Blocked SelfReference: it refers to itself in a ring: a refers to a (spec.config.input) (hint: remove the reference of a to a (spec.config.input))
+            a Blocked SelfReference: dependency cycle: a references a (spec.config.input) (hint: remove the reference from a to a (spec.config.input))
             error a SelfReference"#]],
     );
 }
 
 #[test]
-fn a_ring_blocks_its_members_and_dependents_only() {
+fn a_cycle_blocks_its_members_and_dependents_only() {
     check(
         "
          want a input=${b.id}
@@ -62,9 +62,9 @@ fn a_ring_blocks_its_members_and_dependents_only() {
          want c after=b
          want z input=1",
         expect![[r#"
-            a Blocked DependencyCycle: it refers to itself in a ring: a refers to b (spec.config.input), b refers to a (spec.config.input) (hint: remove the reference of a to b (spec.config.input))
-            b Blocked DependencyCycle: it refers to itself in a ring: a refers to b (spec.config.input), b refers to a (spec.config.input) (hint: remove the reference of a to b (spec.config.input))
-            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyCycle: it refers to itself in a ring) <- b
+            a Blocked DependencyCycle: dependency cycle: a references b (spec.config.input), b references a (spec.config.input) (hint: remove the reference from a to b (spec.config.input))
+            b Blocked DependencyCycle: dependency cycle: a references b (spec.config.input), b references a (spec.config.input) (hint: remove the reference from a to b (spec.config.input))
+            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyCycle: dependency cycle) <- b
             z Create {id=? input=1 output=?}
             error a DependencyCycle
             error b DependencyCycle
@@ -73,16 +73,16 @@ fn a_ring_blocks_its_members_and_dependents_only() {
 }
 
 #[test]
-fn an_orphan_is_no_dependency() {
+fn an_orphan_cannot_be_referenced() {
     check(
         "
          want b input=${a.id}
          have a input=1
          have b input=A uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: DependencyNotFound (hint: resolve what blocks `b` first) <- b
-            b Blocked DependencyNotFound: spec.config.input: refers to `a`, which does not exist
-            error a StillUsed
+            a Blocked InUse: in use by `b`, which is blocked: DependencyNotFound (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked DependencyNotFound: spec.config.input: references `a`, which does not exist
+            error a InUse
             error b DependencyNotFound"#]],
     );
 }
@@ -102,21 +102,21 @@ fn a_failed_expression_names_its_field() {
 }
 
 #[test]
-fn a_misspelt_attribute_is_refused_before_the_driver_is_asked() {
+fn a_misspelled_attribute_is_rejected_before_the_driver_is_called() {
     check(
         "want a inptu=1",
         expect![[r#"
-            a Blocked InvalidConfig: spec.config.inptu: is no attribute of this type (hint: did you mean `input`?)
+            a Blocked InvalidConfig: spec.config.inptu: is not an attribute of this type (hint: did you mean `input`?)
             error a InvalidConfig"#]],
     );
 }
 
 #[test]
-fn what_the_driver_refuses_is_refused() {
+fn a_diagnostic_of_the_driver_blocks_the_object() {
     check(
         "
          want a input=1
-         world a invalid",
+         actual a invalid",
         expect![[r#"
             a Blocked InvalidConfig: spec.config.input: is refused
             error a InvalidConfig"#]],
@@ -128,7 +128,7 @@ fn a_failed_plan_blocks_the_object() {
     check(
         "
          want a input=1
-         world a unplannable
+         actual a unplannable
          want b after=a",
         expect![[r#"
             a Blocked OperationFailed: the change could not be planned: no connection
@@ -144,7 +144,7 @@ fn a_failed_read_blocks_the_object() {
         "
          want a input=1
          have a input=1
-         world a unreadable",
+         actual a unreadable",
         expect![[r#"
             a Blocked OperationFailed: the object could not be read: no connection
             error a OperationFailed"#]],
@@ -152,32 +152,32 @@ fn a_failed_read_blocks_the_object() {
 }
 
 #[test]
-fn a_plan_that_breaks_its_contract_is_the_drivers_fault() {
+fn a_plan_that_violates_the_contract_is_a_driver_error() {
     check(
         "
          want a input=1
-         world a breaks-contract",
+         actual a breaks-contract",
         expect![[r#"
-            a Blocked DriverFault: driver produced an invalid plan: `input` is planned neither as configured nor as before (hint: this is a fault of the provider; report it to its authors)
+            a Blocked DriverFault: driver produced an invalid plan: `input` has neither its configured nor its prior value (hint: this is a bug in the provider; report it to its developers)
             error a DriverFault"#]],
     );
 }
 
 #[test]
-fn a_replacement_path_that_does_not_exist_is_the_drivers_fault() {
+fn a_replacement_path_that_does_not_exist_is_a_driver_error() {
     check(
         "
          want a input=2
          have a input=1
-         world a odd-path",
+         actual a odd-path",
         expect![[r#"
-            a Blocked DriverFault: driver produced an invalid plan: `nowhere` requires replacement, but does not exist (hint: this is a fault of the provider; report it to its authors)
+            a Blocked DriverFault: driver produced an invalid plan: `nowhere` requires replacement, but does not exist (hint: this is a bug in the provider; report it to its developers)
             error a DriverFault"#]],
     );
 }
 
 #[test]
-fn a_suspended_object_is_left_alone_and_its_dependents_go_on() {
+fn a_suspended_object_is_unchanged_and_its_dependents_are_planned() {
     check(
         "
          want a input=2 suspended
@@ -198,14 +198,14 @@ fn a_dependent_of_a_suspended_object_that_does_not_exist_waits() {
          want b input=${a.input}",
         expect![[r#"
             a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is held (Suspended: suspended) <- a
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is blocked (Suspended: suspended) <- a
             warning a Suspended
             warning b DependencyNotReady"#]],
     );
 }
 
 #[test]
-fn a_held_object_is_left_alone() {
+fn an_object_that_the_caller_blocks_is_unchanged() {
     check(
         "
          want a input=2
@@ -220,7 +220,7 @@ fn a_held_object_is_left_alone() {
 }
 
 #[test]
-fn dependents_wait_for_a_held_object_that_is_not_as_it_must_be() {
+fn dependents_wait_for_a_blocked_object_that_is_not_up_to_date() {
     check(
         "
          want a input=1
@@ -262,8 +262,8 @@ fn nothing_is_created_in_a_terminating_namespace() {
          have c input=1
          option terminating",
         expect![[r#"
-            a Blocked NamespaceTerminating: nothing can be created, since the namespace is terminating
-            b Blocked NamespaceTerminating: nothing can be created, since the namespace is terminating
+            a Blocked NamespaceTerminating: nothing can be created because the namespace is terminating
+            b Blocked NamespaceTerminating: nothing can be created because the namespace is terminating
             c Update {id=C input=2 output=?}
             error a NamespaceTerminating
             error b NamespaceTerminating"#]],
@@ -271,7 +271,7 @@ fn nothing_is_created_in_a_terminating_namespace() {
 }
 
 #[test]
-fn failing_creations_are_capped() {
+fn failed_creates_are_limited() {
     check(
         "
          want a input=1
@@ -279,13 +279,13 @@ fn failing_creations_are_capped() {
          record a failed=3
          option cap=3",
         expect![[r#"
-            a Blocked CreateKeepsFailing: the new object failed to be created 3 times in a row (hint: change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again)
-            error a CreateKeepsFailing"#]],
+            a Blocked RepeatedCreateFailures: creating the new object failed 3 times in a row (hint: change the Resource, or set the annotation `purlin.dev/replace-requested-at` to try again)
+            error a RepeatedCreateFailures"#]],
     );
 }
 
 #[test]
-fn a_requested_replacement_passes_the_cap() {
+fn a_requested_replacement_ignores_the_limit() {
     check(
         "
          want a input=1 request=now
@@ -297,7 +297,7 @@ fn a_requested_replacement_passes_the_cap() {
 }
 
 #[test]
-fn a_one_off_run_only_warns_of_failing_creations() {
+fn a_single_run_only_warns_about_failed_creates() {
     check(
         "
          want a input=1
@@ -305,48 +305,48 @@ fn a_one_off_run_only_warns_of_failing_creations() {
          record a failed=3",
         expect![[r#"
             a Replace DestroyFirst (tainted) {id=? input=1 output=?}
-            warning a CreateKeepsFailing: the new object failed to be created 3 times in a row"#]],
+            warning a RepeatedCreateFailures: creating the new object failed 3 times in a row"#]],
     );
 }
 
 #[test]
-fn too_many_leftovers_stop_create_first_replacements() {
+fn too_many_deposed_objects_block_create_first_replacements() {
     check(
         "
          want a force=2 cbd
          have a force=1 cbd
-         left a 1 id=1
-         left a 2 id=2
-         left a 3 id=3",
+         deposed a 1 id=1
+         deposed a 2 id=2
+         deposed a 3 id=3",
         expect![[r#"
-            a Blocked TooManyLeftovers: 3 old objects are left over; no further one is made before they are gone
-            a#1 Destroy (left over from a replacement)
-            a#2 Destroy (left over from a replacement)
-            a#3 Destroy (left over from a replacement)
-            error a TooManyLeftovers"#]],
+            a Blocked TooManyDeposedObjects: 3 deposed objects exist; no new object is created until they are destroyed
+            a#1 Destroy (deposed by a replacement)
+            a#2 Destroy (deposed by a replacement)
+            a#3 Destroy (deposed by a replacement)
+            error a TooManyDeposedObjects"#]],
     );
 }
 
 #[test]
-fn too_many_leftovers_of_which_some_never_worked_clear_up() {
+fn tainted_deposed_objects_are_destroyed_when_there_are_too_many() {
     check(
         "
          want a force=2 cbd
          have a force=1 cbd tainted
-         left a 1 id=1
-         left a 2 id=2 tainted
-         left a 3 id=3 tainted",
+         deposed a 1 id=1
+         deposed a 2 id=2 tainted
+         deposed a 3 id=3 tainted",
         expect![[r#"
-            a Blocked TooManyLeftovers: 3 old objects are left over; no further one is made before they are gone
-            a#1 Blocked TooManyLeftovers: the leftover stays while its object is blocked: 3 old objects are left over; no further one is made before they are gone
-            a#2 Destroy (left over from a replacement)
-            a#3 Destroy (left over from a replacement)
-            error a TooManyLeftovers"#]],
+            a Blocked TooManyDeposedObjects: 3 deposed objects exist; no new object is created until they are destroyed
+            a#1 Blocked TooManyDeposedObjects: the deposed object is kept while its object is blocked: 3 deposed objects exist; no new object is created until they are destroyed
+            a#2 Destroy (deposed by a replacement)
+            a#3 Destroy (deposed by a replacement)
+            error a TooManyDeposedObjects"#]],
     );
 }
 
 #[test]
-fn a_delete_first_replacement_waits_for_its_dependencies() {
+fn a_destroy_first_replacement_waits_for_its_dependencies() {
     check(
         "
          want a input=1 suspended
@@ -355,7 +355,7 @@ fn a_delete_first_replacement_waits_for_its_dependencies() {
          have b force=1 uses=a",
         expect![[r#"
             a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            b Blocked DependencyNotReady: must be replaced, and the old object is not given up before its successor can be made: waits for `a`: which is blocked (Suspended) <- a
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (Suspended) <- a
             warning a Suspended
             warning b DependencyNotReady"#]],
     );
@@ -371,7 +371,7 @@ fn a_create_first_replacement_does_not_wait() {
          have b force=1 uses=a cbd",
         expect![[r#"
             a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            b Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}
+            b Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?}
             warning a Suspended"#]],
     );
 }

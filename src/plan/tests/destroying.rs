@@ -1,4 +1,4 @@
-//! Objects that go: orphans, deletions, leftovers, and plans towards nothing.
+//! Destroys: orphans, deletions, deposed objects, and destroy plans.
 
 use expect_test::expect;
 
@@ -6,22 +6,22 @@ use super::check;
 
 #[test]
 fn an_orphan_is_destroyed() {
-    check("have a input=1", expect!["a Destroy (no longer wanted)"]);
+    check("have a input=1", expect!["a Destroy (no longer configured)"]);
 }
 
 #[test]
-fn an_orphan_that_is_gone_is_dropped_from_the_record() {
+fn a_missing_orphan_is_dropped_from_the_record() {
     check(
         "
          have a input=1
-         world a gone",
-        expect!["a Forget forget (it does not exist any more)"],
+         actual a missing",
+        expect!["a Forget forget (it no longer exists)"],
     );
 }
 
 #[test]
 fn an_orphan_with_recorded_policy_orphan_is_forgotten() {
-    check("have a skip", expect!["a Forget forget (no longer wanted; the object stays (as its Resource said))"]);
+    check("have a skip", expect!["a Forget forget (no longer configured; the object is kept (as recorded))"]);
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn no_orphan_is_destroyed_while_the_source_is_incomplete() {
          have b input=1 uses=a
          option incomplete",
         expect![[r#"
-            a Blocked SourceIncomplete: not destroyed, though its manifest is missing: part of the source could not be read: b.yaml cannot be read
-            b Blocked SourceIncomplete: not destroyed, though its manifest is missing: part of the source could not be read: b.yaml cannot be read
+            a Blocked SourceIncomplete: not destroyed although its manifest is missing: part of the source could not be read: b.yaml cannot be read
+            b Blocked SourceIncomplete: not destroyed although its manifest is missing: part of the source could not be read: b.yaml cannot be read
             error a SourceIncomplete
             error b SourceIncomplete"#]],
     );
@@ -55,7 +55,7 @@ fn a_deleted_resource_that_never_had_an_object_needs_nothing() {
 }
 
 #[test]
-fn the_live_policy_decides_over_the_recorded_one() {
+fn the_policy_of_the_spec_overrides_the_recorded_one() {
     check(
         "
          want a deleting
@@ -64,51 +64,51 @@ fn the_live_policy_decides_over_the_recorded_one() {
          have b",
         expect![[r#"
             a Destroy (the Resource is being deleted)
-            b Forget forget (the Resource is being deleted; the object stays (`deletionPolicy: Orphan`))"#]],
+            b Forget forget (the Resource is being deleted; the object is kept (`deletionPolicy: Orphan`))"#]],
     );
 }
 
 #[test]
-fn a_record_of_nothing_is_dropped() {
-    check("record a pending", expect!["a Forget (nothing is left of it)"]);
+fn an_empty_record_is_dropped() {
+    check("record a pending", expect!["a Forget (its record holds no object)"]);
 }
 
 #[test]
-fn a_leftover_is_destroyed() {
+fn a_deposed_object_is_destroyed() {
     check(
         "
          want a input=1
          have a input=1
-         left a 1 id=old",
+         deposed a 1 id=old",
         expect![[r#"
             a NoOp
-            a#1 Destroy (left over from a replacement)"#]],
+            a#1 Destroy (deposed by a replacement)"#]],
     );
 }
 
 #[test]
-fn a_leftover_that_is_gone_is_dropped() {
+fn a_missing_deposed_object_is_dropped() {
     check(
         "
          want a input=1
          have a input=1
-         left a 1 id=old
-         world a gone",
+         deposed a 1 id=old
+         actual a missing",
         expect![[r#"
-            a Create (it does not exist any more) {id=? input=1 output=?}
-            a#1 Forget forget (it does not exist any more)"#]],
+            a Create (it no longer exists) {id=? input=1 output=?}
+            a#1 Forget forget (it no longer exists)"#]],
     );
 }
 
 #[test]
-fn leftovers_without_a_current_object_have_only_their_own_entries() {
+fn deposed_objects_without_a_current_object_have_one_change_each() {
     check(
         "
-         left a 1 id=old
-         left a 2 id=older skip",
+         deposed a 1 id=old
+         deposed a 2 id=older skip",
         expect![[r#"
-            a#1 Destroy (left over from a replacement)
-            a#2 Forget forget (left over from a replacement; the object stays (as its Resource said))"#]],
+            a#1 Destroy (deposed by a replacement)
+            a#2 Forget forget (deposed by a replacement; the object is kept (as recorded))"#]],
     );
 }
 
@@ -122,13 +122,13 @@ fn a_destroy_evaluates_no_configuration() {
          have b
          option destroy",
         expect![[r#"
-            a Destroy (everything is to be destroyed)
-            b Destroy (everything is to be destroyed)"#]],
+            a Destroy (all objects are destroyed)
+            b Destroy (all objects are destroyed)"#]],
     );
 }
 
 #[test]
-fn destroying_holds_to_prevent_destroy_of_the_live_spec() {
+fn a_destroy_plan_respects_prevent_destroy_of_the_spec() {
     check(
         "
          want a protect
@@ -137,33 +137,33 @@ fn destroying_holds_to_prevent_destroy_of_the_live_spec() {
          have b protect uses=a
          option destroy",
         expect![[r#"
-            a Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: everything is to be destroyed (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)
-            b Destroy (everything is to be destroyed)
+            a Blocked PreventDestroy: the object must be destroyed, but `preventDestroy` forbids it: all objects are destroyed (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` to destroy it without its manifest)
+            b Destroy (all objects are destroyed)
             error a PreventDestroy"#]],
     );
 }
 
 #[test]
-fn the_recorded_prevent_destroy_decides_without_a_spec() {
+fn the_recorded_prevent_destroy_applies_without_a_spec() {
     check(
         "have a protect",
         expect![[r#"
-            a Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again afterwards; or run `purlin state unprotect a` to let it go)
+            a Blocked PreventDestroy: the object must be destroyed, but `preventDestroy` forbids it: no longer configured (hint: restore the manifest to keep the object; to destroy it, restore the manifest with `spec.lifecycle.preventDestroy: false` and delete it again, or run `purlin state unprotect a`)
             error a PreventDestroy"#]],
     );
 }
 
 #[test]
-fn prevent_destroy_covers_leftovers() {
+fn prevent_destroy_covers_deposed_objects() {
     check(
         "
          want a input=1 protect
          have a input=1 protect
-         left a 1 id=old",
+         deposed a 1 id=old",
         expect![[r#"
             a NoOp
-            a#1 Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: left over from a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)
-            error a PreventDestroy: deposed 00000001: the object must be destroyed, and `preventDestroy` forbids it: left over from a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)"#]],
+            a#1 Blocked PreventDestroy: the object must be destroyed, but `preventDestroy` forbids it: deposed by a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` to destroy it without its manifest)
+            error a PreventDestroy: deposed 00000001: the object must be destroyed, but `preventDestroy` forbids it: deposed by a replacement (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` to destroy it without its manifest)"#]],
     );
 }
 
@@ -174,7 +174,7 @@ fn prevent_destroy_names_the_attribute_that_forces_the_replacement() {
          want a force=2 protect
          have a force=1 protect",
         expect![[r#"
-            a Blocked PreventDestroy: the object must be replaced, and `preventDestroy` forbids to destroy it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)
+            a Blocked PreventDestroy: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` to destroy it without its manifest)
             error a PreventDestroy"#]],
     );
 }
@@ -186,13 +186,13 @@ fn prevent_destroy_covers_tainted_objects() {
          want a input=1 protect
          have a input=1 tainted protect",
         expect![[r#"
-            a Blocked PreventDestroy: the object must be replaced, and `preventDestroy` forbids to destroy it: it is tainted (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` when it is to be destroyed without its manifest)
+            a Blocked PreventDestroy: the object must be replaced, but `preventDestroy` forbids destroying it: it is tainted (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect a` to destroy it without its manifest)
             error a PreventDestroy"#]],
     );
 }
 
 #[test]
-fn prevent_destroy_does_not_stop_forgetting() {
+fn prevent_destroy_does_not_block_forgetting() {
     check(
         "
          want a protect orphan deleting
@@ -200,8 +200,8 @@ fn prevent_destroy_does_not_stop_forgetting() {
          want b force=2 orphan protect
          have b force=1 protect",
         expect![[r#"
-            a Forget forget (the Resource is being deleted; the object stays (`deletionPolicy: Orphan`))
-            b Replace CreateFirst forget (attributes force it) [force] {force=2 id=? output=?}"#]],
+            a Forget forget (the Resource is being deleted; the object is kept (`deletionPolicy: Orphan`))
+            b Replace CreateFirst forget (attributes force replacement) [force] {force=2 id=? output=?}"#]],
     );
 }
 
@@ -211,10 +211,10 @@ fn the_deletion_of_a_suspended_object_waits() {
         "
          want a deleting suspended
          have a
-         left a 1 id=old",
+         deposed a 1 id=old",
         expect![[r#"
             a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            a#1 Blocked Suspended: the leftover stays while its object is blocked: suspended
+            a#1 Blocked Suspended: the deposed object is kept while its object is blocked: suspended
             warning a Suspended"#]],
     );
 }
@@ -231,18 +231,18 @@ fn all_destroys_can_be_held() {
          have c force=1
          want d
          have d
-         left d 1 id=old
+         deposed d 1 id=old
          option keep",
         expect![[r#"
-            a Blocked CustomResourceDefinitionDeleted: a CRD is being deleted
-            b Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?} holds its destroy: CustomResourceDefinitionDeleted: a CRD is being deleted
-            c Blocked CustomResourceDefinitionDeleted: a CRD is being deleted
+            a Blocked CustomResourceDefinitionTerminating: a CRD is being deleted
+            b Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?} holds its destroy: CustomResourceDefinitionTerminating: a CRD is being deleted
+            c Blocked CustomResourceDefinitionTerminating: a CRD is being deleted
             d NoOp
-            d#1 Blocked CustomResourceDefinitionDeleted: a CRD is being deleted
-            error a CustomResourceDefinitionDeleted
-            error b CustomResourceDefinitionDeleted
-            error c CustomResourceDefinitionDeleted
-            error d CustomResourceDefinitionDeleted: deposed 00000001: a CRD is being deleted"#]],
+            d#1 Blocked CustomResourceDefinitionTerminating: a CRD is being deleted
+            error a CustomResourceDefinitionTerminating
+            error b CustomResourceDefinitionTerminating
+            error c CustomResourceDefinitionTerminating
+            error d CustomResourceDefinitionTerminating: deposed 00000001: a CRD is being deleted"#]],
     );
 }
 
@@ -254,7 +254,7 @@ fn an_object_of_an_unknown_type_cannot_be_destroyed() {
          have b type=nonsense skip",
         expect![[r#"
             a Blocked UnknownType: cannot be destroyed: no provider serves the type `nonsense` (hint: add a Provider named `nonsense`, or name a ProviderConfig in `spec.providerConfigRef`)
-            b Forget forget (no longer wanted; the object stays (as its Resource said))
+            b Forget forget (no longer configured; the object is kept (as recorded))
             error a UnknownType"#]],
     );
 }
@@ -277,19 +277,19 @@ fn a_running_destroy_is_a_destroy() {
          want a deleting
          have a
          option destroying=a",
-        expect!["a Destroy (a step of it is running)"],
+        expect!["a Destroy (a step of this object is running)"],
     );
 }
 
 #[test]
-fn an_orphan_that_stays_and_used_what_goes_is_a_warning() {
+fn an_orphan_that_depends_on_a_destroyed_object_is_a_warning() {
     check(
         "
          have a
          have b uses=a skip",
         expect![[r#"
-            a Destroy (no longer wanted)
-            b Forget forget (no longer wanted; the object stays (as its Resource said))
-            warning b OrphanUsesDestroyed: the object stays, and `a`, which it used, is destroyed"#]],
+            a Destroy (no longer configured)
+            b Forget forget (no longer configured; the object is kept (as recorded))
+            warning b OrphanDependsOnDestroyed: the object is kept, but `a`, which it depends on, is destroyed"#]],
     );
 }

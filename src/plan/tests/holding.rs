@@ -1,20 +1,20 @@
-//! What an object that stays still uses is not destroyed.
+//! Held destroys: an object is not destroyed while another one still depends on it.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn what_a_blocked_object_used_is_held() {
+fn a_dependency_of_a_blocked_object_is_held() {
     check(
         "
          have a
          want b problem=broken
          have b uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
+            a Blocked InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InvalidManifest: broken
-            error a StillUsed
+            error a InUse
             error b InvalidManifest"#]],
     );
 }
@@ -29,13 +29,13 @@ fn holding_is_transitive() {
          want d suspended
          have d uses=c",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: StillUsed (hint: resolve what blocks `b` first) <- b
-            b Blocked StillUsed: still used by `c`, which is blocked: StillUsed (hint: resolve what blocks `c` first) <- c
-            c Blocked StillUsed: still used by `d`, which is blocked: Suspended (hint: resolve what blocks `d` first) <- d
+            a Blocked InUse: in use by `b`, which is blocked: InUse (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked InUse: in use by `c`, which is blocked: InUse (hint: resolve the problem that blocks `c` first) <- c
+            c Blocked InUse: in use by `d`, which is blocked: Suspended (hint: resolve the problem that blocks `d` first) <- d
             d Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            error a StillUsed
-            error b StillUsed
-            error c StillUsed
+            error a InUse
+            error b InUse
+            error c InUse
             warning d Suspended"#]],
     );
 }
@@ -51,16 +51,16 @@ fn holding_goes_through_objects_without_a_step() {
          want c problem=broken after=b
          have c uses=b",
         expect![[r#"
-            a Blocked StillUsed: still used by `c` through others, which is blocked: InvalidManifest (hint: resolve what blocks `c` first) <- c
+            a Blocked InUse: in use by `c` indirectly, which is blocked: InvalidManifest (hint: resolve the problem that blocks `c` first) <- c
             b NoOp
             c Blocked InvalidManifest: broken
-            error a StillUsed
+            error a InUse
             error c InvalidManifest"#]],
     );
 }
 
 #[test]
-fn holding_ends_at_an_object_that_lets_go() {
+fn holding_ends_at_an_object_that_releases_its_dependency() {
     check(
         "
          have a
@@ -69,7 +69,7 @@ fn holding_ends_at_an_object_that_lets_go() {
          want c problem=broken
          have c uses=b",
         expect![[r#"
-            a Destroy (no longer wanted)
+            a Destroy (no longer configured)
             b Record (its dependencies changed)
             c Blocked InvalidManifest: broken
             error c InvalidManifest"#]],
@@ -77,7 +77,7 @@ fn holding_ends_at_an_object_that_lets_go() {
 }
 
 #[test]
-fn a_delete_first_replacement_of_what_a_blocked_object_used_is_held_whole() {
+fn a_destroy_first_replacement_of_a_dependency_of_a_blocked_object_is_held() {
     check(
         "
          want a force=2
@@ -85,15 +85,15 @@ fn a_delete_first_replacement_of_what_a_blocked_object_used_is_held_whole() {
          want b problem=broken after=a
          have b uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
+            a Blocked InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InvalidManifest: broken
-            error a StillUsed
+            error a InUse
             error b InvalidManifest"#]],
     );
 }
 
 #[test]
-fn a_create_first_replacement_of_what_a_blocked_object_used_keeps_the_old_object() {
+fn a_create_first_replacement_of_a_dependency_of_a_blocked_object_keeps_the_old_object() {
     check(
         "
          want a force=2 cbd
@@ -101,15 +101,15 @@ fn a_create_first_replacement_of_what_a_blocked_object_used_keeps_the_old_object
          want b problem=broken after=a
          have b uses=a",
         expect![[r#"
-            a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?} holds its destroy: StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
+            a Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?} holds its destroy: InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InvalidManifest: broken
-            error a StillUsed
+            error a InUse
             error b InvalidManifest"#]],
     );
 }
 
 #[test]
-fn an_update_of_what_a_blocked_object_used_goes_ahead() {
+fn an_update_of_a_dependency_of_a_blocked_object_is_planned() {
     check(
         "
          want a input=2
@@ -124,7 +124,7 @@ fn an_update_of_what_a_blocked_object_used_goes_ahead() {
 }
 
 #[test]
-fn dependents_of_a_held_replacement_are_planned_with_what_is_recorded() {
+fn dependents_of_a_held_replacement_are_planned_with_the_recorded_value() {
     check(
         "
          want a force=2
@@ -136,17 +136,17 @@ fn dependents_of_a_held_replacement_are_planned_with_what_is_recorded() {
          want d input=${c.input}
          have d input=A uses=c",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
+            a Blocked InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InvalidManifest: broken
             c NoOp
             d NoOp
-            error a StillUsed
+            error a InUse
             error b InvalidManifest"#]],
     );
 }
 
 #[test]
-fn a_deleted_object_that_is_still_wanted_is_held() {
+fn a_deleted_object_that_is_still_referenced_is_held() {
     check(
         "
          want a deleting
@@ -154,14 +154,14 @@ fn a_deleted_object_that_is_still_wanted_is_held() {
          want b input=${a.id}
          have b input=A uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b` (hint: delete `b` too, or remove its reference) <- b
+            a Blocked InUse: in use by `b` (hint: delete `b` too, or remove its reference) <- b
             b NoOp
-            error a StillUsed"#]],
+            error a InUse"#]],
     );
 }
 
 #[test]
-fn a_new_reference_waits_for_the_successor_of_what_is_being_deleted() {
+fn a_new_reference_to_an_object_that_is_being_deleted_waits_for_its_successor() {
     check(
         "
          want a deleting
@@ -175,7 +175,7 @@ fn a_new_reference_waits_for_the_successor_of_what_is_being_deleted() {
             c Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
             warning b DependencyNotReady
             warning c DependencyNotReady
-            warning - RunAgain: 2 object(s) wait for what this plan does (hint: run apply again)"#]],
+            warning - Deferred: 2 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 
@@ -197,7 +197,7 @@ fn a_new_reference_to_a_family_that_is_being_deleted_waits() {
 }
 
 #[test]
-fn a_deleted_object_that_was_released_goes() {
+fn a_deleted_object_that_was_released_is_destroyed() {
     check(
         "
          want a deleting
@@ -211,7 +211,7 @@ fn a_deleted_object_that_was_released_goes() {
 }
 
 #[test]
-fn a_deleted_object_that_only_a_blocked_newcomer_wants_goes() {
+fn a_deleted_object_that_only_a_blocked_new_object_references_is_destroyed() {
     check(
         "
          want a deleting
@@ -225,21 +225,21 @@ fn a_deleted_object_that_only_a_blocked_newcomer_wants_goes() {
 }
 
 #[test]
-fn what_is_protected_holds_what_it_used() {
+fn a_protected_object_holds_its_dependencies() {
     check(
         "
          have a
          have b uses=a protect",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: PreventDestroy (hint: resolve what blocks `b` first) <- b
-            b Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: no longer wanted (hint: to keep it bring the manifest back, for good or with `spec.lifecycle.preventDestroy: false` to remove it again afterwards; or run `purlin state unprotect b` to let it go)
-            error a StillUsed
+            a Blocked InUse: in use by `b`, which is blocked: PreventDestroy (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked PreventDestroy: the object must be destroyed, but `preventDestroy` forbids it: no longer configured (hint: restore the manifest to keep the object; to destroy it, restore the manifest with `spec.lifecycle.preventDestroy: false` and delete it again, or run `purlin state unprotect b`)
+            error a InUse
             error b PreventDestroy"#]],
     );
 }
 
 #[test]
-fn a_protected_dependent_holds_the_replacement_that_would_force_its_own() {
+fn a_protected_dependent_holds_the_replacement_that_would_replace_it_too() {
     check(
         "
          want a force=2
@@ -247,15 +247,15 @@ fn a_protected_dependent_holds_the_replacement_that_would_force_its_own() {
          want b force=${a.id} protect
          have b force=A uses=a protect",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: PreventDestroy (hint: resolve what blocks `b` first) <- b
-            b Blocked PreventDestroy: the object must be replaced, and `preventDestroy` forbids to destroy it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` when it is to be destroyed without its manifest)
-            error a StillUsed
+            a Blocked InUse: in use by `b`, which is blocked: PreventDestroy (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked PreventDestroy: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` to destroy it without its manifest)
+            error a InUse
             error b PreventDestroy"#]],
     );
 }
 
 #[test]
-fn destroying_everything_holds_what_a_protected_object_used() {
+fn a_destroy_plan_holds_the_dependencies_of_a_protected_object() {
     check(
         "
          want a
@@ -266,78 +266,78 @@ fn destroying_everything_holds_what_a_protected_object_used() {
          have c uses=b
          option destroy",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is blocked: PreventDestroy (hint: resolve what blocks `b` first) <- b
-            b Blocked PreventDestroy: the object must be destroyed, and `preventDestroy` forbids it: everything is to be destroyed (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` when it is to be destroyed without its manifest)
-            c Destroy (everything is to be destroyed)
-            error a StillUsed
+            a Blocked InUse: in use by `b`, which is blocked: PreventDestroy (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked PreventDestroy: the object must be destroyed, but `preventDestroy` forbids it: all objects are destroyed (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` to destroy it without its manifest)
+            c Destroy (all objects are destroyed)
+            error a InUse
             error b PreventDestroy"#]],
     );
 }
 
 #[test]
-fn leftovers_of_what_is_used_are_held_too() {
+fn deposed_objects_of_a_dependency_are_held_too() {
     check(
         "
          want a
          have a
-         left a 1 id=old
+         deposed a 1 id=old
          want b problem=broken
          have b uses=a",
         expect![[r#"
             a NoOp
-            a#1 Blocked StillUsed: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first) <- b
+            a#1 Blocked InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InvalidManifest: broken
-            error a StillUsed: deposed 00000001: still used by `b`, which is blocked: InvalidManifest (hint: resolve what blocks `b` first)
+            error a InUse: deposed 00000001: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first)
             error b InvalidManifest"#]],
     );
 }
 
 #[test]
-fn a_held_leftover_holds_what_it_used() {
+fn a_held_deposed_object_holds_its_dependencies() {
     check(
         "
          have a
          want b suspended
          have b
-         left b 1 id=old uses=a",
+         deposed b 1 id=old uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b` (deposed 00000001), which is blocked: Suspended (hint: resolve what blocks `b` first) <- b
+            a Blocked InUse: in use by `b` (deposed 00000001), which is blocked: Suspended (hint: resolve the problem that blocks `b` first) <- b
             b Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
-            b#1 Blocked Suspended: the leftover stays while its object is blocked: suspended
-            error a StillUsed
+            b#1 Blocked Suspended: the deposed object is kept while its object is blocked: suspended
+            error a InUse
             warning b Suspended"#]],
     );
 }
 
 #[test]
-fn the_last_complete_object_is_kept_while_its_successor_cannot_be_made() {
+fn the_last_complete_object_is_kept_while_its_successor_cannot_be_created() {
     check(
         "
          want a problem=broken
-         left a 1 id=old",
+         deposed a 1 id=old",
         expect![[r#"
             a Blocked InvalidManifest: broken
-            a#1 Blocked InvalidManifest: the leftover stays while its object is blocked: broken
+            a#1 Blocked InvalidManifest: the deposed object is kept while its object is blocked: broken
             error a InvalidManifest"#]],
     );
 }
 
 #[test]
-fn a_leftover_of_a_blocked_but_complete_object_goes() {
+fn a_deposed_object_of_a_blocked_but_complete_object_is_destroyed() {
     check(
         "
          want a problem=broken
          have a
-         left a 1 id=old",
+         deposed a 1 id=old",
         expect![[r#"
             a Blocked InvalidManifest: broken
-            a#1 Destroy (left over from a replacement)
+            a#1 Destroy (deposed by a replacement)
             error a InvalidManifest"#]],
     );
 }
 
 #[test]
-fn what_a_running_object_used_is_held() {
+fn a_dependency_of_a_running_step_is_held() {
     check(
         "
          have a
@@ -345,15 +345,15 @@ fn what_a_running_object_used_is_held() {
          have b uses=a
          option updating=b",
         expect![[r#"
-            a Blocked Waiting: still used by `b`, a step of which is running <- b
-            b Update (a step of it is running) {id=? input=9}
+            a Blocked Waiting: in use by `b`, which has a running step <- b
+            b Update (a step of this object is running) {id=? input=9}
             warning a Waiting
-            warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],
+            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 
 #[test]
-fn a_held_deletion_holds_a_delete_first_replacement_of_its_dependents() {
+fn a_held_deletion_holds_a_destroy_first_replacement_of_its_dependents() {
     check(
         "
          want a deleting
@@ -361,9 +361,9 @@ fn a_held_deletion_holds_a_delete_first_replacement_of_its_dependents() {
          want b after=a force=2
          have b force=1 uses=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b` (hint: delete `b` too, or remove its reference) <- b
-            b Blocked DependencyNotReady: must be replaced, and the old object is not given up before its successor can be made: waits for `a`: which is blocked (StillUsed) <- a
-            error a StillUsed
+            a Blocked InUse: in use by `b` (hint: delete `b` too, or remove its reference) <- b
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (InUse) <- a
+            error a InUse
             error b DependencyNotReady"#]],
     );
 }

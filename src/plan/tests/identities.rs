@@ -1,9 +1,9 @@
-//! One object in the world belongs to one address, and to one life of it.
+//! Identities: two objects cannot have the same identity, and two records cannot have the same object.
 
 use expect_test::expect;
 
 use super::check;
-use super::world::World;
+use super::fixture::Fixture;
 
 #[test]
 fn a_fixed_identity_cannot_be_replaced_create_first() {
@@ -12,8 +12,8 @@ fn a_fixed_identity_cannot_be_replaced_create_first() {
          want a type=named name=n force=2 cbd
          have a type=named name=n force=1 cbd",
         expect![[r#"
-            a Blocked FixedIdentity: old and new object would have one identity, and would exist at the same time: the object is create-before-destroy (hint: let the provider draw the name (such as `generateName`), or remove `createBeforeDestroy`)
-            error a FixedIdentity"#]],
+            a Blocked CreateBeforeDestroyImpossible: the old and the new object would have the same identity and exist at the same time: the object has `createBeforeDestroy` (hint: let the provider generate the name (such as with `generateName`), or remove `createBeforeDestroy`)
+            error a CreateBeforeDestroyImpossible"#]],
     );
 }
 
@@ -28,17 +28,17 @@ fn a_fixed_identity_under_inherited_create_before_destroy_names_the_chain() {
          want c after=b cbd
          have c uses=b cbd",
         expect![[r#"
-            a Blocked FixedIdentity: old and new object would have one identity, and would exist at the same time: create-before-destroy is required by `b`, because of `c` (hint: let the provider draw the name (such as `generateName`), or remove `createBeforeDestroy` from `c`)
-            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (FixedIdentity: old and new object would have one identity, and would exist at the same time: create-before-destroy is required by `b`, because of `c`) <- a
+            a Blocked CreateBeforeDestroyImpossible: the old and the new object would have the same identity and exist at the same time: create-before-destroy is required by `b`, because of `c` (hint: let the provider generate the name (such as with `generateName`), or remove `createBeforeDestroy` from `c`)
+            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (CreateBeforeDestroyImpossible: the old and the new object would have the same identity and exist at the same time: create-before-destroy is required by `b`, because of `c`) <- a
             c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyNotReady: waits for `a`) <- b
-            error a FixedIdentity
+            error a CreateBeforeDestroyImpossible
             error b DependencyNotReady
             error c DependencyNotReady"#]],
     );
 }
 
 #[test]
-fn dependents_of_a_refused_replacement_wait() {
+fn dependents_of_a_blocked_replacement_wait() {
     check(
         "
          want a type=named name=n force=2 cbd
@@ -46,20 +46,20 @@ fn dependents_of_a_refused_replacement_wait() {
          want b input=${a.id}
          have b input=A uses=a",
         expect![[r#"
-            a Blocked FixedIdentity: old and new object would have one identity, and would exist at the same time: the object is create-before-destroy (hint: let the provider draw the name (such as `generateName`), or remove `createBeforeDestroy`)
-            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (FixedIdentity: old and new object would have one identity, and would exist at the same time: the object is create-before-destroy) <- a
-            error a FixedIdentity
+            a Blocked CreateBeforeDestroyImpossible: the old and the new object would have the same identity and exist at the same time: the object has `createBeforeDestroy` (hint: let the provider generate the name (such as with `generateName`), or remove `createBeforeDestroy`)
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (CreateBeforeDestroyImpossible: the old and the new object would have the same identity and exist at the same time: the object has `createBeforeDestroy`) <- a
+            error a CreateBeforeDestroyImpossible
             error b DependencyNotReady"#]],
     );
 }
 
 #[test]
-fn a_fixed_identity_can_be_replaced_delete_first() {
+fn a_fixed_identity_can_be_replaced_destroy_first() {
     check(
         "
          want a type=named name=n force=2
          have a type=named name=n force=1",
-        expect!["a Replace DestroyFirst (attributes force it) [force] {force=2 id=? name=n output=?}"],
+        expect!["a Replace DestroyFirst (attributes force replacement) [force] {force=2 id=? name=n output=?}"],
     );
 }
 
@@ -69,32 +69,32 @@ fn a_new_identity_can_be_replaced_create_first() {
         "
          want a type=named name=n2 cbd
          have a type=named name=n cbd",
-        expect!["a Replace CreateFirst (attributes force it) [name] {id=? name=n2 output=?}"],
+        expect!["a Replace CreateFirst (attributes force replacement) [name] {id=? name=n2 output=?}"],
     );
 }
 
 #[test]
-fn a_new_object_may_not_have_the_identity_of_a_leftover() {
+fn a_new_object_cannot_have_the_identity_of_a_deposed_object() {
     check(
         "
          want a type=named name=n
-         left a 1 type=named name=n",
+         deposed a 1 type=named name=n",
         expect![[r#"
-            a Blocked FixedIdentity: the new object would have the identity of the leftover 00000001, which goes later (hint: destroy the leftover by hand and run `purlin state rm a`, or change the name)
-            a#1 Blocked FixedIdentity: the leftover stays while its object is blocked: the new object would have the identity of the leftover 00000001, which goes later
-            error a FixedIdentity"#]],
+            a Blocked CreateBeforeDestroyImpossible: the new object would have the same identity as the deposed object 00000001, which is destroyed later (hint: destroy the deposed object manually and run `purlin state rm a`, or change the name)
+            a#1 Blocked CreateBeforeDestroyImpossible: the deposed object is kept while its object is blocked: the new object would have the same identity as the deposed object 00000001, which is destroyed later
+            error a CreateBeforeDestroyImpossible"#]],
     );
 }
 
 #[test]
-fn two_objects_of_one_identity_the_second_is_refused() {
+fn the_second_of_two_objects_with_the_same_identity_is_rejected() {
     check(
         "
          want a type=named name=n
          want b type=named name=n",
         expect![[r#"
             a Create {id=? name=n output=?}
-            b Blocked IdentityConflict: the object already belongs to `a` (hint: let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`) <- a
+            b Blocked IdentityConflict: the object is already managed by `a` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- a
             error b IdentityConflict"#]],
     );
 }
@@ -107,71 +107,72 @@ fn a_recorded_object_keeps_its_identity_against_a_new_one() {
          want b type=named name=n
          have b type=named name=n",
         expect![[r#"
-            a Blocked IdentityConflict: the object already belongs to `b` (hint: let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`) <- b
+            a Blocked IdentityConflict: the object is already managed by `b` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- b
             b NoOp
             error a IdentityConflict"#]],
     );
 }
 
 #[test]
-fn a_renamed_resource_waits_until_the_old_object_is_gone() {
+fn a_renamed_resource_waits_until_the_old_object_is_destroyed() {
     check(
         "
          want b type=named name=n
          have a type=named name=n",
         expect![[r#"
-            a Destroy (no longer wanted)
-            b Blocked IdentityConflict: the object already belongs to `a` (hint: let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`) <- a
+            a Destroy (no longer configured)
+            b Blocked IdentityConflict: the object is already managed by `a` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- a
             error b IdentityConflict
-            warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],
+            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 
 #[test]
-fn an_object_is_not_destroyed_as_that_of_another_record() {
+fn an_object_that_another_record_has_is_not_destroyed() {
     check(
         "
          have a id=X
          want b
          have b id=X",
         expect![[r#"
-            a Blocked IdentityConflict: the object already belongs to `b` (hint: let only one Resource describe it: change the name of one, or delete one with `deletionPolicy: Orphan`) <- b
+            a Blocked IdentityConflict: the object is already managed by `b` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- b
             b NoOp
             error a IdentityConflict"#]],
     );
 }
 
 #[test]
-fn nothing_is_imported_that_an_object_elsewhere_has() {
+fn an_object_of_another_component_is_not_imported() {
     for [owner, other] in [["a", "b"], ["b", "a"]] {
         let situation = format!("want {owner} input=1\nhave {owner} input=1 id=X\nwant {other} import=X\n");
         let refused = format!(
-            "{other} Blocked IdentityConflict: the object already belongs to `{owner}` (hint: let only one Resource \
-             describe it: change the name of one, or delete one with `deletionPolicy: Orphan`)\nerror {other} \
+            "{other} Blocked IdentityConflict: the object is already managed by `{owner}` (hint: manage the object with one Resource only: \
+             change the name in one, or delete one with `deletionPolicy: Orphan`)\nerror {other} \
              IdentityConflict"
         );
-        assert_eq!(World::parse(&format!("{situation}option elsewhere={owner}")).plan_as_text(), refused);
+        assert_eq!(Fixture::parse(&format!("{situation}option other-component={owner}")).plan_as_text(), refused);
     }
 }
 
 #[test]
-fn of_two_imports_of_one_object_in_different_plans_one_gets_it() {
+fn one_of_two_imports_of_the_same_object_in_different_plans_succeeds() {
     let blocked = |option: &str| {
-        let text = World::parse(&format!("want a import=X\nwant b import=X\noption {option}")).plan_as_text();
+        let text = Fixture::parse(&format!("want a import=X\nwant b import=X\noption {option}")).plan_as_text();
         text.contains("Blocked IdentityConflict")
     };
-    assert!(blocked("elsewhere=a"), "the first by name gets it");
-    assert!(!blocked("elsewhere=b"));
-    assert!(blocked("begun-elsewhere=b"), "unless another one has begun");
+    assert!(blocked("other-component=a"), "the first name wins");
+    assert!(!blocked("other-component=b"));
+    assert!(blocked("started-in-other-component=b"), "unless another import has started");
 }
 
 #[test]
-fn nothing_is_destroyed_that_an_object_elsewhere_has() {
-    let text = |more: &str| World::parse(&format!("have a id=X\nhave b id=X\n{more}")).plan_as_text();
+fn an_object_that_a_record_of_another_component_has_is_not_destroyed() {
+    let text = |more: &str| Fixture::parse(&format!("have a id=X\nhave b id=X\n{more}")).plan_as_text();
     assert!(
-        text("want b\noption elsewhere=b").contains("a Blocked IdentityConflict: the object already belongs to `b`")
+        text("want b\noption other-component=b")
+            .contains("a Blocked IdentityConflict: the object is already managed by `b`")
     );
-    // Of two that leave the first by name destroys it.
-    assert!(text("option elsewhere=b").contains("a Destroy"));
-    assert!(text("option elsewhere=a").contains("b Blocked IdentityConflict"));
+    // If both records are orphans, the first name destroys the object.
+    assert!(text("option other-component=b").contains("a Destroy"));
+    assert!(text("option other-component=a").contains("b Blocked IdentityConflict"));
 }

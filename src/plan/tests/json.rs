@@ -1,8 +1,8 @@
-//! The two faces of a plan: text for people, JSON for programs.
+//! The two formats of a plan: text and JSON.
 
 use expect_test::{Expect, expect};
 
-use super::world::World;
+use super::fixture::Fixture;
 use crate::plan::render::{self, Style};
 
 const SITUATION: &str = "
@@ -11,7 +11,7 @@ const SITUATION: &str = "
     have changed input=1 ports=[1,2]
     want replaced force=2 cbd
     have replaced force=1 cbd
-    left replaced 1 id=older
+    deposed replaced 1 id=older
     have gone input=1
     want blocked input=${nothing.id}
     want same input=1
@@ -25,14 +25,14 @@ fn check(found: &str, expected: &Expect) {
 }
 
 #[test]
-fn people_read_signs_fields_reasons_and_a_summary() {
+fn the_text_has_signs_fields_reasons_and_a_summary() {
     let mut text = String::new();
-    render::write(&World::parse(SITUATION).plan(), Style::Plain, &mut text).unwrap();
+    render::write(&Fixture::parse(SITUATION).plan(), Style::Plain, &mut text).unwrap();
     check(
         &text,
         &expect![[r#"
               # blocked is blocked
-              # DependencyNotFound: spec.config.input: refers to `nothing`, which does not exist
+              # DependencyNotFound: spec.config.input: references `nothing`, which does not exist
 
               # changed will be updated in place
               ~ thing changed
@@ -43,7 +43,7 @@ fn people_read_signs_fields_reasons_and_a_summary() {
                     ]
                     # 2 unchanged
 
-              # gone will be destroyed (no longer wanted)
+              # gone will be destroyed (no longer configured)
               - thing gone
                   - id = "GONE"
 
@@ -54,19 +54,19 @@ fn people_read_signs_fields_reasons_and_a_summary() {
                   + output = (known after apply)
                   + secret = (sensitive value)
 
-              # noted stays; only its record changes (`preventDestroy` changed)
+              # noted is unchanged; only its record is updated (`preventDestroy` changed)
 
-              # replaced will be replaced: created, then destroyed (attributes force it)
+              # replaced will be replaced: created, then destroyed (attributes force replacement)
               +/- thing replaced
                   ~ force = 1 -> 2 # forces replacement
                   ~ id = "REPLACED" -> (known after apply)
                   + output = (known after apply)
 
-              # replaced (deposed 00000001) will be destroyed (left over from a replacement)
+              # replaced (deposed 00000001) will be destroyed (deposed by a replacement)
               - thing replaced (deposed 00000001)
                   - id = "older"
 
-            error: blocked: spec.config.input: refers to `nothing`, which does not exist
+            error: blocked: spec.config.input: references `nothing`, which does not exist
 
             Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 blocked.
         "#]],
@@ -74,33 +74,33 @@ fn people_read_signs_fields_reasons_and_a_summary() {
 }
 
 #[test]
-fn colours_are_an_addition_only() {
-    let plan = World::parse(SITUATION).plan();
-    let (mut plain, mut coloured) = (String::new(), String::new());
+fn colors_do_not_change_the_text() {
+    let plan = Fixture::parse(SITUATION).plan();
+    let (mut plain, mut colored) = (String::new(), String::new());
     render::write(&plan, Style::Plain, &mut plain).unwrap();
-    render::write(&plan, Style::Ansi, &mut coloured).unwrap();
+    render::write(&plan, Style::Ansi, &mut colored).unwrap();
     for code in ["32", "33", "31", "2", "1", "0"] {
-        coloured = coloured.replace(&format!("\u{1b}[{code}m"), "");
+        colored = colored.replace(&format!("\u{1b}[{code}m"), "");
     }
-    assert_eq!(plain, coloured);
+    assert_eq!(plain, colored);
 }
 
 #[test]
 fn a_plan_without_changes_says_so() {
     let mut text = String::new();
-    render::write(&World::parse("want a\nhave a").plan(), Style::Plain, &mut text).unwrap();
+    render::write(&Fixture::parse("want a\nhave a").plan(), Style::Plain, &mut text).unwrap();
     check(
         &text,
         &expect![[r#"
-        No changes: every object is as it is wanted.
-    "#]],
+            No changes: every object is up to date.
+        "#]],
     );
 }
 
 #[expect(clippy::too_many_lines, reason = "one plan with every kind of change, and its text")]
 #[test]
-fn programs_read_the_documented_format() {
-    let plan = World::parse(SITUATION).plan();
+fn the_json_has_the_documented_format() {
+    let plan = Fixture::parse(SITUATION).plan();
     let mut written = Vec::new();
     render::json::write(&plan, &serde_json::json!({"nodes": [], "edges": []}), &mut written).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&written).unwrap();
@@ -160,7 +160,7 @@ fn programs_read_the_documented_format() {
                   },
                   "deposedKey": null,
                   "order": null,
-                  "reason": "no longer wanted",
+                  "reason": "no longer configured",
                   "replacePaths": [],
                   "type": "thing"
                 },
@@ -218,7 +218,7 @@ fn programs_read_the_documented_format() {
                   },
                   "deposedKey": null,
                   "order": "CreateFirst",
-                  "reason": "attributes force it",
+                  "reason": "attributes force replacement",
                   "replacePaths": [
                     "force"
                   ],
@@ -234,7 +234,7 @@ fn programs_read_the_documented_format() {
                   },
                   "deposedKey": "00000001",
                   "order": null,
-                  "reason": "left over from a replacement",
+                  "reason": "deposed by a replacement",
                   "replacePaths": [],
                   "type": "thing"
                 },
@@ -262,7 +262,7 @@ fn programs_read_the_documented_format() {
                   "address": "blocked",
                   "detail": "",
                   "severity": "error",
-                  "summary": "spec.config.input: refers to `nothing`, which does not exist"
+                  "summary": "spec.config.input: references `nothing`, which does not exist"
                 }
               ],
               "formatVersion": "1",
@@ -275,8 +275,8 @@ fn programs_read_the_documented_format() {
 }
 
 #[test]
-fn no_face_shows_a_sensitive_value() {
-    let plan = World::parse("want a secret=hunter2\nhave a secret=letmein input=1").plan();
+fn neither_text_nor_json_shows_a_sensitive_value() {
+    let plan = Fixture::parse("want a secret=hunter2\nhave a secret=letmein input=1").plan();
     let mut text = String::new();
     render::write(&plan, Style::Plain, &mut text).unwrap();
     let mut written = Vec::new();

@@ -1,10 +1,11 @@
-//! Whatever the situation, a plan ends, tells every object once, and gives no step to what is blocked.
+//! Properties of the plans of random situations: planning ends, a plan lists every object once, and blocked objects
+//! have no steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::world::World;
+use super::fixture::Fixture;
 use crate::model::{Action, Address, Change, RecordedObject, ReplaceOrder, Severity};
 use crate::plan::{Mode, Plan};
 
@@ -47,10 +48,10 @@ fn situation() -> impl Strategy<Value = String> {
         let uses = prop::sample::subsequence(names.to_vec(), 0..2);
         let left = (uses, 1..9_u8, any::<bool>()).prop_map(move |(uses, key, tainted)| {
             let status = if tainted { "tainted" } else { "" };
-            format!("left {name} {key} type=named name={key} uses={} {status}", uses.join(","))
+            format!("deposed {name} {key} type=named name={key} uses={} {status}", uses.join(","))
         });
-        let seen = prop::sample::select(vec!["gone", "input=7", "unreadable", "unplannable", "same", "same"]);
-        let seen = seen.prop_map(move |seen| format!("world {name} {seen}"));
+        let seen = prop::sample::select(vec!["missing", "input=7", "unreadable", "unplannable", "same", "same"]);
+        let seen = seen.prop_map(move |seen| format!("actual {name} {seen}"));
         let some = |strategy: BoxedStrategy<String>, weight| prop::option::weighted(weight, strategy);
         (some(want.boxed(), 0.8), some(have.boxed(), 0.7), some(left.boxed(), 0.2), some(seen.boxed(), 0.3))
     };
@@ -68,7 +69,7 @@ fn situation() -> impl Strategy<Value = String> {
         "option destroying=a",
         "option terminating",
         "option keep",
-        "option settled=a,b,c,d",
+        "option up-to-date=a,b,c,d",
         "option replace=a,c",
         "option cap=3",
     ]);
@@ -79,35 +80,39 @@ fn situation() -> impl Strategy<Value = String> {
     })
 }
 
-fn tells_every_object_once(world: &World, plan: &Plan) {
-    let mut told = BTreeSet::new();
+fn lists_every_object_once(fixture: &Fixture, plan: &Plan) {
+    let mut listed = BTreeSet::new();
     for change in &plan.changes {
-        assert!(told.insert((change.address.clone(), change.deposed)), "{} is told twice", change.address);
+        assert!(listed.insert((change.address.clone(), change.deposed)), "{} is listed twice", change.address);
     }
-    for address in world.config.instances.keys() {
-        assert!(told.iter().any(|(known, _)| known == address), "{address} is missing");
+    for address in fixture.config.instances.keys() {
+        assert!(listed.iter().any(|(known, _)| known == address), "{address} is missing");
     }
-    for stored in world.recorded.values() {
+    for stored in fixture.recorded.values() {
         let record = &stored.record;
-        assert!(record.current.is_none() || told.contains(&(record.address.clone(), None)), "{}", record.address);
+        assert!(record.current.is_none() || listed.contains(&(record.address.clone(), None)), "{}", record.address);
         for key in record.deposed.keys() {
-            assert!(told.contains(&(record.address.clone(), Some(*key))), "leftover {key} of {}", record.address);
+            assert!(
+                listed.contains(&(record.address.clone(), Some(*key))),
+                "deposed object {key} of {}",
+                record.address
+            );
         }
     }
     let order: Vec<_> = plan.changes.iter().map(|change| (&change.address, change.deposed)).collect();
-    assert!(order.is_sorted(), "changes stand in address order");
+    assert!(order.is_sorted(), "changes are sorted by address");
 }
 
-fn gives_steps_to_what_is_free_only(world: &World, plan: &Plan) {
-    let running: BTreeSet<&Address> = world.options.running.iter().map(|running| &running.step.address).collect();
+fn gives_steps_to_unblocked_objects_only(fixture: &Fixture, plan: &Plan) {
+    let running: BTreeSet<&Address> = fixture.options.running.iter().map(|running| &running.step.address).collect();
     for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
         let steps = matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Record);
         let expected = steps && !running.contains(&change.address);
         if let Some(prepared) = plan.prepared.get(&change.address).filter(|_| change.action == Action::Blocked) {
-            // Nothing but what the manifest says about keeping the object.
+            // A blocked object may only record `prevent_destroy` and `skip_destroy`.
             let object = prepared.prior.as_deref().expect("it is recorded");
             let flags = |object: &RecordedObject| (object.prevent_destroy, object.skip_destroy);
-            assert!(prepared.only_follows && flags(object) != flags(&prepared.recorded), "{}", change.address);
+            assert!(prepared.record_only && flags(object) != flags(&prepared.recorded), "{}", change.address);
             let (prevent_destroy, skip_destroy) = flags(object);
             assert_eq!(*object, RecordedObject { prevent_destroy, skip_destroy, ..prepared.recorded.clone() });
             continue;
@@ -117,29 +122,29 @@ fn gives_steps_to_what_is_free_only(world: &World, plan: &Plan) {
     for change in &plan.changes {
         assert_eq!(change.blocked.is_some(), change.action == Action::Blocked);
         assert_eq!(change.order.is_some(), change.action == Action::Replace);
-        let told = |problem: &&crate::model::Diagnostic| problem.address.as_ref() == Some(&change.address);
+        let is_about = |problem: &&crate::model::Diagnostic| problem.address.as_ref() == Some(&change.address);
         assert!(
-            change.blocked.is_none() || plan.diagnostics.iter().any(|problem| told(&problem)),
+            change.blocked.is_none() || plan.diagnostics.iter().any(|problem| is_about(&problem)),
             "{}",
             change.address
         );
     }
 }
 
-/// What the record of a blocked object names has no step that destroys, nor what it used through others that stay as they
-/// are or still have the reference.
-fn holds_what_blocked_objects_used(world: &World, plan: &Plan) {
+/// No step destroys a recorded dependency of a blocked object, directly or through objects that are unchanged or keep
+/// the dependency.
+fn holds_dependencies_of_blocked_objects(fixture: &Fixture, plan: &Plan) {
     let current: BTreeMap<&Address, _> =
         plan.changes.iter().filter(|change| change.deposed.is_none()).map(|change| (&change.address, change)).collect();
-    let running: BTreeSet<&Address> = world.options.running.iter().map(|running| &running.step.address).collect();
+    let running: BTreeSet<&Address> = fixture.options.running.iter().map(|running| &running.step.address).collect();
     let mut open: Vec<Address> = current.values().filter(|c| c.blocked.is_some()).map(|c| c.address.clone()).collect();
     let mut reached = BTreeSet::new();
     while let Some(address) = open.pop() {
-        let object = world.recorded.get(&address).and_then(|stored| stored.record.current.clone());
+        let object = fixture.recorded.get(&address).and_then(|stored| stored.record.current.clone());
         let changes =
             |change: &&Change| matches!(change.action, Action::NoOp | Action::Record | Action::Update | Action::Create);
         let is_changing = current.get(&address).copied().is_some_and(|change| changes(&change));
-        let kept = plan.wants.get(&address).filter(|_| is_changing && !running.contains(&address));
+        let kept = plan.dependencies.get(&address).filter(|_| is_changing && !running.contains(&address));
         let is_kept = |used: &&Address| kept.is_none_or(|kept| kept.contains(used));
         for used in object.iter().flat_map(|object| object.dependencies.iter()).filter(is_kept) {
             if *used != address && reached.insert(used.clone()) {
@@ -149,7 +154,7 @@ fn holds_what_blocked_objects_used(world: &World, plan: &Plan) {
     }
     for change in plan.changes.iter().filter(|change| reached.contains(&change.address)) {
         let nothing_recorded = change.deposed.is_none()
-            && world.recorded.get(&change.address).is_none_or(|stored| stored.record.current.is_none());
+            && fixture.recorded.get(&change.address).is_none_or(|stored| stored.record.current.is_none());
         if nothing_recorded || running.contains(&change.address) {
             continue;
         }
@@ -162,17 +167,15 @@ fn holds_what_blocked_objects_used(world: &World, plan: &Plan) {
     }
 }
 
-/// A prevented destroy happens in no plan.
-fn keeps_protected_objects(world: &World, plan: &Plan) {
-    for change in plan
-        .changes
-        .iter()
-        .filter(|change| !change.forget && change.because.as_deref() != Some("a step of it is running"))
+/// No plan destroys an object with `prevent_destroy`.
+fn keeps_protected_objects(fixture: &Fixture, plan: &Plan) {
+    for change in
+        plan.changes.iter().filter(|change| !change.forget && change.because.as_deref() != Some(crate::plan::RUNNING))
     {
-        let Some(stored) = world.recorded.get(&change.address) else { continue };
+        let Some(stored) = fixture.recorded.get(&change.address) else { continue };
         let sound =
             |i: &&std::sync::Arc<crate::load::Instance>| !i.problems.iter().any(|p| p.severity == Severity::Error);
-        let spec = world.config.instances.get(&change.address).filter(sound);
+        let spec = fixture.config.instances.get(&change.address).filter(sound);
         let object = change.deposed.map_or(stored.record.current.as_ref(), |key| stored.record.deposed.get(&key));
         let prevented = spec.map_or(object.is_some_and(|object| object.prevent_destroy), |spec| spec.prevent_destroy);
         let destroys = match change.action {
@@ -184,11 +187,10 @@ fn keeps_protected_objects(world: &World, plan: &Plan) {
     }
 }
 
-/// In a plan towards nothing nothing is made.
-fn makes_nothing_when_destroying(world: &World, plan: &Plan) {
-    let makes = |action| matches!(action, Action::Create | Action::Update | Action::Replace | Action::Record);
-    if world.options.mode == Mode::Destroy {
-        assert!(!plan.changes.iter().any(|change| makes(change.action)));
+fn creates_nothing_in_a_destroy_plan(fixture: &Fixture, plan: &Plan) {
+    let creates = |action| matches!(action, Action::Create | Action::Update | Action::Replace | Action::Record);
+    if fixture.options.mode == Mode::Destroy {
+        assert!(!plan.changes.iter().any(|change| creates(change.action)));
     }
 }
 
@@ -196,16 +198,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_keeps_the_rules(situation in situation()) {
-        let world = World::parse(&situation);
-        let plan = world.plan();
-        tells_every_object_once(&world, &plan);
-        gives_steps_to_what_is_free_only(&world, &plan);
-        holds_what_blocked_objects_used(&world, &plan);
-        keeps_protected_objects(&world, &plan);
-        makes_nothing_when_destroying(&world, &plan);
+    fn every_plan_satisfies_the_rules(situation in situation()) {
+        let fixture = Fixture::parse(&situation);
+        let plan = fixture.plan();
+        lists_every_object_once(&fixture, &plan);
+        gives_steps_to_unblocked_objects_only(&fixture, &plan);
+        holds_dependencies_of_blocked_objects(&fixture, &plan);
+        keeps_protected_objects(&fixture, &plan);
+        creates_nothing_in_a_destroy_plan(&fixture, &plan);
         let internal = plan.diagnostics.iter().find(|problem| problem.reason == crate::model::Reason::InternalError);
         prop_assert!(internal.is_none(), "{:?}", internal);
-        prop_assert_eq!(world.plan_as_text(), world.plan_as_text());
+        prop_assert_eq!(fixture.plan_as_text(), fixture.plan_as_text());
     }
 }

@@ -1,4 +1,4 @@
-//! What a record, or its absence, forbids.
+//! Plans that a record or its absence blocks.
 
 use expect_test::expect;
 
@@ -9,13 +9,13 @@ fn an_annotation_without_a_record_is_never_a_create() {
     check(
         "want a input=1 uid=u1 annotation=u1",
         expect![[r#"
-            a Blocked RecordMissing: the Resource says that it has a record, and there is none: an object may exist (hint: set `spec.import.id` to take the object over, or run `purlin state rm a` when there is none)
+            a Blocked RecordMissing: the record is missing although the Resource is marked as recorded: an object may exist (hint: set `spec.import.id` to import the object, or run `purlin state rm a` if it does not exist)
             error a RecordMissing"#]],
     );
 }
 
 #[test]
-fn an_import_is_the_way_out_of_a_missing_record() {
+fn an_import_resolves_a_missing_record() {
     check("want a input=1 uid=u1 annotation=u1 import=X", expect!["a Record (imported)"]);
 }
 
@@ -25,14 +25,14 @@ fn an_annotation_that_names_another_resource_counts_as_absent() {
 }
 
 #[test]
-fn a_record_of_another_type_is_not_touched() {
+fn a_record_of_another_type_is_unchanged() {
     check(
         "
          want a type=named name=x
          have a type=thing",
         expect![[r#"
-            a Blocked RecordOfOtherType: the record of this name is of type `thing`, not `named` (hint: use another name for the new object, destroy the recorded one first, or annotate with `purlin.dev/moved-from: a` what its provider can take over)
-            error a RecordOfOtherType"#]],
+            a Blocked RecordTypeMismatch: the record of this name has the type `thing`, not `named` (hint: use another name for the new object, destroy the recorded object first, or, if the provider can take it over, add the annotation `purlin.dev/moved-from: a`)
+            error a RecordTypeMismatch"#]],
     );
 }
 
@@ -44,13 +44,13 @@ fn an_open_intent_blocks() {
          have a input=1
          record a intent",
         expect![[r#"
-            a Blocked OperationInProgress: an earlier create is still open
+            a Blocked OperationInProgress: an earlier create is unresolved
             error a OperationInProgress"#]],
     );
 }
 
 #[test]
-fn the_callers_reason_wins_over_an_open_intent() {
+fn the_reason_of_the_caller_overrides_an_open_intent() {
     check(
         "
          want a input=2
@@ -64,7 +64,7 @@ fn the_callers_reason_wins_over_an_open_intent() {
 }
 
 #[test]
-fn an_import_is_the_way_out_of_an_unknown_outcome() {
+fn an_import_resolves_an_unknown_outcome() {
     check(
         "
          want a input=1 import=X
@@ -92,17 +92,17 @@ fn in_a_cluster_a_record_without_a_resource_is_abandoned() {
     check(
         "
          have a input=1
-         left a 1 id=old
+         deposed a 1 id=old
          option cluster",
         expect![[r#"
-            a Blocked Abandoned: there is a record, but no Resource: the object is left alone (hint: create the Resource again to adopt it, or run `purlin state rm a`)
-            a#1 Blocked Abandoned: the leftover stays while its object is blocked: there is a record, but no Resource: the object is left alone
+            a Blocked Abandoned: the record has no Resource; the object is left unchanged (hint: create the Resource again to adopt the object, or run `purlin state rm a`)
+            a#1 Blocked Abandoned: the deposed object is kept while its object is blocked: the record has no Resource; the object is left unchanged
             warning a Abandoned"#]],
     );
 }
 
 #[test]
-fn an_import_id_of_a_destroyed_object_is_not_imported_again() {
+fn the_import_id_of_a_destroyed_object_is_not_imported_again() {
     check(
         "
          want a input=1 import=X

@@ -1,24 +1,24 @@
-//! Many objects: nothing is quadratic, nothing recurses as deep as a chain of dependencies is long.
+//! Many objects: no quadratic algorithms, and no recursion along a chain of dependencies.
 
 use std::sync::Arc;
 
-use super::world::{World, object};
+use super::fixture::{Fixture, object};
 use crate::load::Reference;
 use crate::model::*;
-use crate::plan::{Plan, Planner, Question, Reply};
+use crate::plan::{DriverRequest, DriverResponse, Plan, Planner};
 
-/// `count` objects in a world of its own, each with references to those before it that `targets` names.
-pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded: bool) -> World {
-    let mut world = World::default();
-    world.options.destroy_orphans = true;
+/// A fixture with `count` objects. `targets` returns the indexes of the objects that an object references.
+pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded: bool) -> Fixture {
+    let mut fixture = Fixture::default();
+    fixture.options.destroy_orphans = true;
     let name = |at: usize| Address::single(format!("object-{at:06}"));
     for at in 0..count {
         let address = name(at);
-        let mut made = super::world::instance(address.clone());
+        let mut resource = super::fixture::instance(address.clone());
         let place = Path::default().name("spec").name("config").name("input");
         let mut references: Vec<Reference> = targets(at)
             .into_iter()
-            .map(|target| Reference { target: name(target), at: place.clone(), explicit: true, choice: None })
+            .map(|target| Reference { target: name(target), at: place.clone(), explicit: true, selector: None })
             .collect();
         references.sort();
         if recorded {
@@ -27,26 +27,26 @@ pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded
             held.value = held.value.with("input", Value::from(1));
             held.dependencies = references.iter().map(|reference| reference.target.clone()).collect();
             record.current = Some(Arc::new(held));
-            world.recorded.insert(address.clone(), Stored { record: Arc::new(record), version: Version(1) });
+            fixture.recorded.insert(address.clone(), Stored { record: Arc::new(record), version: Version(1) });
         }
-        made.references = references.into();
-        world.set_config(address.clone(), Value::map([("input", Value::from(1))]));
-        world.config.instances.insert(address, Arc::new(made));
+        resource.references = references.into();
+        fixture.set_config(address.clone(), Value::map([("input", Value::from(1))]));
+        fixture.config.instances.insert(address, Arc::new(resource));
     }
-    world
+    fixture
 }
 
-/// Plans with a driver that costs next to nothing.
-pub(super) fn plan(world: &World) -> Plan {
-    let mut planner = Planner::with_evaluator(&world.config, &world.recorded, &world.options, world, world);
+/// Plans with a minimal driver.
+pub(super) fn plan(fixture: &Fixture) -> Plan {
+    let mut planner = Planner::with_evaluator(&fixture.config, &fixture.recorded, &fixture.options, fixture, fixture);
     loop {
-        let asks = planner.ready();
+        let asks = planner.ready_calls();
         if asks.is_empty() {
             return planner.finish();
         }
         for ask in asks {
-            let reply = match &ask.question {
-                Question::Read(object) => Reply::Object(
+            let reply = match &ask.request {
+                DriverRequest::Read(object) => DriverResponse::Object(
                     Vec::new(),
                     Ok(Some(ObjectState {
                         value: object.value.clone(),
@@ -55,36 +55,36 @@ pub(super) fn plan(world: &World) -> Plan {
                     })),
                     "".into(),
                 ),
-                Question::Copies(_) => Reply::Copies(false),
-                Question::Data { config, .. } => Reply::Data(Vec::new(), Ok(Some(config.clone()))),
-                Question::Import(_) => Reply::Object(Vec::new(), Ok(None), "".into()),
-                Question::Plan(request) => {
+                DriverRequest::Copies(_) => DriverResponse::Copies(false),
+                DriverRequest::Data { config, .. } => DriverResponse::Data(Vec::new(), Ok(Some(config.clone()))),
+                DriverRequest::Import(_) => DriverResponse::Object(Vec::new(), Ok(None), "".into()),
+                DriverRequest::Plan(request) => {
                     let id = request.prior.as_ref().and_then(|prior| prior.value.get("id")).cloned();
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));
                     let identity = None;
                     let response = PlanResponse { planned, identity, ..PlanResponse::default() };
-                    Reply::Planned(Vec::new(), Ok(Some(response)))
+                    DriverResponse::Planned(Vec::new(), Ok(Some(response)))
                 }
             };
-            planner.answer(ask.id, reply);
+            planner.handle_response(ask.id, reply);
         }
     }
 }
 
 #[test]
 fn a_long_chain_of_new_objects_is_planned() {
-    let world = many(20_000, |at| at.checked_sub(1).into_iter().collect(), false);
-    let plan = plan(&world);
+    let fixture = many(20_000, |at| at.checked_sub(1).into_iter().collect(), false);
+    let plan = plan(&fixture);
     assert!(plan.changes.iter().all(|change| change.action == Action::Create));
     assert_eq!(plan.prepared.len(), 20_000);
 }
 
 #[test]
-fn a_long_chain_under_create_before_destroy_is_told_by_its_ends() {
-    let mut world = many(20_000, |at| at.checked_sub(1).into_iter().collect(), true);
-    let last = world.config.instances.values_mut().next_back().unwrap();
+fn a_long_create_before_destroy_chain_is_shortened_in_the_plan() {
+    let mut fixture = many(20_000, |at| at.checked_sub(1).into_iter().collect(), true);
+    let last = fixture.config.instances.values_mut().next_back().unwrap();
     Arc::make_mut(last).create_before_destroy = Some(true);
-    let plan = plan(&world);
+    let plan = plan(&fixture);
     assert!(plan.changes.iter().all(|change| change.action == Action::Record));
     let first = plan.lifecycle.values().next().unwrap();
     assert_eq!(first.forced_by.len(), 16);
@@ -92,11 +92,11 @@ fn a_long_chain_under_create_before_destroy_is_told_by_its_ends() {
 }
 
 #[test]
-fn what_a_blocked_object_used_is_held_along_a_long_chain() {
-    let mut world = many(20_000, |at| at.checked_sub(1).into_iter().collect(), true);
-    world.options.mode = crate::plan::Mode::Destroy;
-    let last = world.config.instances.values_mut().next_back().unwrap();
+fn dependencies_of_a_blocked_object_are_held_along_a_long_chain() {
+    let mut fixture = many(20_000, |at| at.checked_sub(1).into_iter().collect(), true);
+    fixture.options.mode = crate::plan::Mode::Destroy;
+    let last = fixture.config.instances.values_mut().next_back().unwrap();
     Arc::make_mut(last).prevent_destroy = true;
-    let plan = plan(&world);
+    let plan = plan(&fixture);
     assert!(plan.changes.iter().all(|change| change.action == Action::Blocked));
 }

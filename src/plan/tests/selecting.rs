@@ -1,12 +1,12 @@
-//! A plan with targets is about them and what they need; everything else is left exactly as it is.
+//! Plans with targets: they change only the targets and their dependencies.
 
 use expect_test::expect;
 
 use super::check;
-use super::world::World;
+use super::fixture::Fixture;
 
 #[test]
-fn what_a_target_needs_is_selected_and_nothing_else() {
+fn only_a_target_and_its_dependencies_are_selected() {
     check(
         "
          want a input=2
@@ -23,12 +23,12 @@ fn what_a_target_needs_is_selected_and_nothing_else() {
             b Update {id=B input=2 output=?}
             c NoOp (not selected)
             other NoOp (not selected)
-            warning - NotSelected: targeting is in effect: 2 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 2 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn neither_flags_nor_edges_of_what_is_not_selected_are_recorded() {
+fn flags_and_dependencies_of_unselected_objects_are_not_recorded() {
     check(
         "
          want a
@@ -39,12 +39,12 @@ fn neither_flags_nor_edges_of_what_is_not_selected_are_recorded() {
         expect![[r#"
             a Record (its create-before-destroy flag changed)
             b NoOp (not selected)
-            warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn what_is_no_longer_wanted_goes_only_when_it_is_named() {
+fn an_orphan_is_destroyed_only_if_it_is_a_target() {
     let situation = "
          have old
          want a input=2
@@ -52,29 +52,29 @@ fn what_is_no_longer_wanted_goes_only_when_it_is_named() {
     check(
         &format!("{situation}\n option target=a"),
         expect![[r#"
-        a Update {id=A input=2 output=?}
-        old NoOp (not selected)
-        warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            a Update {id=A input=2 output=?}
+            old NoOp (not selected)
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
     check(
         &format!("{situation}\n option target=old"),
         expect![[r#"
-        a NoOp (not selected)
-        old Blocked StillUsed: still used by `a`, which is not selected (hint: select it too: `--target a`) <- a
-        error old StillUsed
-        warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            a NoOp (not selected)
+            old Blocked InUse: in use by `a`, which is not selected (hint: select it too with `--target a`) <- a
+            error old InUse
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
     check(
         &format!("{situation}\n option target=a,old"),
         expect![[r#"
-        a Update {id=A input=2 output=?}
-        old Destroy (no longer wanted)
-        warning - NotSelected: targeting is in effect: 0 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            a Update {id=A input=2 output=?}
+            old Destroy (no longer configured)
+            warning - NotSelected: targeting is in effect: 0 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn a_create_first_replacement_keeps_the_old_object_for_those_that_are_not_selected() {
+fn a_create_first_replacement_keeps_the_old_object_for_unselected_dependents() {
     check(
         "
          want a force=2
@@ -83,15 +83,15 @@ fn a_create_first_replacement_keeps_the_old_object_for_those_that_are_not_select
          have b input=a uses=a cbd
          option target=a",
         expect![[r#"
-            a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?} holds its destroy: StillUsed: still used by `b`, which is not selected (hint: select it too: `--target b`) <- b
+            a Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?} holds its destroy: InUse: in use by `b`, which is not selected (hint: select it too with `--target b`) <- b
             b NoOp (not selected)
-            warning a StillUsed
-            warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning a InUse
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn a_delete_first_replacement_does_not_take_away_what_others_use() {
+fn a_destroy_first_replacement_is_blocked_while_unselected_objects_depend_on_it() {
     check(
         "
          want a force=2
@@ -100,20 +100,20 @@ fn a_delete_first_replacement_does_not_take_away_what_others_use() {
          have b input=a uses=a
          option target=a",
         expect![[r#"
-            a Blocked StillUsed: still used by `b`, which is not selected (hint: select it too: `--target b`) <- b
+            a Blocked InUse: in use by `b`, which is not selected (hint: select it too with `--target b`) <- b
             b NoOp (not selected)
-            error a StillUsed
-            warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            error a InUse
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn a_leftover_of_what_is_not_selected_stays() {
+fn a_deposed_object_of_an_unselected_object_is_kept() {
     check(
         "
          want a protect
          have a
-         left a 1
+         deposed a 1
          want b input=2
          have b input=1
          option target=b",
@@ -121,12 +121,12 @@ fn a_leftover_of_what_is_not_selected_stays() {
             a NoOp (not selected)
             a#1 NoOp (not selected)
             b Update {id=B input=2 output=?}
-            warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn errors_of_what_is_not_selected_are_not_told() {
+fn errors_of_unselected_objects_are_not_reported() {
     check(
         "
          want a problem=broken
@@ -135,12 +135,12 @@ fn errors_of_what_is_not_selected_are_not_told() {
         expect![[r#"
             a NoOp (not selected)
             b Create {id=? input=1 output=?}
-            warning - NotSelected: targeting is in effect: 1 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 1 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn a_name_means_all_of_its_instances() {
+fn a_name_selects_all_of_its_instances() {
     check(
         "
          want web[0] input=2
@@ -151,12 +151,12 @@ fn a_name_means_all_of_its_instances() {
         expect![[r#"
             web[0] Update {id=WEB[0] input=2 output=?}
             web[1] Update {id=WEB[1] input=2 output=?}
-            warning - NotSelected: targeting is in effect: 0 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 0 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn towards_nothing_goes_what_depends_on_the_target_and_not_what_it_needs() {
+fn a_destroy_plan_selects_the_dependents_of_a_target_and_not_its_dependencies() {
     check(
         "
          have a
@@ -167,16 +167,16 @@ fn towards_nothing_goes_what_depends_on_the_target_and_not_what_it_needs() {
          option destroy",
         expect![[r#"
             a NoOp (not selected)
-            b Destroy (selected, or depends on what is selected)
-            c Destroy (selected, or depends on what is selected)
+            b Destroy (selected, or depends on a selected object)
+            c Destroy (selected, or depends on a selected object)
             d NoOp (not selected)
-            warning - NotSelected: targeting is in effect: 2 object(s) are left as they are (hint: the plan may not be all that the configuration asks for; plan without --target afterwards)"#]],
+            warning - NotSelected: targeting is in effect: 2 object(s) are left unchanged (hint: the plan may not include all changes of the configuration; plan without --target afterwards)"#]],
     );
 }
 
 #[test]
-fn nothing_is_asked_about_what_is_not_selected() {
-    let world = World::parse(
+fn no_driver_is_called_for_unselected_objects() {
+    let fixture = Fixture::parse(
         "
          want a
          have a
@@ -184,6 +184,6 @@ fn nothing_is_asked_about_what_is_not_selected() {
          have b
          option target=a",
     );
-    world.plan();
-    assert_eq!(*world.asked.lock().unwrap(), ["read a", "plan a change"]);
+    fixture.plan();
+    assert_eq!(*fixture.driver_calls.lock().unwrap(), ["read a", "plan a change"]);
 }

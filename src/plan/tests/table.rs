@@ -1,16 +1,16 @@
-//! The action table: which change each situation leads to, and why.
+//! The action table: the change for each situation, and its reason.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn what_has_no_record_is_created() {
+fn an_object_without_a_record_is_created() {
     check("want a input=1", expect!["a Create {id=? input=1 output=?}"]);
 }
 
 #[test]
-fn what_is_as_wanted_stays() {
+fn an_up_to_date_object_is_unchanged() {
     check(
         "
          want a input=1
@@ -20,7 +20,7 @@ fn what_is_as_wanted_stays() {
 }
 
 #[test]
-fn what_differs_is_updated() {
+fn an_object_that_differs_is_updated() {
     check(
         "
          want a input=2
@@ -35,7 +35,7 @@ fn an_attribute_that_cannot_change_in_place_forces_a_replacement() {
         "
          want a force=2
          have a force=1",
-        expect!["a Replace DestroyFirst (attributes force it) [force] {force=2 id=? output=?}"],
+        expect!["a Replace DestroyFirst (attributes force replacement) [force] {force=2 id=? output=?}"],
     );
 }
 
@@ -55,7 +55,7 @@ fn create_before_destroy_replaces_create_first() {
         "
          want a force=2 cbd
          have a force=1 cbd",
-        expect!["a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}"],
+        expect!["a Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?}"],
     );
 }
 
@@ -68,13 +68,13 @@ fn create_before_destroy_is_inherited_by_dependencies() {
          have a force=1
          have b input=A uses=a cbd",
         expect![[r#"
-            a Replace CreateFirst (attributes force it) [force] {force=2 id=? output=?}
+            a Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?}
             b Update {id=B input=? output=?}"#]],
     );
 }
 
 #[test]
-fn an_overridden_setting_is_a_warning_with_the_path() {
+fn an_overridden_create_before_destroy_is_a_warning_with_the_path() {
     check(
         "
          want a input=1 nocbd
@@ -105,7 +105,7 @@ fn an_interrupted_object_that_is_complete_is_kept() {
          want a input=1
          have a input=1 interrupted
          option no-refresh",
-        expect!["a Record (interrupted, and found complete)"],
+        expect!["a Record (interrupted, but complete)"],
     );
 }
 
@@ -157,12 +157,12 @@ fn a_replacement_with_policy_orphan_creates_first_and_forgets() {
         "
          want a force=2 orphan
          have a force=1",
-        expect!["a Replace CreateFirst forget (attributes force it) [force] {force=2 id=? output=?}"],
+        expect!["a Replace CreateFirst forget (attributes force replacement) [force] {force=2 id=? output=?}"],
     );
 }
 
 #[test]
-fn after_a_delete_first_replacement_was_cut_the_new_object_is_created() {
+fn after_an_interrupted_destroy_first_replacement_the_new_object_is_created() {
     check(
         "
          want a input=1
@@ -172,18 +172,18 @@ fn after_a_delete_first_replacement_was_cut_the_new_object_is_created() {
 }
 
 #[test]
-fn what_is_gone_is_created_again() {
+fn a_missing_object_is_created_again() {
     check(
         "
          want a input=1
          have a input=1
-         world a gone",
-        expect!["a Create (it does not exist any more) {id=? input=1 output=?}"],
+         actual a missing",
+        expect!["a Create (it no longer exists) {id=? input=1 output=?}"],
     );
 }
 
 #[test]
-fn a_changed_flag_is_recorded_without_touching_the_object() {
+fn a_changed_flag_is_recorded_without_changing_the_object() {
     check(
         "
          want a input=1 protect
@@ -207,23 +207,23 @@ fn a_changed_dependency_is_recorded() {
 }
 
 #[test]
-fn what_changed_outside_and_is_not_configured_is_recorded() {
+fn drift_of_an_unconfigured_attribute_is_recorded() {
     check(
         "
          want a
          have a output=1
-         world a output=2",
+         actual a output=2",
         expect!["a Record (it was changed outside of Purlin)"],
     );
 }
 
 #[test]
-fn what_changed_outside_against_the_configuration_is_corrected() {
+fn drift_of_a_configured_attribute_is_corrected() {
     check(
         "
          want a input=1
          have a input=1
-         world a input=2",
+         actual a input=2",
         expect!["a Update (it was changed outside of Purlin) {id=A input=1 output=?}"],
     );
 }
@@ -234,25 +234,25 @@ fn without_a_refresh_nothing_is_read() {
         "
          want a input=1
          have a input=1
-         world a gone
+         actual a missing
          option no-refresh",
         expect!["a NoOp"],
     );
 }
 
 #[test]
-fn a_record_of_another_resource_of_the_same_name_and_type_is_taken_over() {
+fn a_record_of_another_resource_with_the_same_name_and_type_is_adopted() {
     check(
         "
          want a input=1 uid=new
          have a input=1
          record a uid=old",
-        expect!["a Record (another Resource of the same name took it over)"],
+        expect!["a Record (another Resource of the same name adopted it)"],
     );
 }
 
 #[test]
-fn an_imported_object_that_is_as_wanted_is_only_recorded() {
+fn an_imported_object_that_is_up_to_date_is_only_recorded() {
     check("want a input=1 import=X", expect!["a Record (imported)"]);
 }
 
@@ -265,16 +265,18 @@ fn an_imported_object_that_differs_is_updated() {
 fn an_imported_object_may_have_to_be_replaced() {
     check(
         "want a input=1 force=1 import=X",
-        expect!["a Replace DestroyFirst (imported, attributes force it) [force] {force=1 id=? input=1 output=?}"],
+        expect![
+            "a Replace DestroyFirst (imported, attributes force replacement) [force] {force=1 id=? input=1 output=?}"
+        ],
     );
 }
 
 #[test]
-fn an_import_of_what_does_not_exist_creates_nothing() {
+fn an_import_of_a_missing_object_creates_nothing() {
     check(
         "
          want a input=1 import=X
-         world a missing",
+         actual a missing",
         expect![[r#"
             a Blocked ImportNotFound: spec.import.id: the object to import does not exist: `X` (hint: correct `spec.import.id`, or remove `spec.import` to create a new object)
             error a ImportNotFound"#]],
@@ -282,7 +284,7 @@ fn an_import_of_what_does_not_exist_creates_nothing() {
 }
 
 #[test]
-fn an_import_is_ignored_once_there_is_an_object() {
+fn an_import_is_ignored_when_an_object_is_recorded() {
     check(
         "
          want a input=1 import=X
@@ -292,7 +294,7 @@ fn an_import_is_ignored_once_there_is_an_object() {
 }
 
 #[test]
-fn an_update_by_an_unknown_value_is_an_update() {
+fn an_unknown_value_is_planned_as_an_update() {
     check(
         "
          want a input=1
@@ -305,7 +307,7 @@ fn an_update_by_an_unknown_value_is_an_update() {
 }
 
 #[test]
-fn an_unknown_value_where_a_change_forces_replacement_forces_it() {
+fn an_unknown_value_of_an_attribute_that_forces_replacement_is_planned_as_a_replacement() {
     check(
         "
          want a input=1
@@ -313,6 +315,6 @@ fn an_unknown_value_where_a_change_forces_replacement_forces_it() {
          have b force=A uses=a",
         expect![[r#"
             a Create {id=? input=1 output=?}
-            b Replace DestroyFirst (attributes force it) [force] {force=? id=? output=?}"#]],
+            b Replace DestroyFirst (attributes force replacement) [force] {force=? id=? output=?}"#]],
     );
 }

@@ -1,14 +1,14 @@
-//! What objects see of each other, and what happens to marks.
+//! The values that objects see of each other, sensitive marks, and driver calls.
 
 use std::sync::Arc;
 
 use expect_test::expect;
 
-use super::{World, check};
+use super::{Fixture, check};
 use crate::model::{Address, ConfigDigest, ObjectStatus, RecordedObject};
 
 #[test]
-fn a_dependent_of_an_object_that_stays_sees_its_recorded_value() {
+fn a_dependent_of_an_unchanged_object_sees_its_recorded_value() {
     check(
         "
          want a input=1
@@ -21,7 +21,7 @@ fn a_dependent_of_an_object_that_stays_sees_its_recorded_value() {
 }
 
 #[test]
-fn a_dependent_of_an_object_that_changes_sees_what_is_planned() {
+fn a_dependent_of_a_changing_object_sees_its_planned_value() {
     check(
         "
          want a input=2
@@ -63,7 +63,7 @@ fn a_value_that_became_sensitive_is_recorded_as_such() {
 }
 
 #[test]
-fn a_family_that_is_named_whole_is_a_list() {
+fn a_reference_to_a_family_is_a_list() {
     check(
         "
          want w[0] input=1
@@ -79,7 +79,7 @@ fn a_family_that_is_named_whole_is_a_list() {
 }
 
 #[test]
-fn an_instance_that_is_not_wanted_any_more_is_no_part_of_its_family() {
+fn an_orphaned_instance_is_not_part_of_its_family() {
     check(
         "
          want w[0] input=1
@@ -89,30 +89,30 @@ fn an_instance_that_is_not_wanted_any_more_is_no_part_of_its_family() {
         expect![[r#"
             b Create {id=? input=[{id=W[0] input=1}] output=?}
             w[0] NoOp
-            w[1] Destroy (no longer wanted)"#]],
+            w[1] Destroy (no longer configured)"#]],
     );
 }
 
 #[test]
-fn a_settled_object_is_not_asked_about() {
+fn no_driver_is_called_for_an_up_to_date_object() {
     check(
         "
          want a input=1
          have a input=5
-         option settled=a",
+         option up-to-date=a",
         expect!["a NoOp"],
     );
 }
 
 #[test]
-fn a_settled_object_is_planned_when_a_dependency_changes() {
+fn an_up_to_date_object_is_planned_when_a_dependency_changes() {
     check(
         "
          want a input=2
          have a input=1
          want b input=${a.input}
          have b input=1 uses=a
-         option settled=b",
+         option up-to-date=b",
         expect![[r#"
             a Update {id=A input=2 output=?}
             b Update {id=B input=2 output=?}"#]],
@@ -120,14 +120,14 @@ fn a_settled_object_is_planned_when_a_dependency_changes() {
 }
 
 #[test]
-fn a_settled_object_still_follows_a_changed_flag() {
+fn a_changed_flag_of_an_up_to_date_object_is_recorded() {
     check(
         "
          want a input=1
          want b after=a cbd
          have a input=1
          have b uses=a
-         option settled=a,b",
+         option up-to-date=a,b",
         expect![[r#"
             a Record (its create-before-destroy flag changed)
             b Record (its create-before-destroy flag changed)"#]],
@@ -135,7 +135,7 @@ fn a_settled_object_still_follows_a_changed_flag() {
 }
 
 #[test]
-fn dependents_of_a_running_step_see_what_it_will_make() {
+fn dependents_of_a_running_step_see_its_planned_value() {
     check(
         "
          want a input=9
@@ -144,27 +144,27 @@ fn dependents_of_a_running_step_see_what_it_will_make() {
          want c input=${a.id}
          option updating=a",
         expect![[r#"
-            a Update (a step of it is running) {id=? input=9}
+            a Update (a step of this object is running) {id=? input=9}
             b Create {id=? input=9 output=?}
             c Create {id=? input=? output=?}"#]],
     );
 }
 
 #[test]
-fn a_running_create_is_a_create_and_is_not_asked_about() {
+fn a_running_create_is_planned_as_a_create_without_a_driver_call() {
     check(
         "
          want a input=9
          want b input=${a.id}
          option creating=a",
         expect![[r#"
-            a Create (a step of it is running) {id=? input=9}
+            a Create (a step of this object is running) {id=? input=9}
             b Create {id=? input=? output=?}"#]],
     );
 }
 
 #[test]
-fn what_depends_on_an_object_that_is_just_being_destroyed_waits() {
+fn a_dependent_of_an_object_with_a_running_destroy_waits() {
     check(
         "
          want a input=9
@@ -172,23 +172,23 @@ fn what_depends_on_an_object_that_is_just_being_destroyed_waits() {
          want b input=${a.id}
          option destroying=a",
         expect![[r#"
-            a Destroy (a step of it is running)
+            a Destroy (a step of this object is running)
             b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
             warning b DependencyNotReady
-            warning - RunAgain: 1 object(s) wait for what this plan does (hint: run apply again)"#]],
+            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 
 #[track_caller]
-fn check_asked(situation: &str, expected: &[&str]) {
-    let world = super::World::parse(situation);
-    world.plan();
-    assert_eq!(*world.asked.lock().unwrap(), expected);
+fn check_driver_calls(situation: &str, expected: &[&str]) {
+    let fixture = super::Fixture::parse(situation);
+    fixture.plan();
+    assert_eq!(*fixture.driver_calls.lock().unwrap(), expected);
 }
 
 #[test]
-fn an_object_is_asked_about_once_its_dependencies_are_decided() {
-    check_asked(
+fn a_driver_is_called_after_the_dependencies_are_decided() {
+    check_driver_calls(
         "
          want a input=${b.id}
          want b input=1
@@ -200,57 +200,57 @@ fn an_object_is_asked_about_once_its_dependencies_are_decided() {
 
 #[test]
 fn a_replacement_is_planned_as_a_change_and_then_as_a_new_object() {
-    check_asked("want a force=2\nhave a force=1\noption no-refresh", &["plan a change", "plan a new"]);
+    check_driver_calls("want a force=2\nhave a force=1\noption no-refresh", &["plan a change", "plan a new"]);
 }
 
 #[test]
-fn a_requested_replacement_is_planned_as_a_new_object_at_once() {
-    check_asked("want a\nhave a\noption replace=a", &["read a", "plan a new"]);
+fn a_requested_replacement_is_planned_as_a_new_object_only() {
+    check_driver_calls("want a\nhave a\noption replace=a", &["read a", "plan a new"]);
 }
 
 #[test]
-fn nothing_is_asked_about_what_is_settled_or_cannot_be_planned() {
-    check_asked(
+fn no_driver_is_called_for_up_to_date_and_unplannable_objects() {
+    check_driver_calls(
         "
          want a input=1
          have a input=5
          want b inptu=1
          want c after=nothing
          have c
-         option settled=a",
+         option up-to-date=a",
         &[],
     );
 }
 
 #[test]
-fn what_is_known_to_agree_is_not_asked_about_before_it_is_due() {
-    let known = "want a input=1\nhave a input=1 agreed\n";
-    check_asked(&format!("{known}option due="), &[]);
-    check_asked(&format!("{known}option due=a"), &["read a", "plan a change"]);
-    check_asked(&format!("{known}option no-refresh"), &["plan a change"]);
-    check_asked(&format!("{known}option due=\noption replace=a"), &["plan a new"]);
-    check_asked("want a input=1\nhave a input=1\noption due=", &["plan a change"]);
+fn no_driver_is_called_for_a_matching_object_before_it_is_due() {
+    let known = "want a input=1\nhave a input=1 matching\n";
+    check_driver_calls(&format!("{known}option due="), &[]);
+    check_driver_calls(&format!("{known}option due=a"), &["read a", "plan a change"]);
+    check_driver_calls(&format!("{known}option no-refresh"), &["plan a change"]);
+    check_driver_calls(&format!("{known}option due=\noption replace=a"), &["plan a new"]);
+    check_driver_calls("want a input=1\nhave a input=1\noption due=", &["plan a change"]);
 }
 
 #[test]
-fn whoever_reads_what_changes_is_asked_about_again() {
-    let both = "want a input=2\nhave a input=1 output=1\nwant b input=${a.output}\nhave b input=1 uses=a agreed\n";
-    check_asked(&format!("{both}option due="), &["plan a change", "plan b change"]);
+fn a_dependent_of_a_changing_object_is_planned_again() {
+    let both = "want a input=2\nhave a input=1 output=1\nwant b input=${a.output}\nhave b input=1 uses=a matching\n";
+    check_driver_calls(&format!("{both}option due="), &["plan a change", "plan b change"]);
 }
 
 #[test]
-fn another_configuration_account_schema_or_state_is_asked_about() {
-    let asked = |change: fn(&mut RecordedObject)| {
-        let mut world = World::parse("want a input=1\nhave a input=1 agreed\noption due=");
-        let stored = world.recorded.get_mut(&Address::single("a")).unwrap();
+fn another_configuration_account_schema_or_status_is_planned_again() {
+    let count_calls = |change: fn(&mut RecordedObject)| {
+        let mut fixture = Fixture::parse("want a input=1\nhave a input=1 matching\noption due=");
+        let stored = fixture.recorded.get_mut(&Address::single("a")).unwrap();
         let record = Arc::make_mut(&mut stored.record);
         change(Arc::make_mut(record.current.as_mut().unwrap()));
-        world.plan();
-        world.asked.lock().unwrap().len()
+        fixture.plan();
+        fixture.driver_calls.lock().unwrap().len()
     };
-    assert_eq!(asked(|_| ()), 0);
-    assert_eq!(asked(|object| object.agrees_with = Some(ConfigDigest([0; 16]))), 1);
-    assert_eq!(asked(|object| object.service_account = "another".into()), 1);
-    assert_eq!(asked(|object| object.schema_version = 1), 1);
-    assert_eq!(asked(|object| object.status = ObjectStatus::Tainted), 1);
+    assert_eq!(count_calls(|_| ()), 0);
+    assert_eq!(count_calls(|object| object.matching_config = Some(ConfigDigest([0; 16]))), 1);
+    assert_eq!(count_calls(|object| object.service_account = "another".into()), 1);
+    assert_eq!(count_calls(|object| object.schema_version = 1), 1);
+    assert_eq!(count_calls(|object| object.status = ObjectStatus::Tainted), 1);
 }

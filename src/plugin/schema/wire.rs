@@ -1,5 +1,5 @@
-//! The messages of schemas. Attributes stay bytes until the version of the protocol is known, since that is the one
-//! message whose fields have other numbers in the other version.
+//! The protobuf messages of schemas. Attributes are decoded in a second step with the version of the protocol, because
+//! `Schema.Attribute` is the only message with different field numbers in the two versions.
 
 use prost::{DecodeError, Message};
 

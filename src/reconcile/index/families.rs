@@ -1,7 +1,7 @@
-//! The indexes of families, as the watch shows them: which instances have, or had, a record.
+//! Caches the indexes of families: which instances have, or had, a record.
 //!
-//! An instance is entered before anything is made for it, and leaves before its record is removed. So one that is named
-//! here and has no record has lost it, and an object may exist of which nobody knows any more.
+//! An instance is added before anything is created for it, and removed before its record is. So an instance that is in
+//! the index but has no record has lost it, and an unknown object may exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use crate::model::{Address, Diagnostic, Reason, Version};
 use crate::store::secrets::Family;
 
 #[derive(Debug, Default)]
-pub(super) struct KnownFamilies {
+pub(super) struct FamilyCache {
     known: BTreeMap<Arc<str>, Family>,
-    /// Those that exist and cannot be read, with the reason.
+    /// Indexes that exist but cannot be read, with the reason.
     unreadable: BTreeMap<Arc<str>, String>,
-    /// The names that are not listed again yet.
-    before: Option<BTreeSet<Arc<str>>>,
+    /// During a list: the names that it does not contain yet.
+    unlisted: Option<BTreeSet<Arc<str>>>,
 }
 
-/// Each change gives the names that it is news for.
-impl KnownFamilies {
+/// Each change returns the names to plan.
+impl FamilyCache {
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty() && self.unreadable.is_empty()
     }
 
-    /// The instances that the index of a Resource names.
+    /// The instances in the index of a Resource.
     pub(super) fn instances(&self, name: &str) -> impl Iterator<Item = &Address> {
         self.known.get(name).into_iter().flat_map(|family| &family.instances)
     }
 
-    /// The Resource, with an error when its index cannot be read: then nobody knows what was made for it.
+    /// The Resource, with an error if its index cannot be read.
     pub(super) fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
         let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
-        let what = "the index of the family cannot be read, so nobody can tell what was made of it";
+        let what = "the index of the family cannot be read, so Purlin does not know which instances exist";
         let problem = Diagnostic::error(&resource.address, Reason::RecordUnreadable, what).because(why.clone());
         let mut resource = Instance::clone(&resource);
         resource.problems.push(problem);
@@ -42,13 +42,14 @@ impl KnownFamilies {
 
     pub(super) fn applied(&mut self, family: Family) -> Vec<Arc<str>> {
         let name = family.name.clone();
-        self.seen(&name);
+        self.mark_listed(&name);
         let readable_again = self.unreadable.remove(&name).is_some();
         let lost = |old: &Family| old.instances.difference(&family.instances).next().is_some();
-        // Only an instance that left may be made anew; who enters is being made by us, or waits for nobody.
-        let news = readable_again || self.known.get(&name).is_some_and(lost);
+        // Only a removed instance may be created again. An added instance is being created by this process, or nothing
+        // waits for it.
+        let is_changed = readable_again || self.known.get(&name).is_some_and(lost);
         self.known.insert(name.clone(), family);
-        if news { vec![name] } else { Vec::new() }
+        if is_changed { vec![name] } else { Vec::new() }
     }
 
     pub(super) fn deleted(&mut self, name: Arc<str>, version: Version) -> Vec<Arc<str>> {
@@ -61,22 +62,22 @@ impl KnownFamilies {
     }
 
     pub(super) fn unreadable(&mut self, name: Arc<str>, why: String) -> Vec<Arc<str>> {
-        self.seen(&name);
+        self.mark_listed(&name);
         self.unreadable.insert(name.clone(), why);
         vec![name]
     }
 
     pub(super) fn relisting(&mut self) {
-        self.before = Some(self.known.keys().chain(self.unreadable.keys()).cloned().collect());
+        self.unlisted = Some(self.known.keys().chain(self.unreadable.keys()).cloned().collect());
     }
 
     pub(super) fn listed(&mut self) -> Vec<Arc<str>> {
-        let gone = self.before.take().unwrap_or_default();
-        gone.into_iter().flat_map(|name| self.deleted(name, Version(u64::MAX))).collect()
+        let removed = self.unlisted.take().unwrap_or_default();
+        removed.into_iter().flat_map(|name| self.deleted(name, Version(u64::MAX))).collect()
     }
 
-    fn seen(&mut self, name: &str) {
-        if let Some(before) = &mut self.before {
+    fn mark_listed(&mut self, name: &str) {
+        if let Some(before) = &mut self.unlisted {
             before.remove(name);
         }
     }

@@ -1,4 +1,4 @@
-//! Digests of what is known: of all that the state of an object depends on, and of what somebody wishes of a Resource.
+//! Computes digests: of everything that the state of an object depends on, and of the desired state of a Resource.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,23 +6,23 @@ use super::Index;
 use crate::model::Address;
 
 impl Index {
-    /// Digest of all that the state of an object depends on: its Resource, its record, the records of what it refers
-    /// to, its inputs, the namespace. While it is as it was when the object was found settled, nobody needs to be asked
-    /// about it. What becomes of the other instances of a family is no concern of it.
+    /// A digest of everything that the state of an object depends on: its Resource, its record, the records that it
+    /// references, its inputs, and the namespace. While it is unchanged, an up-to-date object needs no driver call.
+    /// Other instances of the same family are not included.
     pub fn fingerprint(&self, address: &Address) -> u64 {
         self.fingerprint_of(address, self.shared_fingerprint(&address.name))
     }
 
-    /// The same, when what all instances of the Resource share is known already.
+    /// As [`Self::fingerprint`], with a known [`Self::shared_fingerprint`].
     pub fn fingerprint_of(&self, address: &Address, shared: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (shared, address, self.version(address)).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Digest of what somebody wishes of a Resource, and of nothing that steps change: while it is the same, a plan that
-    /// was made for it may still give objects up.
-    pub fn wish(&self, name: &str) -> u64 {
+    /// A digest of the desired state of a Resource, without anything that steps change. While it is unchanged, the
+    /// destructive steps of a plan may still start.
+    pub fn desired_digest(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.namespace_version.hash(&mut hasher);
         if let Some(entry) = self.entries.get(name) {
@@ -35,10 +35,10 @@ impl Index {
         hasher.finish()
     }
 
-    /// What [`Self::fingerprint`] takes from the Resource, from its inputs and from what it refers to.
+    /// The part of [`Self::fingerprint`] that all instances of a Resource share.
     pub fn shared_fingerprint(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.wish(name).hash(&mut hasher);
+        self.desired_digest(name).hash(&mut hasher);
         if let Some(entry) = self.entries.get(name) {
             let instance = &entry.instance;
             instance.reconcile_requested.hash(&mut hasher);
@@ -47,8 +47,8 @@ impl Index {
             let targets = instance.references.iter().chain(settings).map(|reference| &reference.target.name);
             for target in targets.chain(before) {
                 target.hash(&mut hasher);
-                let wanted = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
-                wanted.hash(&mut hasher);
+                let desired = self.entries.get(target).map(|entry| (entry.instance.deleting, &entry.instance.uid));
+                desired.hash(&mut hasher);
                 self.hash_records(target, &mut hasher);
             }
         }

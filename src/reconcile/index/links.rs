@@ -1,5 +1,5 @@
-//! Who is connected with whom, by name, in both directions. Names need not exist: a reference to one that does not
-//! is a link too, so that whoever waits for it is found when it appears.
+//! The connections between names, in both directions. A name need not exist: a reference to a missing Resource is a
+//! link too, so that its dependents are found when it appears.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(super) struct Links {
     sources: BTreeMap<Arc<str>, Names>,
 }
 
-/// Some names, in order. A list, since most objects are connected with one or two others, and a tree has room for eleven.
+/// A sorted list of names. Most objects have one or two connections, and a tree node allocates space for eleven.
 #[derive(Debug, Default)]
 struct Names(Vec<Arc<str>>);
 
@@ -46,16 +46,16 @@ impl FromIterator<Arc<str>> for Names {
 }
 
 impl Links {
-    /// Sets what a name refers to, or used when it was last changed.
+    /// Sets the references and the recorded dependencies of a name.
     pub(super) fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         let old = self.targets.remove(source).unwrap_or_default();
-        for gone in old.0.iter().filter(|target| !targets.contains(*target)) {
-            let left = self.sources.get_mut(gone).is_some_and(|sources| {
+        for removed in old.0.iter().filter(|target| !targets.contains(*target)) {
+            let left = self.sources.get_mut(removed).is_some_and(|sources| {
                 sources.remove(source);
                 sources.0.is_empty()
             });
             if left {
-                self.sources.remove(gone);
+                self.sources.remove(removed);
             }
         }
         for new in targets.iter().filter(|target| !old.contains(target)) {
@@ -66,7 +66,7 @@ impl Links {
         }
     }
 
-    /// Adds to what a name refers to, or used.
+    /// Adds references or recorded dependencies of a name.
     pub(super) fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
         if targets.is_empty() {
             return;
@@ -78,12 +78,12 @@ impl Links {
         }
     }
 
-    /// What a name is directly connected with.
+    /// The names with a direct connection.
     pub(super) fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
         self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
     }
 
-    /// All that is connected with any of the names, they themselves included.
+    /// All names that are connected with any of these, including these.
     pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
         let mut open: Vec<Arc<str>> = names.into_iter().collect();
         let mut found: BTreeSet<Arc<str>> = open.iter().cloned().collect();
@@ -98,9 +98,9 @@ impl Links {
     }
 }
 
-/// The other Resources whose objects the objects of a record use, and the one that it is moved to. What an open intent
-/// was about to make may be there, and uses what it was to use: planning counts it, too.
-pub(super) fn used_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+/// The names that the objects of a record depend on, and the name that the record is moved to. The dependencies of an
+/// open intent count too, because its object may exist.
+pub(super) fn dependency_names(stored: &Stored) -> BTreeSet<Arc<str>> {
     let record = &stored.record;
     let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
     let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);

@@ -1,4 +1,4 @@
-//! Our marks on a Resource (finalizer and annotation) as we wrote them last, until the watch shows them.
+//! The finalizer and the annotation on a Resource as this process wrote them last, until the watch confirms them.
 
 use std::sync::Arc;
 
@@ -6,43 +6,44 @@ use crate::load::Instance;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Overlay {
-    /// The watch is up to date.
+    /// Nothing to confirm.
     None,
-    /// We put them on, for the Resource of this UID.
+    /// Added, for the Resource of this UID.
     Marked(Arc<str>),
-    /// We took them off.
+    /// Removed.
     Unmarked,
 }
 
 impl Overlay {
-    /// What is left of it once the Resource was seen like this.
-    pub(super) fn confirmed_by(self, seen: &Instance) -> Self {
-        let marked = seen.is_marked();
-        let unmarked = !seen.has_finalizer && seen.record_annotation != seen.uid;
+    /// The overlay after the watch has delivered this form of the Resource.
+    pub(super) fn confirmed_by(self, observed: &Instance) -> Self {
+        let marked = observed.is_marked();
+        let unmarked = !observed.has_finalizer && observed.record_annotation != observed.uid;
         match self {
-            // A record of an earlier Resource of the name says nothing about the marks of this one.
-            Self::Marked(uid) if uid != seen.uid => Self::None,
+            // A record of an earlier Resource of the name says nothing about the finalizer and the annotation of this
+            // one.
+            Self::Marked(uid) if uid != observed.uid => Self::None,
             Self::Marked(_) if marked => Self::None,
             Self::Unmarked if unmarked => Self::None,
             other => other,
         }
     }
 
-    /// The Resource with the marks as we wrote them.
-    pub(super) fn over(&self, seen: &Arc<Instance>) -> Arc<Instance> {
+    /// The Resource with the finalizer and the annotation as last written.
+    pub(super) fn over(&self, observed: &Arc<Instance>) -> Arc<Instance> {
         let (has_finalizer, record_annotation) = match self {
-            Self::None => return seen.clone(),
+            Self::None => return observed.clone(),
             Self::Marked(uid) => (true, uid.clone()),
             Self::Unmarked => (false, Arc::from("")),
         };
-        Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(seen) })
+        Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(observed) })
     }
 }
 
-/// Whether a change of a Resource is a reason to look at it. Our own marks coming and going are none, unless somebody
-/// took them off an object that is there.
-pub(super) fn is_news(old: &Instance, new: &Instance, has_record: bool) -> bool {
+/// Whether a change of a Resource requires a plan. A change of the finalizer or the annotation does not, unless another
+/// client removed them from a Resource with a record.
+pub(super) fn is_relevant_change(old: &Instance, new: &Instance, has_record: bool) -> bool {
     let finalizer_lost = old.has_finalizer && !new.has_finalizer;
     let annotation_lost = old.record_annotation != new.record_annotation && new.record_annotation != new.uid;
-    !old.asks_the_same(new) || (has_record && (finalizer_lost || annotation_lost))
+    !old.is_equivalent(new) || (has_record && (finalizer_lost || annotation_lost))
 }

@@ -1,4 +1,4 @@
-//! What is known of the providers that serve the Resources of a namespace.
+//! The Providers and the `ProviderConfigs` that the Resources of a namespace use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,89 +8,77 @@ use super::{Entry, Index};
 use crate::api;
 use crate::load::expression::Scope;
 use crate::load::{
-    BUILT_IN, Config, Expansion, Family, Instance, Made, Own, Provided, ProviderConfig, ProviderSpec, Unsettled,
-    config_name,
+    BUILT_IN, Config, ConfigurationError, Expansion, Family, Instance, InstanceScope, ProviderBinding, ProviderConfig,
+    ProviderSpec, RepetitionResult, provider_config_name,
 };
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, Reading, Reason, Severity, Value, Version, of_name,
+    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, ReadResult, Reason, Severity, Value, Version, in_family,
 };
 
-/// What was read of data sources.
-pub type Readings = BTreeMap<Address, Arc<Reading>>;
+/// The results of data sources.
+pub type Readings = BTreeMap<Address, Arc<ReadResult>>;
 
-/// All Providers of the cluster, by name.
 pub type Providers = Arc<BTreeMap<Arc<str>, Arc<ProviderSpec>>>;
 
-/// A `ProviderConfig` as watched.
+/// A watched `ProviderConfig`.
 #[derive(Clone, Debug)]
-pub struct ObservedSettings {
-    /// What it says.
+pub struct ObservedProviderConfig {
     pub config: Arc<ProviderConfig>,
-    /// What the API server knows of it.
-    pub meta: Arc<SettingsMeta>,
+    pub meta: Arc<ProviderConfigMeta>,
 }
 
-/// What the API server knows of a `ProviderConfig`.
+/// The metadata and the status of a `ProviderConfig`.
 #[derive(Clone, Debug)]
-pub struct SettingsMeta {
-    /// Its UID.
+pub struct ProviderConfigMeta {
     pub uid: Arc<str>,
-    /// The version of it that this is.
+    /// The resource version.
     pub version: Version,
-    /// The version of its spec.
     pub generation: i64,
-    /// It is to be deleted.
     pub deleting: bool,
-    /// All of its finalizers.
     pub finalizers: Vec<String>,
-    /// What its status says.
     pub status: api::ProviderConfigStatus,
 }
 
-/// A `ProviderConfig`, and what is known about its use.
+/// A `ProviderConfig` with its dependents.
 #[derive(Debug)]
-pub struct SettingsView {
-    /// Its name.
+pub struct ProviderConfigView {
     pub name: Arc<str>,
-    /// The name of its Provider.
     pub provider: Arc<str>,
-    /// What the API server knows of it.
-    pub meta: Arc<SettingsMeta>,
-    /// The provider with these settings as they are now, or why they cannot be told: a reason and a line.
-    pub settled: Result<Arc<ProviderUse>, (Reason, String)>,
-    /// The names of the Resources that it serves, and of the records that were made under it.
+    pub meta: Arc<ProviderConfigMeta>,
+    /// The evaluated configuration, or why it cannot be evaluated: a reason and one line.
+    pub configuration: Result<Arc<ProviderUse>, (Reason, String)>,
+    /// The names of the Resources that use it, and of the records that were created with it.
     pub users: BTreeSet<Arc<str>>,
-    /// The records among them that have no Resource, each with whether an operation of it is open.
+    /// The dependent records without a Resource, each with whether an operation is open.
     pub abandoned: BTreeMap<Address, bool>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct KnownProviders {
+pub(super) struct ProviderCache {
     all: Providers,
-    configs: BTreeMap<Arc<str>, ObservedSettings>,
-    /// Something has happened that settings, or who uses them, may hang on.
+    configs: BTreeMap<Arc<str>, ObservedProviderConfig>,
+    /// A configuration or its dependents may have changed.
     touched: bool,
-    /// A greater number with every change.
+    /// Increases with every change.
     version: u64,
 }
 
-impl KnownProviders {
-    /// Nothing is known. Versions are counted from this one on.
+impl ProviderCache {
+    /// An empty cache that counts versions from `version`.
     pub(super) fn counting_from(version: u64) -> Self {
         Self { version, ..Self::default() }
     }
 
-    /// The Providers are these from now on. Gives whether that is news.
+    /// Sets the Providers. Returns whether they have changed.
     pub(super) fn providers(&mut self, all: Providers) -> bool {
-        let news = !Arc::ptr_eq(&self.all, &all);
+        let changed = !Arc::ptr_eq(&self.all, &all);
         self.all = all;
-        if news {
+        if changed {
             self.changed();
         }
-        news
+        changed
     }
 
-    /// A `ProviderConfig` is gone.
     fn deleted(&mut self, name: &str) -> Option<Arc<ProviderConfig>> {
         self.changed();
         self.configs.remove(name).map(|known| known.config)
@@ -100,51 +88,47 @@ impl KnownProviders {
         self.version += 1;
     }
 
-    /// Whether there is no `ProviderConfig`.
     pub(super) fn is_empty(&self) -> bool {
         self.configs.is_empty()
     }
 
-    /// Something has happened in the namespace.
     pub(super) fn touch(&mut self) {
         self.touched |= !self.configs.is_empty();
     }
 
-    /// A number that changes with everything that is known, for an object that providers have to do with.
+    /// A version for the fingerprints of Resources that a provider manages. `None` for built-in types.
     pub(super) fn version_for(&self, instance: &Instance) -> Option<u64> {
         is_served(instance).then_some(self.version)
     }
 
-    /// The `ProviderConfig` of a Resource.
     pub(super) fn config_of(&self, instance: &Instance) -> Option<&Arc<ProviderConfig>> {
-        is_served(instance).then(|| self.get(&config_name(instance)))?
+        is_served(instance).then(|| self.get(&provider_config_name(instance)))?
     }
 
-    /// Puts what is known into a configuration.
+    /// Adds the Providers and the `ProviderConfigs` to a configuration.
     pub(super) fn fill(&self, config: &mut Config, resolved: impl Fn(&Arc<ProviderConfig>) -> Arc<ProviderConfig>) {
-        config.settings_version = self.version;
+        config.provider_config_version = self.version;
         config.providers = self.all.as_ref().clone();
         config.provider_configs =
             self.configs.iter().map(|(name, one)| (name.clone(), resolved(&one.config))).collect();
     }
 
-    /// The `ProviderConfig` of that name.
     pub(super) fn get(&self, name: &str) -> Option<&Arc<ProviderConfig>> {
         self.configs.get(name).map(|known| &known.config)
     }
 }
 
-/// Whether a provider serves the Resource, or would if it were there.
+/// Whether a provider manages the Resource, even if that provider does not exist.
 fn is_served(instance: &Instance) -> bool {
     instance.provider_config.is_some() || !BUILT_IN.contains(&&*instance.type_name)
 }
 
 impl Index {
-    pub(super) fn provider_config_applied(&mut self, observed: ObservedSettings) {
+    pub(super) fn provider_config_applied(&mut self, observed: ObservedProviderConfig) {
         let name = observed.config.name.clone();
         let known = self.providers.configs.get_mut(&name);
         if let Some(known) = known.filter(|known| known.meta.uid == observed.meta.uid) {
-            // Our own writes are known before the watch tells of them.
+            // Own writes are recorded before the watch delivers them.
             if observed.meta.version < known.meta.version {
                 return;
             }
@@ -156,36 +140,35 @@ impl Index {
         }
         let config = observed.config.clone();
         let old = self.providers.configs.insert(name.clone(), observed);
-        self.inputs.follow(&reader(&name), old.map(|old| config_keys(&old.config)), Some(config_keys(&config)));
-        self.settings_changed(&name);
+        self.inputs.set_reader(&reader(&name), old.map(|old| config_keys(&old.config)), Some(config_keys(&config)));
+        self.provider_config_changed(&name);
     }
 
-    /// What settings say, or what they read, has changed.
-    pub(super) fn settings_changed(&mut self, name: &Arc<str>) {
+    pub(super) fn provider_config_changed(&mut self, name: &Arc<str>) {
         self.providers.changed();
-        self.served_by(name);
+        self.relink_dependents(name);
     }
 
-    /// Whether settings, or who uses them, may have changed since the last call.
-    pub fn take_settings_touched(&mut self) -> bool {
+    /// Whether a configuration or its dependents may have changed since the last call.
+    pub fn take_provider_configs_touched(&mut self) -> bool {
         std::mem::take(&mut self.providers.touched)
     }
 
-    /// What was read of data sources has changed, which settings may read.
-    pub fn touch_settings(&mut self) {
+    /// Results of data sources have changed, which configurations may reference.
+    pub fn touch_provider_configs(&mut self) {
         self.providers.touch();
     }
 
-    /// All `ProviderConfigs`, by what is recorded and what was read. Costs a look at every Resource and every record.
-    pub fn settings(&self, readings: &Readings) -> Vec<SettingsView> {
+    /// All `ProviderConfigs`, evaluated. Visits every Resource and every record.
+    pub fn provider_configs(&self, readings: &Readings) -> Vec<ProviderConfigView> {
         let mut users = self.users();
-        let view = |(name, known): (&Arc<str>, &ObservedSettings)| {
+        let view = |(name, known): (&Arc<str>, &ObservedProviderConfig)| {
             let users = users.remove(name).unwrap_or_default();
-            SettingsView {
+            ProviderConfigView {
                 name: name.clone(),
                 provider: known.config.provider.clone(),
                 meta: known.meta.clone(),
-                settled: self.settled(&self.inputs.resolved_config(&known.config), readings),
+                configuration: self.evaluate(&self.inputs.resolved_config(&known.config), readings),
                 abandoned: self.abandoned(&users),
                 users,
             }
@@ -193,14 +176,13 @@ impl Index {
         self.providers.configs.iter().map(view).collect()
     }
 
-    /// The records of these names that have no Resource.
     fn abandoned(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, bool> {
         let lost = names.iter().filter(|name| !self.entries.contains_key(*name));
-        let records = lost.flat_map(|name| of_name(&self.records, name));
+        let records = lost.flat_map(|name| in_family(&self.records, name));
         records.map(|(address, stored)| (address.clone(), stored.record.intent.is_some())).collect()
     }
 
-    /// The names of those that each `ProviderConfig` serves or has served.
+    /// The dependents of each `ProviderConfig`.
     fn users(&self) -> BTreeMap<Arc<str>, BTreeSet<Arc<str>>> {
         let mut users: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
         let mut add = |config: &str, user: &Arc<str>| {
@@ -209,7 +191,7 @@ impl Index {
             }
         };
         for (name, entry) in self.entries.iter().filter(|(_, entry)| is_served(&entry.instance)) {
-            add(&config_name(&entry.instance), name);
+            add(&provider_config_name(&entry.instance), name);
         }
         for (address, stored) in &self.records {
             let record = &stored.record;
@@ -222,75 +204,82 @@ impl Index {
         users
     }
 
-    /// Settings as they are now, by what is recorded of the objects that they refer to.
-    fn settled(&self, config: &Arc<ProviderConfig>, readings: &Readings) -> Result<Arc<ProviderUse>, (Reason, String)> {
-        let provided = Provided::new(config.clone(), &self.providers.all);
+    /// Evaluates a configuration with the recorded values of the objects that it references.
+    fn evaluate(
+        &self,
+        config: &Arc<ProviderConfig>,
+        readings: &Readings,
+    ) -> Result<Arc<ProviderUse>, (Reason, String)> {
+        let provided = ProviderBinding::new(config.clone(), &self.providers.all);
         let problem = error(&config.problems).or_else(|| error(&config.inputs.problems)).or_else(|| provided.problem());
         if let Some(problem) = problem {
-            return Err(told(problem));
+            return Err(reason_and_message(problem));
         }
         for reference in config.references.iter() {
             let target = &reference.target;
             if !self.knows(&target.name) {
-                let what = format!("the settings refer to `{target}`, which does not exist");
+                let what = format!("the configuration references `{target}`, which does not exist");
                 return Err((Reason::DependencyNotFound, what));
             }
         }
-        provided.settle(&AsRecorded { index: self, readings, within: Vec::new() }).map_err(
-            |unsettled| match unsettled {
-                Unsettled::Broken(problems) => match error(&problems) {
-                    Some(problem) => told(problem),
-                    None => (Reason::InternalError, "the settings cannot be told".to_owned()),
+        provided.configure(&RecordScope { index: self, readings, expanding: Vec::new() }).map_err(|unconfigured| {
+            match unconfigured {
+                ConfigurationError::Invalid(problems) => match error(&problems) {
+                    Some(problem) => reason_and_message(problem),
+                    None => (Reason::InternalError, "the configuration cannot be evaluated".to_owned()),
                 },
-                Unsettled::Unknown => {
+                ConfigurationError::Unknown => {
                     let names: BTreeSet<String> =
                         config.references.iter().map(|reference| format!("`{}`", reference.target)).collect();
                     let names = names.into_iter().collect::<Vec<_>>().join(", ");
-                    (Reason::DependencyNotReady, format!("the settings hang on what is not there yet: {names}"))
+                    (
+                        Reason::DependencyNotReady,
+                        format!("the configuration depends on objects that do not exist yet: {names}"),
+                    )
                 }
-            },
-        )
+            }
+        })
     }
 
     pub(super) fn provider_config_deleted(&mut self, name: &Arc<str>) {
         let Some(old) = self.providers.deleted(name) else { return };
-        self.inputs.follow(&reader(name), Some(config_keys(&old)), None);
-        self.served_by(name);
+        self.inputs.set_reader(&reader(name), Some(config_keys(&old)), None);
+        self.relink_dependents(name);
     }
 
-    /// What a `ProviderConfig` says has changed: all that it serves is looked at, and hangs on other objects than before.
-    fn served_by(&mut self, name: &Arc<str>) {
-        for served in self.wake_served(|instance| *config_name(instance) == **name) {
+    /// Plans and relinks the Resources of a `ProviderConfig`, which may reference other objects than before.
+    fn relink_dependents(&mut self, name: &Arc<str>) {
+        for served in self.wake_dependents(|instance| *provider_config_name(instance) == **name) {
             self.relink(&served);
         }
     }
 
-    /// Wakes those Resources that providers have to do with.
-    pub(super) fn wake_served(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
+    /// Plans the Resources of providers for which `which` returns `true`. Returns their names.
+    pub(super) fn wake_dependents(&mut self, which: impl Fn(&Instance) -> bool) -> Vec<Arc<str>> {
         let served = |entry: &&Entry| self.providers.version_for(&entry.instance).is_some() && which(&entry.instance);
         let names: Vec<_> = self.entries.values().filter(served).map(|one| one.instance.address.name.clone()).collect();
-        self.woken.extend(names.iter().cloned());
+        self.to_plan.extend(names.iter().cloned());
         names
     }
 }
 
-/// As which reader of inputs a `ProviderConfig` is known. No Resource has such a name.
+/// The reader name of a `ProviderConfig`. No Resource has such a name.
 fn reader(config: &str) -> Arc<str> {
-    format!("{SETTINGS}{config}").into()
+    format!("{READER_PREFIX}{config}").into()
 }
 
-pub(super) const SETTINGS: &str = "ProviderConfig ";
+pub(super) const READER_PREFIX: &str = "ProviderConfig ";
 
-/// Objects as they are recorded, and data sources as they were read, for settings that refer to them. An instance of a
-/// family that is wanted and not there yet is unknown, so that no settings are made of the others alone.
-struct AsRecorded<'a> {
+/// Evaluates references in configurations with recorded objects and results of data sources. A desired instance of a
+/// family that does not exist yet is unknown, so that no configuration is evaluated with the other instances only.
+struct RecordScope<'a> {
     index: &'a Index,
     readings: &'a Readings,
-    /// Whose instances are being made out: a family that hangs on itself has none that can be told.
-    within: Vec<Arc<str>>,
+    /// The families that are being expanded. A family that depends on itself cannot be expanded.
+    expanding: Vec<Arc<str>>,
 }
 
-impl AsRecorded<'_> {
+impl RecordScope<'_> {
     fn value(&self, address: &Address) -> Option<Value> {
         match address.is_data() {
             true => Some(self.readings.get(address)?.value.clone()),
@@ -298,15 +287,17 @@ impl AsRecorded<'_> {
         }
     }
 
-    /// All instances that a Resource asks for.
+    /// The value of all desired instances of a Resource.
     fn family(&self, shared: Arc<Instance>) -> Value {
         let name = &shared.address.name;
-        let Some(repetition) = shared.repetition.as_ref().filter(|_| !self.within.contains(name)) else {
+        let Some(repetition) = shared.repetition.as_ref().filter(|_| !self.expanding.contains(name)) else {
             return Value::Unknown;
         };
-        let within = self.within.iter().chain([name]).cloned().collect();
-        let others = Self { index: self.index, readings: self.readings, within };
-        let Ok(Made::Members(members)) = repetition.evaluate(&Own { instance: &shared, others: &others }) else {
+        let within = self.expanding.iter().chain([name]).cloned().collect();
+        let others = Self { index: self.index, readings: self.readings, expanding: within };
+        let Ok(RepetitionResult::Instances(members)) =
+            repetition.evaluate(&InstanceScope { instance: &shared, others: &others })
+        else {
             return Value::Unknown;
         };
         let instance = |key: InstanceKey| {
@@ -318,11 +309,11 @@ impl AsRecorded<'_> {
     }
 
     fn members<'m>(&'m self, name: &'m Arc<str>) -> Vec<&'m Address> {
-        self.index.addresses(name).chain(of_name(self.readings, name).map(|(address, _)| address)).collect()
+        self.index.addresses(name).chain(in_family(self.readings, name).map(|(address, _)| address)).collect()
     }
 }
 
-impl Scope for AsRecorded<'_> {
+impl Scope for RecordScope<'_> {
     fn object(&self, address: &Address) -> Option<Value> {
         let shared = (!address.is_instance()).then(|| self.index.instance(&address.name)).flatten();
         if let Some(shared) = shared.filter(|shared| shared.repetition.is_some()) {
@@ -334,7 +325,7 @@ impl Scope for AsRecorded<'_> {
         }
         let members = self.members(&address.name);
         if address.is_instance() {
-            // `name.attribute` is asked for as an instance first; only of a family some may be made yet.
+            // `name.attribute` is looked up as an instance first. Only some instances of a family may exist yet.
             return members.iter().any(|member| member.is_instance()).then_some(Value::Unknown);
         }
         if members.is_empty() {
@@ -361,8 +352,8 @@ fn error(problems: &Diagnostics) -> Option<Diagnostic> {
     problems.iter().find(|problem| problem.severity == Severity::Error).cloned()
 }
 
-/// A problem as its own `ProviderConfig` tells it: the place is one of its manifest.
-fn told(mut problem: Diagnostic) -> (Reason, String) {
+/// The reason and the message of a problem, with a path relative to its `ProviderConfig`.
+fn reason_and_message(mut problem: Diagnostic) -> (Reason, String) {
     if let Some(path) = &mut problem.path
         && path.to_string().starts_with("providerConfig.")
     {

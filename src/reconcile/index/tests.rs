@@ -1,3 +1,5 @@
+mod families;
+
 use super::*;
 use crate::load::Reference;
 use crate::model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject};
@@ -7,7 +9,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         target: Address::single(*target),
         at: Path::default(),
         explicit: true,
-        choice: None,
+        selector: None,
     };
     Instance {
         uid: format!("uid-of-{name}").into(),
@@ -19,9 +21,9 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
 }
 
 fn applied(instance: Instance) -> Event {
-    Event::ResourceApplied(Observed {
+    Event::ResourceApplied(ObservedResource {
         instance: Arc::new(instance),
-        published: Published::default(),
+        published: PublishedStatus::default(),
         version: Version(0),
         meta: Arc::default(),
     })
@@ -48,14 +50,14 @@ fn index(events: impl IntoIterator<Item = Event>) -> Index {
     for event in events {
         index.apply(event);
     }
-    index.take_woken();
+    index.take_changes();
     index
 }
 
 #[track_caller]
 fn wakes(index: &mut Index, event: Event, expected: &[&str]) {
     index.apply(event);
-    let (names, _) = index.take_woken();
+    let (names, _) = index.take_changes();
     assert_eq!(names.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), expected);
 }
 
@@ -64,7 +66,7 @@ fn component(index: &Index, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_new_generation_wakes_and_our_own_marks_do_not() {
+fn a_new_generation_is_planned_and_own_marks_are_not() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     wakes(&mut index, applied(marked(resource("a", 1, &[]))), &[]);
     wakes(&mut index, applied(marked(resource("a", 2, &[]))), &["a"]);
@@ -72,7 +74,7 @@ fn a_new_generation_wakes_and_our_own_marks_do_not() {
 }
 
 #[test]
-fn a_finalizer_taken_off_by_hand_wakes_only_while_there_is_a_record() {
+fn a_removed_finalizer_is_planned_only_if_a_record_exists() {
     let finalizer_only = |instance: Instance| Instance { has_finalizer: true, ..instance };
     let mut index = index([applied(finalizer_only(resource("a", 1, &[])))]);
     wakes(&mut index, applied(resource("a", 1, &[])), &[]);
@@ -82,13 +84,13 @@ fn a_finalizer_taken_off_by_hand_wakes_only_while_there_is_a_record() {
 }
 
 #[test]
-fn an_annotation_taken_off_by_hand_wakes_though_there_is_no_record_any_more() {
+fn a_removed_annotation_is_planned_without_a_record() {
     let mut index = index([applied(marked(resource("a", 1, &[])))]);
     wakes(&mut index, applied(resource("a", 1, &[])), &["a"]);
 }
 
 #[test]
-fn who_waits_for_a_name_is_found_when_it_appears() {
+fn a_new_name_is_connected_with_its_dependents() {
     let mut index = index([applied(resource("app", 1, &["db"])), applied(resource("other", 1, &[]))]);
     wakes(&mut index, applied(resource("db", 1, &[])), &["db"]);
     assert_eq!(component(&index, "db"), ["app", "db"]);
@@ -96,7 +98,7 @@ fn who_waits_for_a_name_is_found_when_it_appears() {
 }
 
 #[test]
-fn what_an_open_intent_was_about_to_use_is_connected_with_it() {
+fn the_dependencies_of_an_open_intent_are_connected() {
     let mut cut = Record::clone(&record("app", 3, &[]).record);
     cut.current = None;
     let recorded = RecordedObject { dependencies: [Address::single("db")].into(), ..RecordedObject::default() };
@@ -121,22 +123,22 @@ fn what_an_open_intent_was_about_to_use_is_connected_with_it() {
 }
 
 #[test]
-fn a_wish_is_another_one_when_somebody_changes_it_and_not_when_steps_go_on() {
+fn the_desired_digest_changes_with_the_resource_and_not_with_records() {
     let mut index = index([applied(resource("a", 1, &["b"])), applied(resource("b", 1, &[]))]);
-    let wish = index.wish("a");
+    let before = index.desired_digest("a");
     index.apply(Event::RecordApplied(record("a", 5, &["b"])));
     index.apply(Event::RecordApplied(record("b", 6, &[])));
     index.apply(applied(marked(resource("a", 1, &["b"]))));
-    assert_eq!(index.wish("a"), wish);
+    assert_eq!(index.desired_digest("a"), before);
     index.apply(applied(marked(resource("a", 2, &["b"]))));
-    let newer = index.wish("a");
-    assert_ne!(newer, wish);
+    let newer = index.desired_digest("a");
+    assert_ne!(newer, before);
     index.apply(Event::ResourceDeleted("a".into()));
-    assert_ne!(index.wish("a"), newer);
+    assert_ne!(index.desired_digest("a"), newer);
 }
 
 #[test]
-fn components_follow_configuration_and_records_and_fall_apart_again() {
+fn components_follow_configuration_and_records() {
     let mut index = index([
         applied(resource("a", 1, &[])),
         applied(resource("b", 1, &["a"])),
@@ -150,7 +152,7 @@ fn components_follow_configuration_and_records_and_fall_apart_again() {
 }
 
 #[test]
-fn events_of_our_own_version_or_older_are_ignored() {
+fn events_up_to_the_own_version_are_ignored() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
     index.begin(&address, None);
@@ -163,42 +165,42 @@ fn events_of_our_own_version_or_older_are_ignored() {
 }
 
 #[test]
-fn a_foreign_write_during_a_step_counts_after_it() {
+fn a_write_of_another_process_during_a_step_counts_after_it() {
     let mut index = index([]);
     let address = Address::single("a");
     index.begin(&address, None);
     index.apply(Event::RecordApplied(record("a", 9, &["b"])));
     index.end(&address, Some(&record("a", 7, &[])));
-    let (names, foreign) = index.take_woken();
+    let (names, foreign) = index.take_changes();
     assert!(names.contains("a") && foreign.contains(&address));
     assert_eq!(index.records()[&address].version, Version(9));
 }
 
 #[test]
-fn a_record_that_a_step_knew_nothing_of_is_still_there_after_it() {
+fn a_record_that_a_step_did_not_know_exists_after_it() {
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
-    // It came between the plan and the step, which has failed for that.
+    // It was written between the plan and the step, which fails because of it.
     index.begin(&address, None);
     index.end(&address, None);
     assert_eq!(index.records()[&address].version, Version(5));
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &["a"]);
-    // The same, beside an older one that the step did know and was to remove.
+    // The same, with an older version that the step did know and removes.
     index.begin(&address, Some(Version(4)));
     index.end(&address, None);
     assert_eq!(index.records()[&address].version, Version(6));
 }
 
 #[test]
-fn an_erased_record_does_not_come_back_by_late_events() {
+fn late_events_do_not_restore_an_erased_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
     index.begin(&address, Some(Version(5)));
     index.end(&address, None);
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
     assert!(index.records().is_empty());
-    assert!(!index.is_empty(), "an index that is opened for the next late event would take it for a new record");
-    // The end of the record that was there before this one.
+    assert!(!index.is_empty(), "a new index would take the next late event for a new record");
+    // The deletion of the previous record of the object.
     wakes(&mut index, Event::RecordDeleted(address.clone(), Version(4)), &[]);
     wakes(&mut index, Event::RecordApplied(record("a", 6, &[])), &[]);
     wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
@@ -206,7 +208,7 @@ fn an_erased_record_does_not_come_back_by_late_events() {
 }
 
 #[test]
-fn a_late_deletion_does_not_remove_what_we_made_anew() {
+fn a_late_deletion_does_not_remove_a_newer_own_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
     index.begin(&address, Some(Version(5)));
@@ -218,7 +220,7 @@ fn a_late_deletion_does_not_remove_what_we_made_anew() {
 }
 
 #[test]
-fn what_a_new_list_lacks_is_gone_but_not_what_we_wrote_meanwhile() {
+fn a_new_list_removes_missing_objects_except_newer_own_writes() {
     let mut index = index([
         applied(resource("a", 1, &[])),
         Event::RecordApplied(record("a", 5, &[])),
@@ -235,7 +237,7 @@ fn what_a_new_list_lacks_is_gone_but_not_what_we_wrote_meanwhile() {
 }
 
 #[test]
-fn marks_count_as_written_until_the_watch_shows_them() {
+fn marks_count_as_written_until_the_watch_confirms_them() {
     let mut index = index([applied(resource("a", 1, &[]))]);
     let address = Address::single("a");
     index.begin(&address, None);
@@ -248,7 +250,7 @@ fn marks_count_as_written_until_the_watch_shows_them() {
 }
 
 #[test]
-fn the_fingerprint_moves_with_what_an_object_depends_on_and_nothing_else() {
+fn the_fingerprint_changes_only_with_the_dependencies_of_an_object() {
     let mut index = index([applied(resource("a", 1, &["b"])), Event::RecordApplied(record("b", 5, &[]))]);
     let before = index.fingerprint(&Address::single("a"));
     index.apply(Event::RecordApplied(record("c", 6, &[])));
@@ -259,7 +261,7 @@ fn the_fingerprint_moves_with_what_an_object_depends_on_and_nothing_else() {
 }
 
 #[test]
-fn a_changed_namespace_wakes_everything_once() {
+fn a_changed_namespace_plans_everything_once() {
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("b", 5, &[]))]);
     let namespace = Event::Namespace { value: Value::Null, terminating: Some(Version(1)) };
     wakes(&mut index, namespace.clone(), &["a", "b"]);
@@ -267,19 +269,19 @@ fn a_changed_namespace_wakes_everything_once() {
 }
 
 #[test]
-fn what_we_have_destroyed_goes_without_planning_its_neighbours_that_go_too() {
+fn a_planned_deletion_does_not_plan_neighbors_that_are_being_deleted() {
     let deleting = |name, references: &[&str]| Instance { deleting: true, ..resource(name, 1, references) };
     let mut index =
         index([applied(deleting("a", &[])), applied(deleting("b", &["a"])), applied(resource("c", 1, &["a"]))]);
     wakes(&mut index, Event::ResourceDeleted("a".into()), &["c"]);
-    assert_eq!(index.take_gone().into_iter().collect::<Vec<_>>(), ["a".into()]);
+    assert_eq!(index.take_removed().into_iter().collect::<Vec<_>>(), ["a".into()]);
     index.apply(Event::RecordApplied(record("b", 4, &[])));
-    index.take_woken();
+    index.take_changes();
     wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
 }
 
 #[test]
-fn what_was_another_name_before_belongs_together_with_it() {
+fn a_moved_name_is_connected_with_its_previous_name() {
     let renamed = |generation, from: &[&str]| Instance {
         moved_from: from.iter().map(|name| Address::single(*name)).collect(),
         ..resource("b", generation, &[])
@@ -290,13 +292,13 @@ fn what_was_another_name_before_belongs_together_with_it() {
     let before = index.fingerprint(&Address::single("b"));
     index.apply(Event::RecordApplied(record("a", 6, &[])));
     assert_ne!(index.fingerprint(&Address::single("b")), before);
-    index.take_woken();
+    index.take_changes();
     wakes(&mut index, applied(renamed(1, &[])), &["a", "b"]);
-    assert_eq!(index.component(["a".into()]).len(), 1, "it says so no more");
-    let mut leaving = record("a", 7, &[]);
-    Arc::make_mut(&mut leaving.record).moving_to = Some(Box::new(Address::single("b")));
-    index.apply(Event::RecordApplied(leaving));
-    assert_eq!(index.component(["b".into()]).len(), 2, "the record says where it goes");
+    assert_eq!(index.component(["a".into()]).len(), 1, "the move is no longer declared");
+    let mut moving = record("a", 7, &[]);
+    Arc::make_mut(&mut moving.record).moving_to = Some(Box::new(Address::single("b")));
+    index.apply(Event::RecordApplied(moving));
+    assert_eq!(index.component(["b".into()]).len(), 2, "the record has the new address");
     index.apply(Event::ResourcesRelisting);
     assert!(index.is_relisting());
     index.apply(Event::ResourcesListed);
@@ -304,7 +306,7 @@ fn what_was_another_name_before_belongs_together_with_it() {
 }
 
 #[test]
-fn what_may_be_meant_by_a_misspelt_name_belongs_together_with_who_says_it() {
+fn a_misspelled_move_is_connected_with_similar_names() {
     let deleting = || Instance { deleting: true, ..resource("database", 1, &[]) };
     let says = |from: &str| Instance { moved_from: [Address::single(from)].into(), ..resource("orders", 1, &[]) };
     let together = |index: &Index, name: &str| {
@@ -316,22 +318,22 @@ fn what_may_be_meant_by_a_misspelt_name_belongs_together_with_who_says_it() {
     assert_eq!(together(&index, "orders"), "database databse disk orders");
     assert_eq!(together(&index, "database"), "database databse disk orders");
     index.apply(applied(resource("database", 1, &[])));
-    assert_eq!(together(&index, "database"), "database disk", "it is wanted again");
+    assert_eq!(together(&index, "database"), "database disk", "it is desired again");
     index.apply(applied(deleting()));
-    index.take_woken();
+    index.take_changes();
     wakes(&mut index, applied(says("storage")), &["database", "databse", "orders", "storage"]);
     assert_eq!(together(&index, "database"), "database disk");
     index.apply(applied(says("databse")));
     index.apply(Event::RecordApplied(record("orders", 6, &[])));
-    assert_eq!(together(&index, "database"), "database disk", "it has something of its own");
+    assert_eq!(together(&index, "database"), "database disk", "it has its own record");
     index.apply(Event::RecordDeleted(Address::single("orders"), Version(7)));
-    index.take_woken();
+    index.take_changes();
     wakes(&mut index, Event::ResourceDeleted("orders".into()), &["database", "databse", "orders"]);
     index.apply(applied(says("databse")));
     index.apply(Event::ResourceDeleted("database".into()));
     assert_eq!(together(&index, "orders"), "database databse disk orders", "its record is abandoned");
     index.apply(Event::RecordApplied(record("databse", 8, &[])));
-    assert_eq!(together(&index, "orders"), "databse orders", "it is no misspelt name");
+    assert_eq!(together(&index, "orders"), "databse orders", "the name is not misspelled");
 }
 
 fn reader(name: &str, key: &str) -> Instance {
@@ -347,15 +349,15 @@ fn input_key() -> InputKey {
 
 fn holding(entries: &[(&str, &str)]) -> Event {
     let texts = entries.iter().map(|(key, text)| (Arc::from(*key), Arc::from(*text))).collect();
-    Event::Input(input_key(), Data::Present(Arc::new(texts)))
+    Event::Input(input_key(), DataLookup::Present(Arc::new(texts)))
 }
 
 #[test]
-fn a_changed_input_wakes_those_that_read_what_changed() {
+fn a_changed_input_plans_the_readers_of_the_changed_key() {
     let mut index = Index::new("shop".into(), 0);
     wakes(&mut index, applied(reader("a", "one")), &["a"]);
     wakes(&mut index, applied(reader("b", "two")), &["b"]);
-    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])), "one object, read once for both");
+    assert_eq!(index.take_desired_inputs(), Some(BTreeSet::from([input_key()])), "one object, read once for both");
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
     let unread = index.fingerprint(&Address::single("a"));
     wakes(&mut index, holding(&[("one", "1"), ("two", "2")]), &["a", "b"]);
@@ -364,111 +366,28 @@ fn a_changed_input_wakes_those_that_read_what_changed() {
     assert_ne!(read, unread);
     wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &["b"]);
     wakes(&mut index, holding(&[("one", "1"), ("two", "3")]), &[]);
-    wakes(&mut index, Event::Input(input_key(), Data::Missing), &["a", "b"]);
-    assert_ne!(index.fingerprint(&Address::single("a")), read, "an object whose input changed is not settled");
-    assert_eq!(index.take_wanted_inputs(), None);
+    wakes(&mut index, Event::Input(input_key(), DataLookup::Missing), &["a", "b"]);
+    assert_ne!(index.fingerprint(&Address::single("a")), read, "an object whose input changed is not up to date");
+    assert_eq!(index.take_desired_inputs(), None);
     index.apply(Event::ResourceDeleted("a".into()));
-    assert_eq!(index.take_wanted_inputs(), None);
+    assert_eq!(index.take_desired_inputs(), None);
     wakes(&mut index, applied(Instance { deleting: true, ..reader("b", "two") }), &["a", "b"]);
-    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::new()), "what is being deleted needs no values");
+    assert_eq!(index.take_desired_inputs(), Some(BTreeSet::new()), "a Resource that is being deleted needs no inputs");
 }
 
 #[test]
-fn a_new_task_reads_inputs_anew() {
+fn a_restart_reads_inputs_again() {
     let mut index = Index::new("shop".into(), 0);
     index.apply(applied(reader("a", "one")));
     index.apply(holding(&[("one", "1")]));
-    index.take_wanted_inputs();
-    index.begin_again(|_| false);
-    assert_eq!(index.take_wanted_inputs(), Some(BTreeSet::from([input_key()])));
+    index.take_desired_inputs();
+    index.restart(|_| false);
+    assert_eq!(index.take_desired_inputs(), Some(BTreeSet::from([input_key()])));
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
 }
 
-fn family(instances: &[u64], version: u64) -> crate::store::secrets::Family {
-    let at = |index: &u64| Address { name: "web".into(), key: crate::model::InstanceKey::Index(*index) };
-    crate::store::secrets::Family {
-        namespace: "shop".into(),
-        name: "web".into(),
-        uid: "u".into(),
-        instances: instances.iter().map(at).collect(),
-        rebuilt: false,
-        version: Some(Version(version)),
-    }
-}
-
-fn indexed(index: &Index) -> Vec<String> {
-    index.indexed(&BTreeSet::from(["web".into()])).map(ToString::to_string).collect()
-}
-
-fn record_at(address: &str, version: u64) -> Stored {
-    let mut stored = record("web", version, &[]);
-    Arc::make_mut(&mut stored.record).address = address.parse().unwrap();
-    stored
-}
-
-#[test]
-fn an_instance_that_left_the_index_of_its_family_wakes_it() {
-    let mut index = index([applied(resource("web", 1, &[]))]);
-    wakes(&mut index, Event::FamilyApplied(family(&[0], 3)), &[]);
-    wakes(&mut index, Event::FamilyApplied(family(&[0, 1], 5)), &[]);
-    assert_eq!(indexed(&index), ["web[0]", "web[1]"]);
-    wakes(&mut index, Event::FamilyApplied(family(&[1], 6)), &["web"]);
-    wakes(&mut index, Event::FamilyDeleted("web".into(), Version(4)), &[]);
-    wakes(&mut index, Event::FamilyUnreadable("web".into(), "damaged".into()), &["web"]);
-    let config = index.config(&BTreeSet::from(["web".into()]));
-    assert_eq!(config.instances[&Address::single("web")].problems[0].reason, crate::model::Reason::RecordUnreadable);
-    index.apply(Event::RecordsRelisting);
-    wakes(&mut index, Event::RecordsListed, &["web"]);
-    assert_eq!(indexed(&index), Vec::<String>::new());
-}
-
-#[test]
-fn what_we_have_removed_ourselves_is_not_lost_though_a_late_index_still_names_it() {
-    let mut index = index([
-        applied(resource("web", 1, &[])),
-        Event::RecordApplied(record_at("web[0]", 2)),
-        Event::FamilyApplied(family(&[0], 3)),
-    ]);
-    let address: Address = "web[0]".parse().unwrap();
-    index.begin(&address, Some(Version(2)));
-    index.end(&address, None);
-    assert_eq!(indexed(&index), Vec::<String>::new());
-    index.apply(Event::FamilyDeleted("web".into(), Version(4)));
-    index.apply(Event::RecordDeleted(address, Version(5)));
-    assert_eq!(indexed(&index), Vec::<String>::new());
-}
-
-#[test]
-fn the_marks_of_a_family_stay_until_its_last_record_goes() {
-    let mut index = index([
-        applied(marked(resource("web", 1, &[]))),
-        Event::RecordApplied(record_at("web[0]", 2)),
-        Event::RecordApplied(record_at("web[1]", 3)),
-    ]);
-    for (address, version, has_finalizer) in [("web[0]", 2, true), ("web[1]", 3, false)] {
-        let address = address.parse().unwrap();
-        index.begin(&address, Some(Version(version)));
-        index.end(&address, None);
-        assert_eq!(index.instance("web").unwrap().has_finalizer, has_finalizer);
-    }
-}
-
-#[test]
-fn what_becomes_of_one_instance_is_no_news_for_another() {
-    let mut index = index([
-        applied(resource("web", 1, &[])),
-        Event::RecordApplied(record_at("web[0]", 2)),
-        Event::RecordApplied(record_at("web[1]", 3)),
-    ]);
-    let [first, second]: [Address; 2] = ["web[0]", "web[1]"].map(|address| address.parse().unwrap());
-    let before = (index.fingerprint(&first), index.fingerprint(&second));
-    index.apply(Event::RecordApplied(record_at("web[1]", 4)));
-    assert_eq!(index.fingerprint(&first), before.0);
-    assert_ne!(index.fingerprint(&second), before.1);
-}
-
-/// A `ProviderConfig` with one setting, in this version of the API server and of its spec.
-fn settings(name: &str, version: u64, generation: i64, setting: &str) -> Event {
+/// A `ProviderConfig` with one attribute, with this resource version and generation.
+fn provider_config(name: &str, version: u64, generation: i64, setting: &str) -> Event {
     let object = serde_json::json!({
         "apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig",
         "metadata": {
@@ -479,7 +398,7 @@ fn settings(name: &str, version: u64, generation: i64, setting: &str) -> Event {
     });
     let object: crate::api::ProviderConfig = serde_json::from_value(object).unwrap();
     let account = Arc::from("default");
-    Event::ProviderConfigApplied(crate::controller::watch::observe_settings(
+    Event::ProviderConfigApplied(crate::controller::watch::observe_provider_config(
         &object,
         &account,
         &mut crate::load::Interner::default(),
@@ -496,20 +415,21 @@ fn served(name: &str, by: &str) -> Instance {
 }
 
 #[test]
-fn settings_wake_whom_they_serve_when_they_change_and_not_when_their_status_does() {
-    let events = [clouds(), settings("own", 1, 1, "a"), applied(served("disk", "own")), applied(resource("b", 1, &[]))];
+fn a_provider_config_plans_its_dependents_when_its_spec_changes() {
+    let events =
+        [clouds(), provider_config("own", 1, 1, "a"), applied(served("disk", "own")), applied(resource("b", 1, &[]))];
     let mut index = index(events);
-    wakes(&mut index, settings("own", 2, 1, "a"), &[]);
-    assert!(index.take_settings_touched());
-    wakes(&mut index, settings("own", 3, 2, "b"), &["disk"]);
-    // A watch may tell of what was before our own write.
-    wakes(&mut index, settings("own", 2, 1, "a"), &[]);
-    let view = index.settings(&BTreeMap::new()).remove(0);
-    assert_eq!(view.settled.unwrap().settings.get("address"), Some(&Value::from("b")));
+    wakes(&mut index, provider_config("own", 2, 1, "a"), &[]);
+    assert!(index.take_provider_configs_touched());
+    wakes(&mut index, provider_config("own", 3, 2, "b"), &["disk"]);
+    // A watch event may be older than the last own write.
+    wakes(&mut index, provider_config("own", 2, 1, "a"), &[]);
+    let view = index.provider_configs(&BTreeMap::new()).remove(0);
+    assert_eq!(view.configuration.unwrap().configuration.get("address"), Some(&Value::from("b")));
 }
 
 #[test]
-fn settings_that_read_a_family_wait_for_all_of_it() {
+fn a_provider_config_that_references_a_family_waits_for_all_instances() {
     let family = serde_json::json!({
         "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
         "metadata": {"name": "web", "namespace": "shop", "uid": "w", "generation": 1},
@@ -520,7 +440,7 @@ fn settings_that_read_a_family_wait_for_all_of_it() {
         let resource: crate::api::Resource = serde_json::from_value(json).unwrap();
         crate::load::from_api(&resource, &account, &mut crate::load::Interner::default())
     };
-    let made = |address: &str, value: Value| {
+    let recorded = |address: &str, value: Value| {
         let address: Address = address.parse().unwrap();
         let mut stored = record(&address.name, 1, &[]);
         let record = Arc::make_mut(&mut stored.record);
@@ -529,28 +449,33 @@ fn settings_that_read_a_family_wait_for_all_of_it() {
         Event::RecordApplied(stored)
     };
     let id = |id: &str| Value::map([("id", Value::from(id))]);
-    let told = |index: &Index| match index.settings(&BTreeMap::new()).remove(0).settled {
-        Ok(used) => used.settings.to_public_json().to_string(),
+    let evaluated = |index: &Index| match index.provider_configs(&BTreeMap::new()).remove(0).configuration {
+        Ok(used) => used.configuration.to_public_json().to_string(),
         Err((reason, _)) => reason.to_string(),
     };
-    let settings = settings("own", 1, 1, "${web.map(w, w.id).join(',')}");
+    let settings = provider_config("own", 1, 1, "${web.map(w, w.id).join(',')}");
     let mut index = index([clouds(), settings, applied(from_json(family)), applied(resource("size", 1, &[]))]);
-    assert_eq!(told(&index), "DependencyNotReady");
-    index.apply(made("web[0]", id("a")));
-    assert_eq!(told(&index), "DependencyNotReady", "nobody knows how many there are to be");
-    index.apply(made("size", Value::map([("input", Value::from(2))])));
-    assert_eq!(told(&index), "DependencyNotReady");
-    index.apply(made("web[1]", id("b")));
-    // One that is still to go is none of them.
-    index.apply(made("web[2]", id("c")));
-    assert_eq!(told(&index), r#"{"address":"a,b"}"#);
+    assert_eq!(evaluated(&index), "DependencyNotReady");
+    index.apply(recorded("web[0]", id("a")));
+    assert_eq!(evaluated(&index), "DependencyNotReady", "the number of instances is unknown");
+    index.apply(recorded("size", Value::map([("input", Value::from(2))])));
+    assert_eq!(evaluated(&index), "DependencyNotReady");
+    index.apply(recorded("web[1]", id("b")));
+    // An instance that will be destroyed is not included.
+    index.apply(recorded("web[2]", id("c")));
+    assert_eq!(evaluated(&index), r#"{"address":"a,b"}"#);
 }
 
 #[test]
-fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them() {
-    let events = [clouds(), settings("own", 1, 1, "a"), settings("cloud", 1, 1, "b"), applied(served("disk", "own"))];
+fn a_provider_config_is_used_by_resources_and_by_records() {
+    let events = [
+        clouds(),
+        provider_config("own", 1, 1, "a"),
+        provider_config("cloud", 1, 1, "b"),
+        applied(served("disk", "own")),
+    ];
     let mut index = index(events);
-    let used = index.settings(&BTreeMap::new()).remove(1).settled.unwrap();
+    let used = index.provider_configs(&BTreeMap::new()).remove(1).configuration.unwrap();
     assert_eq!(&*used.name, "own");
     let mut left = record("left", 3, &[]);
     let record = Arc::make_mut(&mut left.record);
@@ -559,7 +484,7 @@ fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them(
     let by_prefix = Instance { type_name: "cloud_disk".into(), ..resource("by-prefix", 1, &[]) };
     index.apply(applied(by_prefix));
     let users: Vec<Vec<String>> = index
-        .settings(&BTreeMap::new())
+        .provider_configs(&BTreeMap::new())
         .iter()
         .map(|view| view.users.iter().map(ToString::to_string).collect())
         .collect();
@@ -567,34 +492,37 @@ fn settings_are_used_by_those_they_serve_and_by_those_that_were_made_under_them(
 }
 
 #[test]
-fn settings_that_refer_to_objects_are_told_from_records() {
-    let told = |index: &Index| match index.settings(&BTreeMap::new()).remove(0).settled {
-        Ok(used) => format!("{:?}", used.settings.get("address").unwrap()),
+fn references_in_a_provider_config_use_recorded_values() {
+    let evaluated = |index: &Index| match index.provider_configs(&BTreeMap::new()).remove(0).configuration {
+        Ok(used) => format!("{:?}", used.configuration.get("address").unwrap()),
         Err((reason, message)) => format!("{reason}: {message}"),
     };
-    let mut index = index([clouds(), settings("own", 1, 1, "${server.id}")]);
-    assert_eq!(told(&index), "DependencyNotFound: the settings refer to `server`, which does not exist");
+    let mut index = index([clouds(), provider_config("own", 1, 1, "${server.id}")]);
+    assert_eq!(evaluated(&index), "DependencyNotFound: the configuration references `server`, which does not exist");
     index.apply(applied(resource("server", 1, &[])));
-    assert_eq!(told(&index), "DependencyNotReady: the settings hang on what is not there yet: `server`");
+    assert_eq!(
+        evaluated(&index),
+        "DependencyNotReady: the configuration depends on objects that do not exist yet: `server`"
+    );
     let with_id = |stored: &mut Stored, id: &str| {
         let value = Value::map([("id", Value::from(id))]);
         let object = RecordedObject { value, ..RecordedObject::default() };
         Arc::make_mut(&mut stored.record).current = Some(Arc::new(object));
     };
-    let mut made = record("server", 4, &[]);
-    with_id(&mut made, "i-1");
-    index.apply(Event::RecordApplied(made));
-    assert_eq!(told(&index), format!("{:?}", Value::from("i-1")));
-    // Of a family some instances may be there before others.
-    index.apply(settings("own", 2, 2, "${web[1].id}"));
+    let mut stored = record("server", 4, &[]);
+    with_id(&mut stored, "i-1");
+    index.apply(Event::RecordApplied(stored));
+    assert_eq!(evaluated(&index), format!("{:?}", Value::from("i-1")));
+    // Some instances of a family may exist before others.
+    index.apply(provider_config("own", 2, 2, "${web[1].id}"));
     index.apply(applied(resource("web", 1, &[])));
     let mut instance = |number: u64| {
         let mut stored = record("web", 5 + number, &[]);
         Arc::make_mut(&mut stored.record).address = format!("web[{number}]").parse().unwrap();
         with_id(&mut stored, &format!("w-{number}"));
         index.apply(Event::RecordApplied(stored));
-        told(&index)
+        evaluated(&index)
     };
-    assert_eq!(instance(0), "DependencyNotReady: the settings hang on what is not there yet: `web`");
+    assert_eq!(instance(0), "DependencyNotReady: the configuration depends on objects that do not exist yet: `web`");
     assert_eq!(instance(1), format!("{:?}", Value::from("w-1")));
 }

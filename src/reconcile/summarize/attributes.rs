@@ -1,14 +1,14 @@
-//! The attributes that a status shows: nothing sensitive, and no more than there is room for.
+//! The attributes that a status shows: no sensitive values, and no more than fit.
 
 use serde_json::{Map, Value as Json};
 
 use crate::model::Value;
 
-/// Room kept free for the marker of each attribute that is cut.
+/// Space reserved for the marker of each attribute that is cut.
 const MARKER: usize = 48;
 
-/// The object's attributes as JSON of at most `room` bytes. What is too large is replaced by a marker, the largest
-/// first; when even markers do not fit, the rest is left out and one marker says how many.
+/// The object's attributes as JSON of at most `room` bytes. Markers replace the largest attributes first. If the
+/// markers do not fit either, attributes are omitted and one marker shows how many.
 pub(super) fn visible(object: &Value, room: usize) -> Map<String, Json> {
     let mut shown = match object {
         Value::Map(map) => public_map(map.iter()),
@@ -42,7 +42,7 @@ fn leave_out(mut shown: Map<String, Json>, mut total: usize, room: usize) -> Map
     shown
 }
 
-/// Quotes, colon and comma included. A name that needs escapes is not measured exactly, which the reserve covers.
+/// Includes quotes, colon and comma. Escapes in names are not counted; the reserve covers them.
 fn entry_size(name: &str, value: &Json) -> usize {
     name.len() + 4 + value.to_string().len()
 }
@@ -51,8 +51,8 @@ fn public_map<'a>(entries: impl Iterator<Item = (&'a std::sync::Arc<str>, &'a Va
     entries.filter_map(|(name, value)| Some((name.to_string(), public(value)?))).collect()
 }
 
-/// The value as people may see it; sensitive and unknown places are left out, items of a list are masked instead, so
-/// that the others keep their places.
+/// The value without sensitive and unknown parts. List items are masked instead, so that the others keep their
+/// positions.
 fn public(value: &Value) -> Option<Json> {
     Some(match value {
         Value::Sensitive(_) | Value::Unknown => return None,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_given_fits() {
+    fn attributes_always_fit() {
         let many = Value::map((0..2000).map(|n| (format!("attribute-{n:05}"), Value::from(n))));
         for room in [100, 1000, 16_000] {
             let shown = visible(&many, room);

@@ -1,79 +1,72 @@
-//! The status of a Resource that stands for several objects, or for none: counters, the instances that need somebody,
-//! and one message that is readable with a thousand of them. Never more than that of each instance.
+//! The status of a Resource with `count`, `forEach` or `enabled`: counters, the instances that need attention, and one
+//! message that stays readable with a thousand instances.
 
 use jiff::Timestamp;
 
 use super::verdict::{self, Class, Verdict};
-use super::{LIST_LIMIT, MESSAGE_LIMIT, Published, Resource, STATUS_LIMIT, Situation, StepState, Summary};
+use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, STATUS_LIMIT, StepState, Summary};
 use crate::api::conditions::merge;
 use crate::api::{Instances, Pending, ResourceStatus, TroubledInstance};
 use crate::load::Instance;
 use crate::model::{Action, Address, Change, Reason};
 
-/// How many instances in trouble are told one by one.
+/// How many troubled instances the status lists.
 const TROUBLED: usize = 20;
 
-/// How much of each message is told in that list. The message of the first one is told whole.
+/// The length limit of each message in that list. The conditions have the full first message.
 const TROUBLE_LIMIT: usize = 256;
 
-/// How many objects a Resource stands for.
+/// How many objects a Resource has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// That is not known yet, or cannot be told.
+pub enum InstanceCount {
+    /// Not known yet, or cannot be evaluated.
     Unknown,
-    /// None, since it is disabled.
+    /// None: the Resource is disabled.
     Disabled,
-    /// So many.
     Known(u64),
 }
 
-/// One instance, wanted or not any more.
+/// One instance, desired or to be destroyed.
 #[derive(Clone, Copy)]
 pub struct Member<'a> {
-    /// Which one.
     pub address: &'a Address,
-    /// Whether the Resource asks for it.
-    pub wanted: bool,
-    /// All that is known about it.
-    pub situation: Situation<'a>,
+    /// Whether the Resource still has this instance.
+    pub desired: bool,
+    pub object: ObjectInput<'a>,
 }
 
-/// All that is known about a Resource and its instances.
-pub struct FamilySituation<'a> {
-    /// What all its instances share.
+/// The state of a Resource and of its instances, which are in address order.
+pub struct FamilyInput<'a> {
     pub resource: &'a Instance,
-    /// How many there are to be.
-    pub extent: Extent,
-    /// Why nobody knows that, or why nothing can be done about any of them.
+    pub extent: InstanceCount,
+    /// The blocked change of the Resource as a whole: its instances are unknown, or none of them can be changed.
     pub gate: Option<&'a Change>,
-    /// In address order.
     pub members: &'a [Member<'a>],
-    /// What its status says now.
-    pub previous: &'a Published,
-    /// The time.
+    pub previous: &'a PublishedStatus,
     pub now: Timestamp,
 }
 
-/// Sums up a Resource with all its instances.
-pub fn summarize_family(family: &FamilySituation<'_>) -> Summary {
-    let judged = Judged::of(family);
-    let (object, rest) = (judged.object(family), judged.rest(family));
+/// Summarizes a Resource with all its instances.
+pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
+    let verdicts = Verdicts::of(family);
+    let (object, rest) = (verdicts.object(family), verdicts.rest(family));
     let overall = if object.class == Class::Ready { &rest } else { &object };
-    let leading = if object.class == Class::Ready { judged.leading_rest() } else { judged.leading(family) };
+    let leading = if object.class == Class::Ready { verdicts.leading_rest() } else { verdicts.leading(family) };
     let cause = leading.unwrap_or_else(|| overall.clone());
-    let members = || family.members.iter().map(|member| &member.situation);
+    let members = || family.members.iter().map(|member| &member.object);
     let revision = super::revision(members().filter_map(|member| member.record));
     let resource = Resource { instance: family.resource, previous: family.previous, revision: revision.as_deref() };
-    let new = super::conditions(resource, &object, overall, drifted(family, resource.considered(&object)));
+    let new = super::conditions(resource, &object, overall, drifted(family, resource.observed_generation(&object)));
     let notes = super::notes(resource, overall, &cause, &new);
-    let wants = members().flat_map(|member| member.wants).filter(|other| other.name != family.resource.address.name);
+    let wants =
+        members().flat_map(|member| member.dependencies).filter(|other| other.name != family.resource.address.name);
     let mut status = ResourceStatus {
-        observed_generation: resource.considered(&object),
+        observed_generation: resource.observed_generation(&object),
         conditions: merge(&family.previous.conditions(), new, family.now),
         revision: revision.clone(),
         lifecycle: lifecycle(family),
         dependencies: super::names(wants),
-        instances: Some(judged.instances(family)),
+        instances: Some(verdicts.instances(family)),
         deposed: members().flat_map(super::deposed).take(LIST_LIMIT).collect(),
         pending: pending(family),
         last_handled_reconcile_at: super::handled(resource, object.class == Class::Suspended),
@@ -83,7 +76,7 @@ pub fn summarize_family(family: &FamilySituation<'_>) -> Summary {
     Summary { status, notes, state: super::state(resource, &object, overall) }
 }
 
-/// Leaves out from the end of the lists what does not fit: keys of instances may be long.
+/// Drops entries from the end of the lists until the status fits: keys of instances may be long.
 fn fit(status: &mut ResourceStatus) {
     let size = |status: &ResourceStatus| serde_json::to_vec(status).map_or(0, |bytes| bytes.len());
     while size(status) > STATUS_LIMIT {
@@ -94,42 +87,41 @@ fn fit(status: &mut ResourceStatus) {
     }
 }
 
-/// The verdicts on all instances.
-struct Judged<'a> {
-    /// The wanted ones.
-    wanted: Vec<(&'a Address, Verdict)>,
-    /// Those that go, and what is left to do about old objects of the wanted ones.
+struct Verdicts<'a> {
+    /// The desired instances.
+    desired: Vec<(&'a Address, Verdict)>,
+    /// Instances that are being destroyed, and deposed objects of the desired ones.
     others: Vec<(&'a Address, Verdict)>,
-    /// A step of one of them runs, or waits for others.
+    /// Whether a step of any instance is running or waiting.
     is_active: bool,
 }
 
-impl<'a> Judged<'a> {
-    fn of(family: &FamilySituation<'a>) -> Self {
-        let mut judged = Self { wanted: Vec::new(), others: Vec::new(), is_active: false };
+impl<'a> Verdicts<'a> {
+    fn of(family: &FamilyInput<'a>) -> Self {
+        let mut verdicts = Self { desired: Vec::new(), others: Vec::new(), is_active: false };
         for member in family.members {
-            let (object, rest) = verdict::judge(&member.situation);
-            judged.is_active |= member.situation.steps.values().any(StepState::is_open);
-            // What is being deleted goes as a whole.
-            let list = if member.wanted || family.resource.deleting { &mut judged.wanted } else { &mut judged.others };
+            let (object, rest) = verdict::judge(&member.object);
+            verdicts.is_active |= member.object.steps.values().any(StepState::is_open);
+            // A Resource that is being deleted counts all of its instances.
+            let list =
+                if member.desired || family.resource.deleting { &mut verdicts.desired } else { &mut verdicts.others };
             list.push((member.address, object));
             if rest.class != Class::Ready {
-                judged.others.push((member.address, rest));
+                verdicts.others.push((member.address, rest));
             }
         }
-        judged
+        verdicts
     }
 
     fn ready(&self) -> usize {
-        self.wanted.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count()
+        self.desired.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count()
     }
 
-    /// The verdict on the wanted objects.
-    fn object(&self, family: &FamilySituation<'_>) -> Verdict {
+    fn object(&self, family: &FamilyInput<'_>) -> Verdict {
         if let Some(gate) = family.gate.and_then(|gate| verdict::blocked(gate, family.resource.deleting)) {
             return gate;
         }
-        if let Some((_, suspended)) = self.wanted.iter().find(|(_, verdict)| verdict.class == Class::Suspended) {
+        if let Some((_, suspended)) = self.desired.iter().find(|(_, verdict)| verdict.class == Class::Suspended) {
             return suspended.clone();
         }
         if family.resource.deleting {
@@ -139,80 +131,80 @@ impl<'a> Judged<'a> {
         let at_rest = |reason, message: String| Verdict { reason, message, ..Verdict::ready(family.resource) };
         let kind = family.resource.address.kind();
         let desired = match family.extent {
-            Extent::Disabled => {
-                return at_rest(Reason::Disabled, format!("the {kind} is disabled, so it stands for no object"));
+            InstanceCount::Disabled => {
+                return at_rest(Reason::Disabled, format!("the {kind} is disabled and has no objects"));
             }
-            Extent::Unknown => return Verdict::progressing(Reason::Progressing, "not planned yet"),
-            Extent::Known(0) => {
-                return at_rest(Reason::NoInstances, "there are to be no instances".to_owned());
+            InstanceCount::Unknown => return Verdict::progressing(Reason::Progressing, "not planned yet"),
+            InstanceCount::Known(0) => {
+                return at_rest(Reason::NoInstances, "the desired number of instances is 0".to_owned());
             }
-            Extent::Known(desired) => desired,
+            InstanceCount::Known(desired) => desired,
         };
-        match lead(&self.wanted, self.is_active) {
+        match lead(&self.desired, self.is_active) {
             Some((address, verdict)) => {
-                let more = more(self.wanted.len() - ready - 1);
+                let more = more(self.desired.len() - ready - 1);
                 let message = format!("{ready} of {desired} ready; {address}: {}{more}", verdict.message);
                 Verdict { message, ..verdict }
             }
             None if (ready as u64) < desired => {
                 Verdict::progressing(Reason::Progressing, format!("{ready} of {desired} ready"))
             }
-            None => at_rest(Reason::Available, format!("{ready} of {desired} ready, as the {kind} describes them")),
+            None => at_rest(Reason::Available, format!("{ready} of {desired} ready")),
         }
     }
 
     fn deleting(&self) -> Verdict {
-        let Some((address, verdict)) = lead(&self.wanted, self.is_active) else {
-            return Verdict::progressing(Reason::Deleting, "the objects are gone; the Resource follows");
+        let Some((address, verdict)) = lead(&self.desired, self.is_active) else {
+            return Verdict::progressing(Reason::Deleting, "no objects remain; the Resource is being removed");
         };
-        let left = self.wanted.len();
-        Verdict { message: format!("{left} still there; {address}: {}{}", verdict.message, more(left - 1)), ..verdict }
+        let left = self.desired.len();
+        Verdict { message: format!("{left} remaining; {address}: {}{}", verdict.message, more(left - 1)), ..verdict }
     }
 
-    /// The verdict on all that is left to do besides.
-    fn rest(&self, family: &FamilySituation<'_>) -> Verdict {
+    /// The verdict on the remaining instances and on the deposed objects.
+    fn rest(&self, family: &FamilyInput<'_>) -> Verdict {
         match lead(&self.others, self.is_active) {
             None => Verdict::ready(family.resource),
             Some((address, verdict)) => {
-                let leaving = family.members.iter().filter(|member| !member.wanted).count();
-                let leaves = if leaving == 0 { String::new() } else { format!("{leaving} no longer wanted; ") };
+                let removed = family.members.iter().filter(|member| !member.desired).count();
+                let leaves = if removed == 0 { String::new() } else { format!("{removed} no longer desired; ") };
                 let more = more(self.others.iter().filter(|(_, other)| other.class != Class::Ready).count() - 1);
                 Verdict { message: format!("{leaves}{address}: {}{more}", verdict.message), ..verdict }
             }
         }
     }
 
-    /// The instance that is told first, in its own words.
-    fn leading(&self, family: &FamilySituation<'_>) -> Option<Verdict> {
+    /// The verdict on the leading instance, prefixed with its address.
+    fn leading(&self, family: &FamilyInput<'_>) -> Option<Verdict> {
         let gated = family.gate.is_some();
-        lead(&self.wanted, self.is_active).filter(|_| !gated).map(named)
+        lead(&self.desired, self.is_active).filter(|_| !gated).map(with_address)
     }
 
     fn leading_rest(&self) -> Option<Verdict> {
-        lead(&self.others, self.is_active).map(named)
+        lead(&self.others, self.is_active).map(with_address)
     }
 
-    fn instances(&self, family: &FamilySituation<'_>) -> Instances {
-        let troubled = self.wanted.iter().chain(&self.others).filter(|(_, verdict)| is_trouble(verdict));
-        let deposed = family.members.iter().filter_map(|member| member.situation.record);
+    fn instances(&self, family: &FamilyInput<'_>) -> Instances {
+        let troubled = self.desired.iter().chain(&self.others).filter(|(_, verdict)| is_trouble(verdict));
+        let deposed = family.members.iter().filter_map(|member| member.object.record);
         let ready = if family.resource.deleting { 0 } else { self.ready() };
         Instances {
             desired: match family.extent {
-                Extent::Unknown => None,
-                Extent::Disabled => Some(0),
-                Extent::Known(desired) => Some(desired),
+                InstanceCount::Unknown => None,
+                InstanceCount::Disabled => Some(0),
+                InstanceCount::Known(desired) => Some(desired),
             },
             ready: ready as u64,
             deposed: deposed.map(|record| record.deposed.len() as u64).sum(),
-            troubled: troubled.take(TROUBLED).map(told).collect(),
+            troubled: troubled.take(TROUBLED).map(troubled_instance).collect(),
         }
     }
 }
 
-/// The instance whose state is told for all that are not ready: one in trouble before one on its way. Nothing but
-/// `Stalled` may be said of the whole only when nothing of it goes on.
-fn lead(judged: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, Verdict)> {
-    let open = || judged.iter().filter(|(_, verdict)| verdict.class != Class::Ready);
+/// The instance that represents all that are not ready: one with an error before one that is progressing. The whole is
+/// `Stalled` only when no step of it is running or waiting.
+fn lead(verdicts: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, Verdict)> {
+    let open = || verdicts.iter().filter(|(_, verdict)| verdict.class != Class::Ready);
     let (address, first) = open().find(|(_, verdict)| verdict.is_error).or_else(|| open().next())?;
     let mut lead = first.clone();
     let stalled = open().any(|(_, verdict)| verdict.class == Class::Stalled);
@@ -225,7 +217,7 @@ fn lead(judged: &[(&Address, Verdict)], is_active: bool) -> Option<(Address, Ver
     Some(((*address).clone(), lead))
 }
 
-fn named((address, verdict): (Address, Verdict)) -> Verdict {
+fn with_address((address, verdict): (Address, Verdict)) -> Verdict {
     Verdict { message: format!("{address}: {}", verdict.message), ..verdict }
 }
 
@@ -233,13 +225,13 @@ fn more(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" (and {count} more)") }
 }
 
-/// Whether somebody may have to do something about an instance, or wonders why nothing happens.
+/// Whether the status lists an instance: it has an error, or it waits for something else.
 fn is_trouble(verdict: &Verdict) -> bool {
     let on_its_way = matches!(verdict.reason, Reason::Progressing | Reason::Deleting);
     verdict.is_error || (verdict.class != Class::Ready && verdict.class != Class::Suspended && !on_its_way)
 }
 
-fn told((address, verdict): &(&Address, Verdict)) -> TroubledInstance {
+fn troubled_instance((address, verdict): &(&Address, Verdict)) -> TroubledInstance {
     TroubledInstance {
         address: address.to_string(),
         reason: verdict.reason.to_string(),
@@ -248,11 +240,11 @@ fn told((address, verdict): &(&Address, Verdict)) -> TroubledInstance {
 }
 
 fn drifted(
-    family: &FamilySituation<'_>,
+    family: &FamilyInput<'_>,
     generation: i64,
 ) -> Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
     let mut all = family.members.iter().filter_map(|member| {
-        let condition = super::drifted(&member.situation, generation)?;
+        let condition = super::drifted(&member.object, generation)?;
         Some((member.address, condition))
     });
     let (address, mut condition) = all.next()?;
@@ -261,14 +253,14 @@ fn drifted(
     Some(condition)
 }
 
-/// That of the first instance that has one which is worth telling.
-fn lifecycle(family: &FamilySituation<'_>) -> Option<crate::api::EffectiveLifecycle> {
-    let all = || family.members.iter().filter_map(|member| super::lifecycle(&member.situation));
+/// The lifecycle of the first create-before-destroy instance, or of the first one that sets it.
+fn lifecycle(family: &FamilyInput<'_>) -> Option<crate::api::EffectiveLifecycle> {
+    let all = || family.members.iter().filter_map(|member| super::lifecycle(&member.object));
     all().find(|lifecycle| lifecycle.create_before_destroy).or_else(|| all().next())
 }
 
-/// The gravest thing that is to be done, and what the first instances wait for.
-fn pending(family: &FamilySituation<'_>) -> Option<Pending> {
+/// The most severe pending action of all instances, and the steps that they wait for.
+fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
     let grave = |action: &Action| match action {
         Action::Replace => 0,
         Action::Destroy => 1,
@@ -277,12 +269,12 @@ fn pending(family: &FamilySituation<'_>) -> Option<Pending> {
         Action::Update => 4,
         _ => 5,
     };
-    let open = || family.members.iter().filter(|member| super::pending(&member.situation).is_some());
-    let changes = open().filter_map(|member| member.situation.change);
+    let open = || family.members.iter().filter(|member| super::pending(&member.object).is_some());
+    let changes = open().filter_map(|member| member.object.change);
     let change = changes.min_by_key(|change| grave(&change.action))?;
     let own = &family.resource.address.name;
     let mut waiting_for: Vec<String> = open()
-        .flat_map(|member| member.situation.waiting_for)
+        .flat_map(|member| member.object.waiting_for)
         .filter(|step| step.address.name != *own)
         .map(|step| format!("{}: {}", step.address, step.operation.as_str()))
         .collect();

@@ -36,38 +36,41 @@ fn step(operation: Operation) -> Step {
 }
 
 #[test]
-fn drift_that_stays_is_a_condition_and_only_a_missing_object_is_not_ready() {
+fn reported_drift_is_a_condition_and_only_a_missing_object_is_not_ready() {
     let drifted = |drift, action| {
         let mut case = case(action);
         case.change.as_mut().unwrap().drift = Some(drift);
         case
     };
-    let tells = |summary: &Summary| {
-        let told = summary.status.conditions.iter().map(|c| format!("{}={} {}", c.type_, c.status, c.reason));
-        told.collect::<Vec<_>>().join(", ")
+    let conditions_with_reason = |summary: &Summary| {
+        let conditions = summary.status.conditions.iter().map(|c| format!("{}={} {}", c.type_, c.status, c.reason));
+        conditions.collect::<Vec<_>>().join(", ")
     };
     let changed = Drift::Changed(vec![Path::default().name("input")]);
     let reported = drifted(changed.clone(), Action::NoOp).sum(1);
-    assert_eq!(tells(&reported), "Ready=True Available, Synced=True Available, Drifted=True Drifted");
-    assert!(reported.status.conditions[2].message.starts_with("changed outside of Purlin: `input`; it stays so"));
-    let gone = drifted(Drift::Gone, Action::NoOp).sum(1);
-    assert_eq!(tells(&gone), "Ready=False Gone, Synced=False Gone, Stalled=True Gone, Drifted=True Gone");
-    assert!(gone.notes.is_empty(), "the plan's own warning is the event");
+    assert_eq!(conditions_with_reason(&reported), "Ready=True Available, Synced=True Available, Drifted=True Drifted");
+    assert!(reported.status.conditions[2].message.starts_with("changed outside of Purlin: `input`; not corrected"));
+    let missing = drifted(Drift::Missing, Action::NoOp).sum(1);
+    assert_eq!(
+        conditions_with_reason(&missing),
+        "Ready=False ObjectMissing, Synced=False ObjectMissing, Stalled=True ObjectMissing, Drifted=True ObjectMissing"
+    );
+    assert!(missing.notes.is_empty(), "the plan reports the event");
     let correcting = drifted(changed.clone(), Action::Update).at(Operation::Update, StepState::Running).sum(1);
-    assert!(tells(&correcting).contains("Drifted=True Drifted"));
+    assert!(conditions_with_reason(&correcting).contains("Drifted=True Drifted"));
     let corrected = drifted(changed, Action::Update).at(Operation::Update, StepState::Finished).sum(1);
-    assert_eq!(tells(&corrected), "Ready=True Available, Synced=True Available");
+    assert_eq!(conditions_with_reason(&corrected), "Ready=True Available, Synced=True Available");
 }
 
 #[test]
-fn a_step_that_lasts_says_why_and_is_told_once_if_that_is_trouble() {
+fn a_delayed_step_shows_its_reason_and_is_reported_once() {
     let late = || StepState::Delayed { reason: Reason::TimeLimitExceeded, message: "takes longer than 30m".into() };
-    let told = case(Action::Create).at(Operation::Create, late()).sum(1);
-    let reasons: Vec<_> = told.status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
+    let summary = case(Action::Create).at(Operation::Create, late()).sum(1);
+    let reasons: Vec<_> = summary.status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
     let expected = ["Ready", "Synced", "Reconciling"].map(|kind| (kind, "TimeLimitExceeded"));
     assert_eq!(reasons, expected);
-    assert_eq!((told.notes.len(), told.notes[0].reason), (1, "TimeLimitExceeded"));
-    let again = case(Action::Create).at(Operation::Create, late()).then(&told).sum(2);
+    assert_eq!((summary.notes.len(), summary.notes[0].reason), (1, "TimeLimitExceeded"));
+    let again = case(Action::Create).at(Operation::Create, late()).then(&summary).sum(2);
     assert!(again.notes.is_empty());
 }
 
@@ -75,10 +78,10 @@ struct Case {
     instance: Instance,
     record: Option<Record>,
     change: Option<Change>,
-    leftovers: Vec<Change>,
+    deposed: Vec<Change>,
     steps: Steps<StepState>,
     waiting_for: Vec<Step>,
-    previous: Published,
+    previous: PublishedStatus,
 }
 
 fn case(action: Action) -> Case {
@@ -86,10 +89,10 @@ fn case(action: Action) -> Case {
         instance: instance(),
         record: Some(record()),
         change: Some(change(action)),
-        leftovers: Vec::new(),
+        deposed: Vec::new(),
         steps: Steps::default(),
         waiting_for: Vec::new(),
-        previous: Published::nothing(),
+        previous: PublishedStatus::empty(),
     }
 }
 
@@ -100,14 +103,14 @@ impl Case {
     }
 
     fn sum(&self, second: i64) -> Summary {
-        summarize(&Situation {
+        summarize(&ObjectInput {
             instance: &self.instance,
             record: self.record.as_ref(),
             reading: None,
             change: self.change.as_ref(),
-            leftovers: &self.leftovers,
+            deposed: &self.deposed,
             lifecycle: None,
-            wants: &[],
+            dependencies: &[],
             steps: &self.steps,
             awaits_plan: false,
             waiting_for: &self.waiting_for,
@@ -118,54 +121,57 @@ impl Case {
 
     /// The case after the status was written.
     fn then(mut self, summary: &Summary) -> Self {
-        self.previous = Published::of(&summary.status, &mut crate::load::Interner::default());
+        self.previous = PublishedStatus::of(&summary.status, &mut crate::load::Interner::default());
         self
     }
 }
 
-/// `Type=Status/Reason` of every condition.
-fn told(summary: &Summary) -> Vec<String> {
+/// `Type=Status/Reason` of each condition.
+fn conditions(summary: &Summary) -> Vec<String> {
     let text = |c: &Condition| format!("{}={}/{}", c.type_, c.status, c.reason);
     summary.status.conditions.iter().map(text).collect()
 }
 
 #[test]
-fn a_settled_object_is_ready_and_synced_and_nothing_else() {
+fn an_up_to_date_object_is_only_ready_and_synced() {
     let summary = case(Action::NoOp).sum(1);
-    assert_eq!(told(&summary), ["Ready=True/Available", "Synced=True/Available"]);
+    assert_eq!(conditions(&summary), ["Ready=True/Available", "Synced=True/Available"]);
     assert_eq!(summary.status.observed_generation, 3);
     assert_eq!(summary.status.id.as_deref(), Some("i-1"));
     assert!(summary.status.pending.is_none() && summary.notes.is_empty());
 }
 
 #[test]
-fn summing_up_again_later_gives_the_same_bytes() {
+fn summarizing_again_later_results_in_the_same_bytes() {
     let first = case(Action::NoOp).sum(1);
     let second = case(Action::NoOp).then(&first).sum(9);
     assert_eq!(serde_json::to_string(&first.status).unwrap(), serde_json::to_string(&second.status).unwrap());
 }
 
 #[test]
-fn an_object_is_not_ready_while_its_update_runs_waits_or_is_refused() {
-    let refused = StepState::Failed { reason: Reason::OperationRefused, message: "no".into(), retryable: false };
+fn an_object_is_not_ready_while_its_update_runs_waits_or_is_rejected() {
+    let refused = StepState::Failed { reason: Reason::OperationRejected, message: "no".into(), retryable: false };
     let failed = StepState::Failed { reason: Reason::OperationFailed, message: "no".into(), retryable: true };
     for (state, expected) in [
         (StepState::Running, "Reconciling=True/Progressing"),
         (StepState::Waiting, "Reconciling=True/Progressing"),
         (failed, "Reconciling=True/OperationFailed"),
-        (refused, "Stalled=True/OperationRefused"),
+        (refused, "Stalled=True/OperationRejected"),
         (StepState::Skipped(Some(step(Operation::Create))), "Reconciling=True/DependencyFailed"),
     ] {
         let summary = case(Action::Update).at(Operation::Update, state).sum(1);
-        let told = told(&summary);
-        assert!(told[0].starts_with("Ready=False/") && told[1].starts_with("Synced=False/"), "{told:?}");
-        assert_eq!(told[2..], [expected]);
+        let conditions = conditions(&summary);
+        assert!(
+            conditions[0].starts_with("Ready=False/") && conditions[1].starts_with("Synced=False/"),
+            "{conditions:?}"
+        );
+        assert_eq!(conditions[2..], [expected]);
         assert_eq!(summary.status.pending.as_ref().map(|p| p.action.as_str()), Some("Update"));
     }
 }
 
 #[test]
-fn the_same_failure_is_told_once() {
+fn the_same_failure_is_reported_once() {
     let failed = || {
         let message = "timed out".to_owned();
         let state = StepState::Failed { reason: Reason::OperationFailed, message, retryable: true };
@@ -177,27 +183,27 @@ fn the_same_failure_is_told_once() {
 }
 
 #[test]
-fn waiting_for_something_that_does_not_exist_is_progress_and_an_invalid_configuration_is_not() {
+fn a_missing_dependency_is_progressing_and_an_invalid_configuration_is_stalled() {
     let mut case = case(Action::Blocked);
-    case.change = Some(blocked(Reason::DependencyNotFound, "there is no `db`"));
-    assert_eq!(told(&case.sum(1))[2..], ["Reconciling=True/DependencyNotFound"]);
+    case.change = Some(blocked(Reason::DependencyNotFound, "`db` does not exist"));
+    assert_eq!(conditions(&case.sum(1))[2..], ["Reconciling=True/DependencyNotFound"]);
     case.change = Some(blocked(Reason::InvalidConfig, "spec.config.input: wrong"));
-    assert_eq!(told(&case.sum(1))[2..], ["Stalled=True/InvalidConfig"]);
+    assert_eq!(conditions(&case.sum(1))[2..], ["Stalled=True/InvalidConfig"]);
 }
 
 #[test]
-fn a_suspended_object_keeps_what_was_known_of_it() {
+fn a_suspended_object_keeps_its_ready_condition() {
     let before = case(Action::NoOp).sum(1);
     let mut case = case(Action::Blocked).then(&before);
     case.instance.generation = 4;
     case.change = Some(blocked(Reason::Suspended, "suspended"));
     let summary = case.sum(2);
-    assert_eq!(told(&summary), ["Ready=True/Available", "Synced=False/Suspended"]);
-    assert_eq!(summary.status.observed_generation, 3, "nobody has considered generation 4");
+    assert_eq!(conditions(&summary), ["Ready=True/Available", "Synced=False/Suspended"]);
+    assert_eq!(summary.status.observed_generation, 3, "generation 4 was not planned");
 }
 
 #[test]
-fn a_suspended_object_that_a_step_has_changed_meanwhile_is_not_ready_any_more() {
+fn a_suspended_object_that_a_step_has_changed_is_not_ready() {
     let mut before = case(Action::NoOp);
     before.record = Some(record());
     let before = before.sum(1);
@@ -212,54 +218,54 @@ fn a_suspended_object_that_a_step_has_changed_meanwhile_is_not_ready_any_more() 
     ] {
         case.record = record;
         let summary = case.sum(2);
-        assert_eq!(told(&summary)[0], expected);
+        assert_eq!(conditions(&summary)[0], expected);
         assert_eq!(summary.status.conditions[0].observed_generation, Some(before.status.observed_generation));
     }
 }
 
 #[test]
-fn what_nobody_has_considered_yet_is_told_without_a_generation() {
+fn an_unplanned_suspended_object_has_no_generation() {
     let mut case = case(Action::Blocked);
     case.change = Some(blocked(Reason::Suspended, "suspended"));
     let summary = case.sum(1);
-    assert_eq!(told(&summary), ["Ready=False/Suspended", "Synced=False/Suspended"]);
+    assert_eq!(conditions(&summary), ["Ready=False/Suspended", "Synced=False/Suspended"]);
     assert_eq!(summary.status.observed_generation, -1);
     assert!(summary.status.conditions.iter().all(|condition| condition.observed_generation.is_none()));
 }
 
 #[test]
-fn a_held_deletion_says_why_and_what_to_do() {
+fn a_held_deletion_has_a_reason_and_a_hint() {
     let mut case = case(Action::Blocked);
     case.instance.deleting = true;
-    case.change = Some(blocked(Reason::StillUsed, "still used by web"));
+    case.change = Some(blocked(Reason::InUse, "in use by web"));
     let summary = case.sum(1);
-    let expected = ["Ready=False/StillUsed", "Synced=False/StillUsed", "Reconciling=True/StillUsed"];
-    assert_eq!(told(&summary)[..3], expected);
-    assert_eq!(told(&summary)[3], "DeletionBlocked=True/StillUsed");
-    assert!(summary.status.conditions[3].message.contains("(hint: delete what uses it"));
+    let expected = ["Ready=False/InUse", "Synced=False/InUse", "Reconciling=True/InUse"];
+    assert_eq!(conditions(&summary)[..3], expected);
+    assert_eq!(conditions(&summary)[3], "DeletionBlocked=True/InUse");
+    assert!(summary.status.conditions[3].message.contains("(hint: delete the objects that depend on it"));
     assert_eq!(summary.notes[0].reason, "DeletionBlocked");
     assert_eq!(summary.state, ObjectState::Deleting);
 }
 
 #[test]
-fn a_deletion_under_way_is_not_blocked() {
+fn a_running_deletion_is_not_blocked() {
     let mut case = case(Action::Destroy).at(Operation::Destroy, StepState::Waiting);
     case.instance.deleting = true;
     case.waiting_for = vec![Step { address: Address::single("web"), ..step(Operation::Destroy) }];
     let summary = case.sum(1);
-    assert_eq!(told(&summary)[2..], ["Reconciling=True/Deleting"]);
+    assert_eq!(conditions(&summary)[2..], ["Reconciling=True/Deleting"]);
     assert_eq!(summary.status.pending.map(|p| p.waiting_for), Some(vec!["web: destroy".to_owned()]));
 }
 
 #[test]
-fn once_the_new_object_is_there_it_is_ready_though_the_old_one_is_left() {
+fn a_create_first_replacement_is_ready_before_the_old_object_is_destroyed() {
     let failed = StepState::Failed { reason: Reason::OperationFailed, message: "busy".into(), retryable: true };
     let mut case = case(Action::Replace).at(Operation::Create, StepState::Finished).at(Operation::Destroy, failed);
     case.change.as_mut().unwrap().order = Some(ReplaceOrder::CreateFirst);
     let expected = ["Ready=True/Available", "Synced=False/OperationFailed", "Reconciling=True/OperationFailed"];
-    assert_eq!(told(&case.sum(1)), expected);
+    assert_eq!(conditions(&case.sum(1)), expected);
     case.change.as_mut().unwrap().order = Some(ReplaceOrder::DestroyFirst);
-    assert_eq!(told(&case.sum(1))[0], "Ready=False/OperationFailed");
+    assert_eq!(conditions(&case.sum(1))[0], "Ready=False/OperationFailed");
 }
 
 #[test]
@@ -282,12 +288,12 @@ fn a_status_never_grows_beyond_its_limit() {
 }
 
 #[test]
-fn only_news_is_told_of_finished_steps() {
-    let created = finished(&step(Operation::Create), false, Some("i-1"), None).unwrap();
+fn only_relevant_finished_steps_are_reported() {
+    let created = step_note(&step(Operation::Create), false, Some("i-1"), None).unwrap();
     assert_eq!((created.reason, created.note.as_str()), ("Created", "created (id: i-1)"));
-    assert_eq!(finished(&step(Operation::Record), false, None, None), None);
-    assert_eq!(finished(&step(Operation::Record), true, None, None).unwrap().reason, "Adopted");
-    let forgotten = finished(&step(Operation::Forget), false, None, Some("nothing is left of it")).unwrap();
-    assert_eq!(forgotten.note, "forgotten: nothing is left of it");
-    assert_eq!(finished(&Step { replaces: true, ..step(Operation::Destroy) }, false, None, None), None);
+    assert_eq!(step_note(&step(Operation::Record), false, None, None), None);
+    assert_eq!(step_note(&step(Operation::Record), true, None, None).unwrap().reason, "Adopted");
+    let forgotten = step_note(&step(Operation::Forget), false, None, Some("the object is missing")).unwrap();
+    assert_eq!(forgotten.note, "forgotten: the object is missing");
+    assert_eq!(step_note(&Step { replaces: true, ..step(Operation::Destroy) }, false, None, None), None);
 }

@@ -1,23 +1,22 @@
-//! What to think of an object: ready, on its way, stuck, or suspended, and the one reason that explains it.
+//! Judges an object: ready, progressing, stalled or suspended, with the reason that explains it.
 
-use super::{Situation, StepState, Steps};
+use super::{ObjectInput, StepState, Steps};
 use crate::load::Instance;
 use crate::model::{Action, Change, Drift, Operation, Reason, ReplaceOrder, Step};
 
-/// What becomes of drift that is only reported.
+/// How the conditions describe drift that is only reported.
 pub(super) const REPORTED: &str =
-    "it stays so (`drift.action: Report`; hint: set `Correct` to have it set right, or change what is wanted)";
+    "not corrected (`drift.action: Report`; hint: set `spec.drift.action: Correct`, or change the spec)";
 
-/// The four states that conditions can tell.
+/// The four states that the conditions distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// As it should be.
     Ready,
-    /// A change is under way, or will start without anybody's doing.
+    /// A change is running, or will start without user action.
     Progressing,
-    /// Nothing happens until somebody changes something.
+    /// Purlin does nothing until something changes.
     Stalled,
-    /// Nothing happens because somebody said so.
+    /// Purlin does nothing because the user suspended it.
     Suspended,
 }
 
@@ -26,9 +25,8 @@ pub(super) struct Verdict {
     pub(super) class: Class,
     pub(super) reason: Reason,
     pub(super) message: String,
-    /// Worth an event.
     pub(super) is_error: bool,
-    /// For an object being deleted: it stays until somebody does something.
+    /// For an object that is being deleted: the deletion waits for user action.
     pub(super) blocks_deletion: bool,
 }
 
@@ -39,45 +37,43 @@ impl Verdict {
 
     pub(super) fn ready(instance: &Instance) -> Self {
         let message = match instance.address.is_data() {
-            false => "the object is as its Resource describes it".to_owned(),
-            true => "it was read as its DataSource describes it".to_owned(),
+            false => "the object matches its Resource".to_owned(),
+            true => "the data source was read".to_owned(),
         };
         Self { class: Class::Ready, reason: Reason::Available, message, is_error: false, blocks_deletion: false }
     }
 
     fn error(class: Class, reason: Reason, message: &str) -> Self {
-        let message = with_way_out(reason, message);
+        let message = with_hint(reason, message);
         let blocks_deletion = class != Class::Progressing || reason == Reason::Forbidden;
         Self { class, reason, message, is_error: true, blocks_deletion }
     }
 }
 
-/// The verdict on the object itself, and on what is left to do about its old objects.
-pub(super) fn judge(situation: &Situation<'_>) -> (Verdict, Verdict) {
-    let made =
+/// The verdict on the object itself, and the verdict on its deposed objects.
+pub(super) fn judge(input: &ObjectInput<'_>) -> (Verdict, Verdict) {
+    let created =
         |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
-    let create_first = situation.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
-    let replaced = create_first && situation.steps.iter().any(made);
-    // Once the new object of a create-first replacement is there, destroying the old one is no longer its business.
+    let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
+    let replaced = create_first && input.steps.iter().any(created);
+    // After a create-first replacement has created the new object, destroying the old one no longer affects readiness.
     let own = |step: &Step| step.deposed.is_none() && !(replaced && step.operation.removes());
-    let known = || situation.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
+    let known = || input.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
     let object: Steps<StepState> = known().filter(|(step, _)| own(step)).collect();
     let rest: Steps<StepState> = known().filter(|(step, _)| !own(step)).collect();
-    let object = of_steps(situation, &object).unwrap_or_else(|| of_change(situation));
-    let leftover = || situation.leftovers.iter().find_map(|change| blocked(change, situation.instance.deleting));
-    let held_back = || {
-        let change = situation.change?;
-        Some(held(change.hold_destroy?, change, situation.instance.deleting))
+    let object = of_steps(input, &object).unwrap_or_else(|| of_change(input));
+    let deposed = || input.deposed.iter().find_map(|change| blocked(change, input.instance.deleting));
+    let held_destroy = || {
+        let change = input.change?;
+        Some(held_verdict(change.hold_destroy?, change, input.instance.deleting))
     };
-    let rest = of_steps(situation, &rest)
-        .or_else(leftover)
-        .or_else(held_back)
-        .unwrap_or_else(|| Verdict::ready(situation.instance));
+    let rest =
+        of_steps(input, &rest).or_else(deposed).or_else(held_destroy).unwrap_or_else(|| Verdict::ready(input.instance));
     (object, rest)
 }
 
-fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
-    let deleting = situation.instance.deleting;
+fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
+    let deleting = input.instance.deleting;
     let reason = if deleting { Reason::Deleting } else { Reason::Progressing };
     let failed = steps.values().find_map(|state| match state {
         StepState::Failed { reason, message, retryable } => {
@@ -90,9 +86,9 @@ fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdi
         steps.values().find_map(|state| match state {
             StepState::Skipped(Some(cause)) => Some(Verdict::progressing(
                 Reason::DependencyFailed,
-                format!("waits for {}, which failed to {}", cause.address, cause.operation.as_str()),
+                format!("waiting for {} ({} failed)", cause.address, cause.operation.as_str()),
             )),
-            StepState::Skipped(None) => Some(Verdict::progressing(reason, "waits for the controller to go on")),
+            StepState::Skipped(None) => Some(Verdict::progressing(reason, "waiting for the controller to resume")),
             _ => None,
         })
     };
@@ -108,22 +104,22 @@ fn of_steps(situation: &Situation<'_>, steps: &Steps<StepState>) -> Option<Verdi
     };
     let waiting = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
-        Some(Verdict::progressing(reason, waits(step, situation.waiting_for)))
+        Some(Verdict::progressing(reason, waits(step, input.waiting_for)))
     };
     failed.or_else(delayed).or_else(skipped).or_else(running).or_else(waiting)
 }
 
-/// The step goes on. What only takes its time is no trouble.
+/// The step continues. A step that only takes long is no error.
 fn delayed(reason: Reason, message: &str) -> Verdict {
     let is_error = reason != Reason::Progressing;
     Verdict { is_error, ..Verdict::progressing(reason, message) }
 }
 
-fn of_change(situation: &Situation<'_>) -> Verdict {
-    let deleting = situation.instance.deleting;
-    let Some(change) = situation.change else {
+fn of_change(input: &ObjectInput<'_>) -> Verdict {
+    let deleting = input.instance.deleting;
+    let Some(change) = input.change else {
         return if deleting {
-            gone(situation.instance)
+            removed(input.instance)
         } else {
             Verdict::progressing(Reason::Progressing, "not planned yet")
         };
@@ -132,26 +128,27 @@ fn of_change(situation: &Situation<'_>) -> Verdict {
         return verdict;
     }
     if deleting {
-        return gone(situation.instance);
+        return removed(input.instance);
     }
     match &change.drift {
-        // The warning of the plan is the event.
-        Some(drift @ Drift::Gone) if change.action == Action::NoOp => {
+        // The plan already reports an event for this.
+        Some(drift @ Drift::Missing) if change.action == Action::NoOp => {
             let message = format!("{drift}; {REPORTED}");
             Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
         }
-        _ if situation.awaits_plan => {
-            Verdict::progressing(Reason::Progressing, "a step has ended that began before the Resource changed")
-        }
-        _ if is_carried_out(change, situation.steps) => Verdict::ready(situation.instance),
+        _ if input.awaits_plan => Verdict::progressing(
+            Reason::Progressing,
+            "waiting for a new plan: a step that started before the Resource changed has ended",
+        ),
+        _ if is_carried_out(change, input.steps) => Verdict::ready(input.instance),
         _ => {
-            let message = format!("waits for its turn: {} is planned", super::action_word(change));
+            let message = format!("waiting to start: {} is planned", super::action_word(change));
             Verdict::progressing(Reason::Progressing, message)
         }
     }
 }
 
-/// Whether a change needs no step, or the step that makes the object what it is to be has ended well.
+/// Whether the change needs no step, or its step has succeeded.
 fn is_carried_out(change: &Change, steps: &Steps<StepState>) -> bool {
     let removes = matches!(change.action, Action::Destroy | Action::Forget);
     let done = |(step, state): (&Step, &StepState)| {
@@ -160,54 +157,54 @@ fn is_carried_out(change: &Change, steps: &Steps<StepState>) -> bool {
     matches!(change.action, Action::NoOp | Action::Record) || steps.iter().any(done)
 }
 
-/// Nothing is left of what is being deleted; it stays as long as somebody else holds it.
-fn gone(instance: &Instance) -> Verdict {
+/// No object remains. The Resource exists until others remove their finalizers.
+fn removed(instance: &Instance) -> Verdict {
     let message = match instance.address.is_data() {
-        false => "the object is gone; the Resource follows",
-        true => "the DataSource goes, and nothing with it",
+        false => "no object remains; the Resource is being removed",
+        true => "the DataSource is being removed; no object is destroyed",
     };
     Verdict::progressing(Reason::Deleting, message)
 }
 
-/// The verdict on what cannot be planned.
+/// The verdict on a blocked change.
 pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
     if change.action != Action::Blocked {
         return None;
     }
-    Some(held(change.blocked.unwrap_or(Reason::Waiting), change, deleting))
+    Some(held_verdict(change.blocked.unwrap_or(Reason::Waiting), change, deleting))
 }
 
-fn held(reason: Reason, change: &Change, deleting: bool) -> Verdict {
+fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
     match reason {
         Reason::Suspended => {
-            let message = with_way_out(reason, &change.message);
+            let message = with_hint(reason, &change.message);
             Verdict { class: Class::Suspended, reason, message, is_error: false, blocks_deletion: deleting }
         }
-        _ if waits_by_itself(reason) => Verdict::progressing(reason, change.message.clone()),
-        // A deletion that waits for somebody is no fault of the object: it is blocked, not stalled.
-        Reason::StillUsed
+        _ if waits_for_others(reason) => Verdict::progressing(reason, change.message.clone()),
+        // A deletion that waits for user action is blocked, not stalled: the object has no error.
+        Reason::InUse
         | Reason::PreventDestroy
-        | Reason::CustomResourceDefinitionDeleted
+        | Reason::CustomResourceDefinitionTerminating
         | Reason::CustomResourceDefinitionUnknown
             if deleting =>
         {
             Verdict { blocks_deletion: true, ..Verdict::error(Class::Progressing, reason, &change.message) }
         }
-        // These end by themselves as soon as the cause is gone, without a change of this object.
+        // These resolve as soon as the cause does, without a change of this Resource.
         Reason::OperationFailed
         | Reason::RecordNotWritten
-        | Reason::RecordNotRead
+        | Reason::RecordUnavailable
         | Reason::CustomResourceDefinitionUnknown
         | Reason::Forbidden
-        | Reason::TooManyLeftovers
+        | Reason::TooManyDeposedObjects
         | Reason::PreconditionFailed
         | Reason::PostconditionFailed => Verdict::error(Class::Progressing, reason, &change.message),
         _ => Verdict::error(Class::Stalled, reason, &change.message),
     }
 }
 
-/// Whether a blocked change waits for other objects or processes only, which need nobody's help.
-pub fn waits_by_itself(reason: Reason) -> bool {
+/// Whether a blocked change waits only for other objects or processes, without user action.
+pub fn waits_for_others(reason: Reason) -> bool {
     matches!(
         reason,
         Reason::DependencyNotFound
@@ -216,7 +213,7 @@ pub fn waits_by_itself(reason: Reason) -> bool {
             | Reason::DependencyFailed
             | Reason::Waiting
             | Reason::OperationInProgress
-            | Reason::RunAgain
+            | Reason::Deferred
             | Reason::Progressing
             | Reason::Deleting
     )
@@ -225,46 +222,48 @@ pub fn waits_by_itself(reason: Reason) -> bool {
 fn doing(step: &Step) -> &'static str {
     match (step.operation, step.replaces) {
         (Operation::Create, false) => "creating the object",
-        (Operation::Create, true) => "creating the new object of a replacement",
+        (Operation::Create, true) => "creating the replacement object",
         (Operation::Update, _) => "updating the object",
         (Operation::Record, _) => "updating the record",
-        (Operation::Wait, _) => "waits until the object is ready",
+        (Operation::Wait, _) => "waiting until the object is ready",
         (Operation::Destroy, false) => "destroying the object",
-        (Operation::Destroy, true) => "destroying the old object of a replacement",
+        (Operation::Destroy, true) => "destroying the replaced object",
         (Operation::Forget, _) => "forgetting the object",
         (Operation::Read, _) => "reading the data source",
     }
 }
 
 fn waits(step: &Step, waiting_for: &[Step]) -> String {
-    // How many are named: the rest is in `pending.waitingFor`.
+    // How many steps the message names; `pending.waitingFor` has the rest.
     const NAMED: usize = 3;
     let named: Vec<String> = waiting_for.iter().take(NAMED).map(Step::id).collect();
     let more = waiting_for.len().saturating_sub(NAMED);
     let verb = step.operation.as_str();
     match (named.is_empty(), more) {
-        (true, _) => format!("waits for its turn to {verb}"),
-        (false, 0) => format!("waits to {verb} until these are done: {}", named.join(", ")),
-        (false, _) => format!("waits to {verb} until these are done: {} and {more} more", named.join(", ")),
+        (true, _) => format!("waiting to {verb}"),
+        (false, 0) => format!("waiting to {verb} until these steps finish: {}", named.join(", ")),
+        (false, _) => format!("waiting to {verb} until these steps finish: {} and {more} more", named.join(", ")),
     }
 }
 
-/// The message with the ways out, when it has none yet.
-fn with_way_out(reason: Reason, message: &str) -> String {
+/// Adds a hint to the message if it has none.
+fn with_hint(reason: Reason, message: &str) -> String {
     let way_out = match reason {
-        Reason::StillUsed => "delete what uses it as well, or remove the reference there",
-        Reason::PreventDestroy => "set `spec.lifecycle.preventDestroy` to false, which works while it is being deleted",
-        Reason::Suspended => "set `spec.suspend` to false, or remove the annotation `purlin.dev/paused`",
-        Reason::CustomResourceDefinitionDeleted => {
-            "restore the CRD, or give up control with `purlin state release --all`"
+        Reason::InUse => "delete the objects that depend on it too, or remove their references to it",
+        Reason::PreventDestroy => {
+            "set `spec.lifecycle.preventDestroy` to false; you can do this while it is being deleted"
         }
-        Reason::Forbidden => "grant the service account the permission",
+        Reason::Suspended => "set `spec.suspend` to false, or remove the annotation `purlin.dev/paused`",
+        Reason::CustomResourceDefinitionTerminating => {
+            "restore the CRD, or release the objects with `purlin state release --all`"
+        }
+        Reason::Forbidden => "grant the permission to the service account",
         _ => return message.to_owned(),
     };
     if reason == Reason::Forbidden {
         let hinted =
             if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") };
-        return format!("{hinted}; it is tried again within a minute");
+        return format!("{hinted}; Purlin retries within a minute");
     }
     if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") }
 }

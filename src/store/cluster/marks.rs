@@ -1,7 +1,7 @@
-//! Finalizer and annotation of a Resource that has a record, put on and taken off in one patch.
+//! The marks of a Resource that has a record, finalizer and annotation, added and removed in one patch.
 //!
-//! A JSON patch whose tests name just what it builds on: it goes through whatever else is written to the Resource at
-//! the same time, status above all, and never takes away what others have put there.
+//! The JSON patch tests only the values that it builds on, so it succeeds despite concurrent writes to other parts of
+//! the Resource, such as its status, and never removes values of other clients.
 
 use std::sync::Arc;
 
@@ -10,42 +10,40 @@ use kube::api::{GetParams, ObjectMeta, PartialObjectMeta};
 use kube::core::Request;
 use serde_json::{Value, json};
 
-use crate::store::secrets::{Caller, Failure, Patience};
+use crate::store::secrets::{ApiCaller, RequestError, RetryPolicy};
 
 /// The finalizer of a Resource that has a record.
 pub const FINALIZER: &str = "purlin.dev/destroy";
 
-/// The annotation of a Resource that has a record; its value is the Resource's own UID, so that a copied one is
-/// recognised without looking anything up.
+/// The annotation of a Resource that has a record. Its value is the UID of the Resource, so that a copied annotation is
+/// recognized without a lookup.
 pub const RECORD_ANNOTATION: &str = "purlin.dev/record";
 
-/// The path of the annotation in a JSON patch, where `/` is written `~1`.
+/// The path of the annotation in a JSON patch, with `/` escaped as `~1`.
 const ANNOTATION_PATH: &str = "/metadata/annotations/purlin.dev~1record";
 
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// A patch that fails its tests is built anew on what the server has, this often. Each failure means that somebody
-/// changed finalizers or annotations in these milliseconds.
+/// The maximum number of attempts. Each failed test means that another client changed finalizers or annotations in
+/// these milliseconds.
 const ATTEMPTS: usize = 8;
 
-/// What the patches need to know of a Resource. It must be as the server has it: where a cached object was stripped of
-/// its only annotation, the empty map has to stay, or every first patch fails its test and costs two requests more.
+/// The metadata that the patches need. It must match the server: if a cached object was stripped of its only
+/// annotation, the empty map must stay, or every first patch fails its test and costs two more requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMeta {
-    /// Its UID.
     pub uid: Arc<str>,
-    /// All its finalizers, in order; nothing when there is no list, not even an empty one.
+    /// All finalizers in order; `None` if the field is absent.
     pub finalizers: Option<Vec<Arc<str>>>,
-    /// Whether it has a map of annotations, be it empty.
+    /// Whether the annotations exist, even if empty.
     pub has_annotations: bool,
     /// The value of the annotation `purlin.dev/record`.
     pub record: Option<Arc<str>>,
-    /// Whether it is being deleted.
     pub deleting: bool,
 }
 
 impl ResourceMeta {
-    /// Whether both marks are there and are its own.
+    /// Whether both marks exist and belong to this Resource.
     pub fn is_marked(&self) -> bool {
         self.has_finalizer() && self.record.as_ref() == Some(&self.uid)
     }
@@ -54,7 +52,7 @@ impl ResourceMeta {
         self.finalizers.iter().flatten().any(|finalizer| **finalizer == *FINALIZER)
     }
 
-    /// Takes it from the metadata of a Resource. `share` gives the copy of a text that is kept.
+    /// `share` returns the shared copy of a string.
     pub fn of(meta: &ObjectMeta, mut share: impl FnMut(&str) -> Arc<str>) -> Self {
         let annotations = meta.annotations.as_ref();
         Self {
@@ -67,82 +65,81 @@ impl ResourceMeta {
     }
 }
 
-/// What became of putting the marks on.
+/// The outcome of adding the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marked {
-    /// They are there.
-    Yes,
-    /// The Resource is gone, is going, or is another one of the same name.
-    Gone,
+pub enum MarkOutcome {
+    /// Both marks exist.
+    Marked,
+    /// The Resource does not exist, is being deleted, or has another UID.
+    ResourceMissing,
 }
 
-/// Writes the marks.
 pub(super) struct Marks {
-    caller: Caller,
+    caller: ApiCaller,
 }
 
 impl Marks {
-    pub(super) fn new(caller: Caller) -> Self {
+    pub(super) fn new(caller: ApiCaller) -> Self {
         Self { caller }
     }
 
-    /// Puts both marks on, starting from what is `known`.
+    /// Adds both marks, starting from the `known` metadata.
     pub(super) async fn add(
         &self,
         namespace: &str,
         name: &str,
         uid: &str,
         known: Option<ResourceMeta>,
-        patience: Patience,
-    ) -> Result<Marked, Failure> {
+        policy: RetryPolicy,
+    ) -> Result<MarkOutcome, RequestError> {
         let mut known = known;
         for _ in 0..ATTEMPTS {
-            let Some(meta) = self.known_or_read(namespace, name, known.take(), patience).await? else {
-                return Ok(Marked::Gone);
+            let Some(meta) = self.known_or_read(namespace, name, known.take(), policy).await? else {
+                return Ok(MarkOutcome::ResourceMissing);
             };
-            // The server refuses new finalizers on what is being deleted, and nothing is to be made for it.
+            // The server rejects new finalizers on an object that is being deleted, and nothing may be created for it.
             if *meta.uid != *uid || (meta.deleting && !meta.has_finalizer()) {
-                return Ok(Marked::Gone);
+                return Ok(MarkOutcome::ResourceMissing);
             }
-            let patch = adding(&meta);
+            let patch = patch_to_add(&meta);
             if patch.is_empty() {
-                return Ok(Marked::Yes);
+                return Ok(MarkOutcome::Marked);
             }
-            match self.patch(namespace, name, &meta, patch, patience).await {
-                Ok(()) => return Ok(Marked::Yes),
-                Err(Failure::NotFound) => return Ok(Marked::Gone),
-                Err(Failure::Unprocessable(_) | Failure::Conflict) => {}
+            match self.patch(namespace, name, &meta, patch, policy).await {
+                Ok(()) => return Ok(MarkOutcome::Marked),
+                Err(RequestError::NotFound) => return Ok(MarkOutcome::ResourceMissing),
+                Err(RequestError::Unprocessable(_) | RequestError::Conflict) => {}
                 Err(other) => return Err(other),
             }
         }
-        Err(Failure::Unavailable(format!("the finalizers of {name} change all the time")))
+        Err(RequestError::Unavailable(format!("the finalizers of {name} keep changing")))
     }
 
-    /// Takes both marks off; a Resource that is gone, or another one of that name, has none of ours.
+    /// Removes both marks. A missing Resource, or one with another UID, has none.
     pub(super) async fn remove(
         &self,
         namespace: &str,
         name: &str,
         uid: &str,
         known: Option<ResourceMeta>,
-        patience: Patience,
-    ) -> Result<(), Failure> {
+        policy: RetryPolicy,
+    ) -> Result<(), RequestError> {
         let mut known = known;
         for _ in 0..ATTEMPTS {
-            let Some(meta) = self.known_or_read(namespace, name, known.take(), patience).await? else {
+            let Some(meta) = self.known_or_read(namespace, name, known.take(), policy).await? else {
                 return Ok(());
             };
-            let patch = if *meta.uid == *uid { removing(&meta) } else { Vec::new() };
+            let patch = if *meta.uid == *uid { patch_to_remove(&meta) } else { Vec::new() };
             if patch.is_empty() {
                 return Ok(());
             }
-            match self.patch(namespace, name, &meta, patch, patience).await {
-                Ok(()) | Err(Failure::NotFound) => return Ok(()),
-                Err(Failure::Unprocessable(_) | Failure::Conflict) => {}
+            match self.patch(namespace, name, &meta, patch, policy).await {
+                Ok(()) | Err(RequestError::NotFound) => return Ok(()),
+                Err(RequestError::Unprocessable(_) | RequestError::Conflict) => {}
                 Err(other) => return Err(other),
             }
         }
-        Err(Failure::Unavailable(format!("the finalizers of {name} change all the time")))
+        Err(RequestError::Unavailable(format!("the finalizers of {name} keep changing")))
     }
 
     async fn known_or_read(
@@ -150,16 +147,16 @@ impl Marks {
         namespace: &str,
         name: &str,
         known: Option<ResourceMeta>,
-        patience: Patience,
-    ) -> Result<Option<ResourceMeta>, Failure> {
+        policy: RetryPolicy,
+    ) -> Result<Option<ResourceMeta>, RequestError> {
         if known.is_some() {
             return Ok(known);
         }
         let request = requests(namespace).get_metadata(name, &GetParams::default());
-        let request = request.map_err(|error| Failure::Refused(error.to_string()))?;
-        match self.caller.send::<PartialObjectMeta>(&request, patience).await {
+        let request = request.map_err(|error| RequestError::Rejected(error.to_string()))?;
+        match self.caller.send::<PartialObjectMeta>(&request, policy).await {
             Ok(found) => Ok(Some(ResourceMeta::of(&found.metadata, |text| text.into()))),
-            Err(Failure::NotFound) => Ok(None),
+            Err(RequestError::NotFound) => Ok(None),
             Err(other) => Err(other),
         }
     }
@@ -170,15 +167,15 @@ impl Marks {
         name: &str,
         meta: &ResourceMeta,
         mut patch: Vec<Value>,
-        patience: Patience,
-    ) -> Result<(), Failure> {
+        policy: RetryPolicy,
+    ) -> Result<(), RequestError> {
         patch.insert(0, json!({"op": "test", "path": "/metadata/uid", "value": meta.uid}));
         let request = http::Request::patch(format!("{}/{name}?fieldManager=purlin", requests(namespace).url_path))
             .header(ACCEPT, METADATA_ONLY)
             .header(CONTENT_TYPE, "application/json-patch+json")
             .body(Value::Array(patch).to_string().into_bytes())
-            .map_err(|error| Failure::Refused(error.to_string()))?;
-        self.caller.send::<PartialObjectMeta>(&request, patience).await.map(drop)
+            .map_err(|error| RequestError::Rejected(error.to_string()))?;
+        self.caller.send::<PartialObjectMeta>(&request, policy).await.map(drop)
     }
 }
 
@@ -186,9 +183,9 @@ fn requests(namespace: &str) -> Request {
     Request::new(format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/resources"))
 }
 
-/// What is missing of the two marks. A test of `null` passes when there is nothing at all; the whole list is tested
-/// otherwise, because a list has no keys that would keep the finalizer from being there twice.
-fn adding(meta: &ResourceMeta) -> Vec<Value> {
+/// The patch that adds the missing marks. A test for `null` passes if the field is absent. Otherwise the whole list is
+/// tested, because a list could contain the finalizer twice.
+fn patch_to_add(meta: &ResourceMeta) -> Vec<Value> {
     let mut patch = Vec::new();
     if !meta.has_finalizer() {
         let path = "/metadata/finalizers";
@@ -211,8 +208,8 @@ fn adding(meta: &ResourceMeta) -> Vec<Value> {
     patch
 }
 
-/// What is there of the two marks.
-fn removing(meta: &ResourceMeta) -> Vec<Value> {
+/// The patch that removes the existing marks.
+fn patch_to_remove(meta: &ResourceMeta) -> Vec<Value> {
     let mut patch = Vec::new();
     if meta.record.is_some() {
         patch.push(json!({"op": "remove", "path": ANNOTATION_PATH}));
@@ -246,9 +243,9 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_added_to_a_bare_resource_only_while_it_is_bare() {
+    fn the_patch_of_a_bare_resource_tests_that_it_is_bare() {
         check(
-            &adding(&meta(&[], None)),
+            &patch_to_add(&meta(&[], None)),
             &expect![[r#"
             {"op":"test","path":"/metadata/finalizers","value":null}
             {"op":"add","path":"/metadata/finalizers","value":["purlin.dev/destroy"]}
@@ -258,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_put_there_stays() {
+    fn marks_of_other_clients_stay() {
         let mut meta = meta(&["other.dev/wait"], None);
         meta.has_annotations = true;
         check(
-            &adding(&meta),
+            &patch_to_add(&meta),
             &expect![[r#"
             {"op":"test","path":"/metadata/finalizers","value":["other.dev/wait"]}
             {"op":"add","path":"/metadata/finalizers/-","value":"purlin.dev/destroy"}
@@ -273,22 +270,22 @@ mod tests {
     #[test]
     fn an_annotation_of_another_resource_counts_as_absent() {
         check(
-            &adding(&meta(&[FINALIZER], Some("u0"))),
+            &patch_to_add(&meta(&[FINALIZER], Some("u0"))),
             &expect![[r#"{"op":"add","path":"/metadata/annotations/purlin.dev~1record","value":"u1"}"#]],
         );
     }
 
     #[test]
-    fn what_is_marked_needs_no_patch() {
+    fn a_marked_resource_needs_no_patch() {
         assert!(meta(&[FINALIZER], Some("u1")).is_marked());
-        assert!(adding(&meta(&[FINALIZER], Some("u1"))).is_empty());
-        assert!(removing(&meta(&["other.dev/wait"], None)).is_empty());
+        assert!(patch_to_add(&meta(&[FINALIZER], Some("u1"))).is_empty());
+        assert!(patch_to_remove(&meta(&["other.dev/wait"], None)).is_empty());
     }
 
     #[test]
-    fn marks_are_taken_off_at_their_place() {
+    fn a_finalizer_is_removed_at_its_index() {
         check(
-            &removing(&meta(&["other.dev/wait", FINALIZER], Some("u1"))),
+            &patch_to_remove(&meta(&["other.dev/wait", FINALIZER], Some("u1"))),
             &expect![[r#"
             {"op":"remove","path":"/metadata/annotations/purlin.dev~1record"}
             {"op":"test","path":"/metadata/finalizers/1","value":"purlin.dev/destroy"}

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use super::*;
 use crate::model::{Holder, Intent};
 use crate::store::codec::arbitrary::typical;
-use crate::store::fake::{Fault, Shared, secrets, server};
+use crate::store::fake::{Fault, SharedServer, secrets, server};
 
-/// What the watches have delivered: whatever the test says.
+/// The state of the watches, as set by the test.
 #[derive(Default)]
 struct View {
     metadata: Mutex<Option<ResourceMeta>>,
@@ -32,8 +32,8 @@ impl ResourceView for View {
     }
 }
 
-struct Scene {
-    server: Shared,
+struct Fixture {
+    server: SharedServer,
     journal: ClusterJournal,
     view: Arc<View>,
     stop: watch::Sender<bool>,
@@ -41,18 +41,18 @@ struct Scene {
 
 const PATH: &str = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/web";
 
-/// A Resource `web` as a user has just made it, and a watch that has seen that.
-fn scene() -> Scene {
+/// A Resource `web` that was just created and that the watch shows.
+fn fixture() -> Fixture {
     let (server, client) = server();
     let (secrets, stop) = secrets(client);
     let view = Arc::new(View::default());
     *view.metadata.lock().unwrap() = Some(ResourceMeta { uid: "u1".into(), ..ResourceMeta::default() });
     let object = json!({"metadata": {"name": "web", "uid": "u1"}});
     server.lock().unwrap().put(PATH, object);
-    Scene { server, journal: ClusterJournal::new(secrets, view.clone()), view, stop }
+    Fixture { server, journal: ClusterJournal::new(secrets, view.clone()), view, stop }
 }
 
-impl Scene {
+impl Fixture {
     fn requests(&self) -> String {
         let requests = self.server.lock().unwrap().take_requests();
         let short = |request: String| match request.split_once("-record-").or(request.split_once("-family-")) {
@@ -96,8 +96,8 @@ fn with_object(intent: &Record) -> Arc<Record> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_life_costs_one_request_for_each_write() {
-    let scene = scene();
+async fn a_lifecycle_takes_one_request_for_each_write() {
+    let scene = fixture();
     let intent = first_intent("web");
     let record = with_object(&intent);
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
@@ -121,8 +121,8 @@ async fn a_life_costs_one_request_for_each_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_object_leaves_its_record_before_the_marks_go() {
-    let scene = scene();
+async fn a_forgotten_object_is_removed_from_its_record_before_the_marks() {
+    let scene = fixture();
     let intent = first_intent("web");
     let record = with_object(&intent);
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
@@ -134,8 +134,8 @@ async fn a_forgotten_object_leaves_its_record_before_the_marks_go() {
     assert_eq!((scene.resource()["finalizers"].clone(), scene.secrets()), (json!([]), 0));
 }
 
-/// An annotation, or the migration of the cluster's storage: the Secret gets another version, the record stays.
-fn touch_secrets(scene: &Scene) {
+/// Like an annotation or a storage migration: the Secret gets a new version, the record does not change.
+fn touch_secrets(scene: &Fixture) {
     let mut server = scene.server.lock().unwrap();
     let secrets: Vec<_> = server.objects.keys().filter(|path| path.contains("/secrets/")).cloned().collect();
     for path in secrets {
@@ -146,8 +146,8 @@ fn touch_secrets(scene: &Scene) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_follows_a_change_of_the_metadata_of_its_record() {
-    let scene = scene();
+async fn a_result_is_written_despite_changed_metadata() {
+    let scene = fixture();
     let intent = first_intent("web");
     let record = with_object(&intent);
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
@@ -159,13 +159,13 @@ async fn a_result_follows_a_change_of_the_metadata_of_its_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_does_not_follow_a_change_of_the_record_itself() {
-    let scene = scene();
+async fn a_result_conflicts_with_a_changed_record() {
+    let scene = fixture();
     let intent = first_intent("web");
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
-    // Whoever settled the intent has said what became of the call.
-    let settled = with_object(&Record { epoch: 7, ..intent.as_ref().clone() });
-    scene.journal.record(settled.clone(), stored(&intent, version)).await.unwrap();
+    // Another process has resolved the intent.
+    let finished = with_object(&Record { epoch: 7, ..intent.as_ref().clone() });
+    scene.journal.record(finished.clone(), stored(&intent, version)).await.unwrap();
     let late = scene.journal.record(with_object(&intent), stored(&intent, version)).await;
     assert!(matches!(late, Err(JournalError::Conflict { .. })), "{late:?}");
     let erased = scene.journal.erase(stored(&intent, version)).await;
@@ -173,8 +173,8 @@ async fn a_result_does_not_follow_a_change_of_the_record_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_whose_answer_got_lost_is_recognised_though_the_metadata_has_changed() {
-    let scene = scene();
+async fn a_result_with_a_lost_response_succeeds_despite_changed_metadata() {
+    let scene = fixture();
     let intent = first_intent("web");
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
     scene.server.lock().unwrap().faults = [Fault::LoseAnswer].into();
@@ -187,8 +187,8 @@ async fn a_result_whose_answer_got_lost_is_recognised_though_the_metadata_has_ch
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_result_is_kept_and_tried_until_it_is_stored() {
-    let scene = scene();
+async fn a_rejected_result_is_retried_until_it_is_stored() {
+    let scene = fixture();
     let intent = first_intent("web");
     for code in [400, 413, 422] {
         let version = scene.journal.intend(first_intent(&format!("web[{code}]")), None).await.unwrap();
@@ -197,18 +197,18 @@ async fn a_refused_result_is_kept_and_tried_until_it_is_stored() {
         let record = with_object(&intent);
         let (written, trouble) = tokio::join!(scene.journal.record(record.clone(), stored(&intent, version)), async {
             tokio::time::sleep(std::time::Duration::from_mins(1)).await;
-            scene.journal.trouble(&record)
+            scene.journal.pending_error(&record)
         });
         assert!(written.unwrap() > version, "{code}");
-        assert_eq!(trouble.as_deref(), Some("the API server refuses it: so it is"));
-        assert_eq!(scene.journal.trouble(&record), None);
+        assert_eq!(trouble.as_deref(), Some("the API server rejects it: injected fault"));
+        assert_eq!(scene.journal.pending_error(&record), None);
     }
-    assert_eq!((scene.journal.report_lost(), scene.journal.trouble(&intent)), (0, None));
+    assert_eq!((scene.journal.report_lost(), scene.journal.pending_error(&intent)), (0, None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_until_the_process_ends_is_told_as_lost() {
-    let scene = scene();
+async fn a_result_rejected_until_shutdown_is_reported_as_lost() {
+    let scene = fixture();
     let intent = first_intent("web");
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
     scene.server.lock().unwrap().faults = [Fault::Code(413); 1000].into();
@@ -222,8 +222,8 @@ async fn what_is_refused_until_the_process_ends_is_told_as_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_late_costs_a_request_and_nothing_else() {
-    let scene = scene();
+async fn an_outdated_watch_costs_only_a_request() {
+    let scene = fixture();
     let intent = first_intent("web");
     scene.server.lock().unwrap().objects.get_mut(PATH).unwrap()["metadata"]["finalizers"] = json!(["other.dev/wait"]);
     let version = scene.journal.intend(intent.clone(), None).await.unwrap();
@@ -241,14 +241,14 @@ async fn a_watch_that_is_late_costs_a_request_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_is_gone_or_going_gets_no_record() {
+async fn a_missing_or_deleted_resource_gets_no_record() {
     let cases = [
         json!(null),
         json!({"metadata": {"name": "web", "uid": "u2"}}),
         json!({"metadata": {"name": "web", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]}}),
     ];
     for object in cases {
-        let scene = scene();
+        let scene = fixture();
         scene.server.lock().unwrap().objects.remove(PATH);
         if !object.is_null() {
             scene.server.lock().unwrap().put(PATH, object);
@@ -260,8 +260,8 @@ async fn a_resource_that_is_gone_or_going_gets_no_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_controller_is_told_before_it_calls_anything() {
-    let scene = scene();
+async fn a_second_controller_gets_a_conflict_before_its_call() {
+    let scene = fixture();
     let (other, _stop) = secrets(scene.journal.secrets().caller().client().clone());
     let other = ClusterJournal::new(other, scene.view.clone());
     scene.journal.intend(first_intent("web"), None).await.unwrap();
@@ -272,8 +272,8 @@ async fn a_second_controller_is_told_before_it_calls_anything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_marks_an_intent_is_no_success() {
-    let scene = scene();
+async fn an_intent_without_marks_fails() {
+    let scene = fixture();
     scene.server.lock().unwrap().faults = std::iter::once(Fault::None).chain([Fault::Code(503); 60]).collect();
     let outcome = scene.journal.intend(first_intent("web"), None).await;
     assert!(matches!(outcome, Err(JournalError::Unavailable { .. })));
@@ -282,13 +282,13 @@ async fn without_its_marks_an_intent_is_no_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_family_has_an_index_and_one_pair_of_marks() {
-    let scene = scene();
+    let scene = fixture();
     let intents: Vec<_> = (0..50).map(|number| first_intent(&format!("web[{number}]"))).collect();
     let versions = join_all(intents.iter().map(|intent| scene.journal.intend(intent.clone(), None))).await;
     let requests = scene.requests();
     assert_eq!(requests.matches("PATCH web").count(), 1, "{requests}");
     assert!(requests.matches("family").count() <= 2, "{requests}");
-    let index = scene.journal.secrets().get_family("shop", "web", Patience::SHORT).await.unwrap().unwrap();
+    let index = scene.journal.secrets().get_family("shop", "web", RetryPolicy::SHORT).await.unwrap().unwrap();
     assert_eq!(index.instances.len(), 50);
     *scene.view.recorded.lock().unwrap() = intents.iter().map(|intent| intent.address.key.clone()).collect();
     let mut lives = intents.into_iter().zip(versions);
@@ -300,17 +300,17 @@ async fn a_family_has_an_index_and_one_pair_of_marks() {
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
 }
 
-async fn index(scene: &Scene) -> Vec<String> {
-    let family = scene.journal.secrets().get_family("shop", "web", Patience::SHORT).await.unwrap();
+async fn index(scene: &Fixture) -> Vec<String> {
+    let family = scene.journal.secrets().get_family("shop", "web", RetryPolicy::SHORT).await.unwrap();
     family.iter().flat_map(|family| family.instances.iter().map(ToString::to_string)).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_a_key_is_in_the_index_of_those_that_have_one_and_is_the_last_to_need_none() {
-    let scene = scene();
+async fn an_object_without_a_key_is_indexed_only_with_siblings() {
+    let scene = fixture();
     let single = first_intent("web");
     let version = scene.journal.intend(single.clone(), None).await.unwrap();
-    assert_eq!(index(&scene).await, Vec::<String>::new(), "alone it needs none");
+    assert_eq!(index(&scene).await, Vec::<String>::new(), "a single object needs no index");
     let other = first_intent("web[1]");
     let its_version = scene.journal.intend(other.clone(), None).await.unwrap();
     assert_eq!(index(&scene).await, ["web", "web[1]"]);
@@ -322,11 +322,11 @@ async fn an_object_without_a_key_is_in_the_index_of_those_that_have_one_and_is_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_a_key_that_comes_to_others_enters_their_index_and_leaves_it_again() {
-    let scene = scene();
+async fn a_later_object_without_a_key_joins_and_leaves_the_index() {
+    let scene = fixture();
     let other = first_intent("web[1]");
     scene.journal.intend(other.clone(), None).await.unwrap();
-    // Another process, which knows only what the watches show, of a record that was lost meanwhile.
+    // Another process, which knows only the watches, for a record that was lost meanwhile.
     *scene.view.indexed.lock().unwrap() = vec![other.address.key.clone()];
     let (own, _stop) = secrets(scene.journal.secrets().caller().client().clone());
     let journal = ClusterJournal::new(own, scene.view.clone());
@@ -334,12 +334,12 @@ async fn an_object_without_a_key_that_comes_to_others_enters_their_index_and_lea
     assert_eq!(index(&scene).await, ["web", "web[1]"]);
     journal.erase(stored(&first_intent("web"), version)).await.unwrap();
     assert_eq!(index(&scene).await, ["web[1]"]);
-    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]), "another one had a record");
+    assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]), "another instance had a record");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_object_without_a_key_stays_in_the_index_when_the_others_go() {
-    let scene = scene();
+async fn a_lost_object_without_a_key_stays_in_the_index_without_siblings() {
+    let scene = fixture();
     let other = first_intent("web[1]");
     scene.journal.intend(first_intent("web"), None).await.unwrap();
     let version = scene.journal.intend(other.clone(), None).await.unwrap();
@@ -357,7 +357,7 @@ async fn a_lost_object_without_a_key_stays_in_the_index_when_the_others_go() {
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_without_a_record_can_be_released() {
-    let scene = scene();
+    let scene = fixture();
     for address in ["web[0]", "web[1]"] {
         scene.journal.intend(first_intent(address), None).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Records to test with: arbitrary ones, and the typical one of the measurements.
+//! Test records: arbitrary ones, and the typical one of the benchmarks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use proptest::prelude::*;
 
 use crate::model::{
     Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness, Record,
-    RecordedHook, RecordedObject, Revision, SeenTrigger, Triggers, Value,
+    ObservedTrigger, OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness,
+    Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 
-/// A `terraform_data` object as the performance budgets have it: two dependencies, about 300 bytes.
+/// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.
 pub(crate) fn typical(number: usize) -> Record {
     let mut record = Record::empty(
         "shop".into(),
@@ -84,8 +84,8 @@ fn bytes() -> impl Strategy<Value = Arc<[u8]>> {
 
 fn triggers() -> impl Strategy<Value = Triggers> {
     let seen = (text(), vec((address(), any::<u64>()), 0..3));
-    let seen = seen.prop_map(|(entry, targets)| SeenTrigger { entry, targets });
-    (any::<u64>(), vec(seen, 0..3)).prop_map(|(salt, seen)| Triggers { salt, seen })
+    let seen = seen.prop_map(|(entry, targets)| ObservedTrigger { entry, targets });
+    (any::<u64>(), vec(seen, 0..3)).prop_map(|(salt, seen)| Triggers { salt, entries: seen })
 }
 
 fn hook() -> impl Strategy<Value = RecordedHook> {
@@ -135,7 +135,7 @@ fn object() -> impl Strategy<Value = RecordedObject> {
                     revision: revision
                         .map_or_else(Revision::default, |(epoch, operation)| Revision { epoch, operation }),
                     triggers: triggers.map(Arc::new),
-                    agrees_with: digest.map(ConfigDigest),
+                    matching_config: digest.map(ConfigDigest),
                 }
             },
         )
@@ -222,7 +222,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     replacement_pending,
                     handled_replace_request,
                     moving_to,
-                    came_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),
+                    moved_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),
                 }
             },
         )

@@ -1,5 +1,4 @@
-//! Reads the body of a record, the mirror image of `write`. It trusts nothing: whatever the bytes are, the answer is a
-//! record or an error.
+//! Decodes the body of a record, the inverse of `write`. It accepts any bytes and returns a record or an error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,36 +8,36 @@ use jiff::Timestamp;
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
-    Revision, SeenTrigger, Triggers, Value,
+    ObservedTrigger, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
+    RecordedObject, Revision, Triggers, Value,
 };
-use crate::store::Strings;
+use crate::store::Interner;
 
-type Read<T> = Result<T, CodecError>;
+type DecodeResult<T> = Result<T, CodecError>;
 
 const ENDS_EARLY: CodecError = CodecError::Damaged("it ends too early");
-const NO_TEXT: CodecError = CodecError::Damaged("a text in it is not UTF-8");
+const NOT_UTF8: CodecError = CodecError::Damaged("a string in it is not UTF-8");
 const UNKNOWN_TAG: CodecError = CodecError::Damaged("it has an unknown tag");
 
-pub(super) fn record(body: &[u8], strings: &mut Strings) -> Read<Record> {
+pub(super) fn record(body: &[u8], strings: &mut Interner) -> DecodeResult<Record> {
     let mut reader = Reader { rest: body, strings };
     let record = reader.record()?;
-    if reader.rest.is_empty() { Ok(record) } else { Err(CodecError::Damaged("something follows its end")) }
+    if reader.rest.is_empty() { Ok(record) } else { Err(CodecError::Damaged("it has bytes after its end")) }
 }
 
-pub(super) fn value(bytes: &[u8], strings: &mut Strings) -> Read<Value> {
+pub(super) fn value(bytes: &[u8], strings: &mut Interner) -> DecodeResult<Value> {
     let mut reader = Reader { rest: bytes, strings };
     let value = reader.value(0)?;
-    if reader.rest.is_empty() { Ok(value) } else { Err(CodecError::Damaged("something follows its end")) }
+    if reader.rest.is_empty() { Ok(value) } else { Err(CodecError::Damaged("it has bytes after its end")) }
 }
 
 struct Reader<'a> {
     rest: &'a [u8],
-    strings: &'a mut Strings,
+    strings: &'a mut Interner,
 }
 
 impl<'a> Reader<'a> {
-    fn record(&mut self) -> Read<Record> {
+    fn record(&mut self) -> DecodeResult<Record> {
         let namespace = self.shared()?;
         let address = self.address()?;
         let uid = self.text()?.into();
@@ -56,11 +55,11 @@ impl<'a> Reader<'a> {
             deposed.insert(self.deposed_key()?, Arc::new(self.object()?));
         }
         let count = if has_published { self.length()? } else { 0 };
-        let published = (0..count).map(|_| self.published()).collect::<Read<_>>()?;
+        let published = (0..count).map(|_| self.published()).collect::<DecodeResult<_>>()?;
         let intent = if has_intent { Some(Box::new(self.intent()?)) } else { None };
         let moving_to = if moving { Some(Box::new(self.address()?)) } else { None };
         let count = if has_moved { self.length()? } else { 0 };
-        let came_from = (0..count).map(|_| self.address()).collect::<Read<_>>()?;
+        let came_from = (0..count).map(|_| self.address()).collect::<DecodeResult<_>>()?;
         Ok(Record {
             namespace,
             address,
@@ -76,11 +75,11 @@ impl<'a> Reader<'a> {
             replacement_pending,
             handled_replace_request,
             moving_to,
-            came_from,
+            moved_from: came_from,
         })
     }
 
-    fn published(&mut self) -> Read<PublishedCopy> {
+    fn published(&mut self) -> DecodeResult<PublishedCopy> {
         let kind = match self.byte()? {
             0 => DataKind::ConfigMap,
             1 => DataKind::Secret,
@@ -95,7 +94,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn object(&mut self) -> Read<RecordedObject> {
+    fn object(&mut self) -> DecodeResult<RecordedObject> {
         let [
             has_identity,
             create_before_destroy,
@@ -118,7 +117,7 @@ impl<'a> Reader<'a> {
         let private = self.strings.bytes(private);
         let schema_version = self.unsigned()?;
         let count = self.length()?;
-        let dependencies = (0..count).map(|_| self.address()).collect::<Read<Vec<_>>>()?;
+        let dependencies = (0..count).map(|_| self.address()).collect::<DecodeResult<Vec<_>>>()?;
         let (provider_config, service_account) = (self.shared()?, self.shared()?);
         let revision = if has_revision { self.revision()? } else { Revision::default() };
         let triggers = if has_triggers { Some(Arc::new(self.triggers()?)) } else { None };
@@ -141,19 +140,19 @@ impl<'a> Reader<'a> {
             triggers,
             hooks_pending,
             hooks: if has_more { self.hooks()? } else { Arc::default() },
-            agrees_with: if has_digest { Some(ConfigDigest(self.array()?)) } else { None },
+            matching_config: if has_digest { Some(ConfigDigest(self.array()?)) } else { None },
             readiness: if has_readiness { Some(self.readiness()?) } else { None },
             provider: if has_provider { Some(self.provider()?) } else { None },
         })
     }
 
-    fn readiness(&mut self) -> Read<Readiness> {
+    fn readiness(&mut self) -> DecodeResult<Readiness> {
         let [is_new, has_deposed] = self.flags()?;
         let until = self.timestamp()?;
         Ok(Readiness { until, is_new, deposed: if has_deposed { Some(self.deposed_key()?) } else { None } })
     }
 
-    fn provider(&mut self) -> Read<Arc<ProviderUse>> {
+    fn provider(&mut self) -> DecodeResult<Arc<ProviderUse>> {
         let name = self.shared()?;
         let provider = serde_json::from_str(self.text()?);
         let provider = provider.map_err(|_| CodecError::Damaged("a provider in it cannot be read"))?;
@@ -161,12 +160,12 @@ impl<'a> Reader<'a> {
         Ok(self.strings.provider(ProviderUse::new(name, Arc::new(provider), settings)))
     }
 
-    fn hooks(&mut self) -> Read<Arc<[RecordedHook]>> {
+    fn hooks(&mut self) -> DecodeResult<Arc<[RecordedHook]>> {
         let count = self.length()?;
         (0..count).map(|_| self.hook()).collect()
     }
 
-    fn hook(&mut self) -> Read<RecordedHook> {
+    fn hook(&mut self) -> DecodeResult<RecordedHook> {
         let name = self.shared()?;
         let [is_job, may_fail] = self.flags()?;
         Ok(RecordedHook {
@@ -177,24 +176,24 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn triggers(&mut self) -> Read<Triggers> {
+    fn triggers(&mut self) -> DecodeResult<Triggers> {
         let salt = u64::from_le_bytes(self.array()?);
-        let mut seen = Vec::new();
+        let mut entries = Vec::new();
         for _ in 0..self.length()? {
             let entry = self.shared()?;
             let count = self.length()?;
             let targets = (0..count).map(|_| Ok((self.address()?, u64::from_le_bytes(self.array()?))));
-            let targets = targets.collect::<Read<Vec<_>>>()?;
-            seen.push(SeenTrigger { entry, targets });
+            let targets = targets.collect::<DecodeResult<Vec<_>>>()?;
+            entries.push(ObservedTrigger { entry, targets });
         }
-        Ok(Triggers { salt, seen })
+        Ok(Triggers { salt, entries })
     }
 
-    fn revision(&mut self) -> Read<Revision> {
+    fn revision(&mut self) -> DecodeResult<Revision> {
         Ok(Revision { epoch: self.unsigned()?, operation: u64::from_le_bytes(self.array()?) })
     }
 
-    fn intent(&mut self) -> Read<Intent> {
+    fn intent(&mut self) -> DecodeResult<Intent> {
         let operation = match self.byte()? {
             0 => Operation::Create,
             1 => Operation::Update,
@@ -218,7 +217,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn planned_object(&mut self) -> Read<PlannedObject> {
+    fn planned_object(&mut self) -> DecodeResult<PlannedObject> {
         let config = self.value(0)?;
         let planned = self.value(0)?;
         let private = self.bytes()?;
@@ -226,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(PlannedObject { config, planned, private, recorded: Box::new(self.object()?) })
     }
 
-    fn value(&mut self, depth: usize) -> Read<Value> {
+    fn value(&mut self, depth: usize) -> DecodeResult<Value> {
         if depth > MAX_DEPTH {
             return Err(CodecError::TooDeep);
         }
@@ -241,19 +240,19 @@ impl<'a> Reader<'a> {
             7 => Value::String(self.text()?.into()),
             8 => {
                 let count = self.length()?;
-                Value::List((0..count).map(|_| self.value(depth + 1)).collect::<Read<Arc<[Value]>>>()?)
+                Value::List((0..count).map(|_| self.value(depth + 1)).collect::<DecodeResult<Arc<[Value]>>>()?)
             }
             9 => {
                 let count = self.length()?;
                 let entries = (0..count).map(|_| Ok((self.shared()?, self.value(depth + 1)?)));
-                Value::Map(entries.collect::<Read<_>>()?)
+                Value::Map(entries.collect::<DecodeResult<_>>()?)
             }
             10 => Value::Sensitive(Arc::new(self.value(depth + 1)?)),
             _ => return Err(UNKNOWN_TAG),
         })
     }
 
-    fn address(&mut self) -> Read<Address> {
+    fn address(&mut self) -> DecodeResult<Address> {
         let name = self.shared()?;
         let key = match self.byte()? {
             0 => InstanceKey::None,
@@ -265,42 +264,42 @@ impl<'a> Reader<'a> {
         Ok(Address { name, key })
     }
 
-    fn deposed_key(&mut self) -> Read<DeposedKey> {
+    fn deposed_key(&mut self) -> DecodeResult<DeposedKey> {
         Ok(DeposedKey(u32::from_le_bytes(self.array()?)))
     }
 
-    fn timestamp(&mut self) -> Read<Timestamp> {
+    fn timestamp(&mut self) -> DecodeResult<Timestamp> {
         let seconds = self.signed()?;
         let nanoseconds =
             i32::try_from(self.signed()?).map_err(|_| CodecError::Damaged("a time in it is impossible"))?;
         Timestamp::new(seconds, nanoseconds).map_err(|_| CodecError::Damaged("a time in it is impossible"))
     }
 
-    /// A text that other records are likely to have as well.
-    fn shared(&mut self) -> Read<Arc<str>> {
+    /// A string that other records are likely to contain as well.
+    fn shared(&mut self) -> DecodeResult<Arc<str>> {
         let text = self.text()?;
         Ok(self.strings.share(text))
     }
 
-    fn text(&mut self) -> Read<&'a str> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| NO_TEXT)
+    fn text(&mut self) -> DecodeResult<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| NOT_UTF8)
     }
 
-    fn bytes(&mut self) -> Read<&'a [u8]> {
+    fn bytes(&mut self) -> DecodeResult<&'a [u8]> {
         let length = self.length()?;
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(ENDS_EARLY)?;
         self.rest = rest;
         Ok(bytes)
     }
 
-    /// A count of things of at least one byte each. Checking it first keeps damaged bytes from reserving the whole
-    /// memory.
-    fn length(&mut self) -> Read<usize> {
+    /// The length of a sequence whose elements take at least one byte each. The check keeps damaged bytes from
+    /// reserving all memory.
+    fn length(&mut self) -> DecodeResult<usize> {
         let length = usize::try_from(self.unsigned()?).map_err(|_| ENDS_EARLY)?;
         if length > self.rest.len() { Err(ENDS_EARLY) } else { Ok(length) }
     }
 
-    fn flags<const N: usize>(&mut self) -> Read<[bool; N]> {
+    fn flags<const N: usize>(&mut self) -> DecodeResult<[bool; N]> {
         let flags = self.byte()?;
         if u32::from(flags) >> N != 0 {
             return Err(UNKNOWN_TAG);
@@ -309,12 +308,12 @@ impl<'a> Reader<'a> {
     }
 
     #[expect(clippy::cast_possible_wrap, reason = "zigzag: the lowest bit becomes the sign")]
-    fn signed(&mut self) -> Read<i64> {
+    fn signed(&mut self) -> DecodeResult<i64> {
         let number = self.unsigned()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    fn unsigned(&mut self) -> Read<u64> {
+    fn unsigned(&mut self) -> DecodeResult<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -326,13 +325,13 @@ impl<'a> Reader<'a> {
         Err(CodecError::Damaged("a number in it is too large"))
     }
 
-    fn byte(&mut self) -> Read<u8> {
+    fn byte(&mut self) -> DecodeResult<u8> {
         let (&byte, rest) = self.rest.split_first().ok_or(ENDS_EARLY)?;
         self.rest = rest;
         Ok(byte)
     }
 
-    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+    fn array<const N: usize>(&mut self) -> DecodeResult<[u8; N]> {
         let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(ENDS_EARLY)?;
         self.rest = rest;
         Ok(*array)

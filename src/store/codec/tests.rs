@@ -8,12 +8,12 @@ use super::*;
 use crate::model::Value;
 
 fn read(bytes: &[u8]) -> Result<Record, CodecError> {
-    decode(bytes, &mut Strings::default())
+    decode(bytes, &mut Interner::default())
 }
 
 proptest! {
     #[test]
-    fn every_record_comes_back_as_it_went(record in record()) {
+    fn a_decoded_record_equals_the_encoded_one(record in record()) {
         let bytes = encode(&record).unwrap();
         prop_assert_eq!(&read(&bytes).unwrap(), &record);
         prop_assert_eq!(encode(&record).unwrap(), bytes);
@@ -24,7 +24,7 @@ proptest! {
         let mut bytes = encode(&record).unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        // The number of an older format says who reads it, and is no content.
+        // An older format number selects a reader; it is not content.
         prop_assume!(at > 0 || bytes[0] > FORMAT);
         prop_assert!(read(&bytes).is_err());
         prop_assert!(read(&bytes[..at]).is_err());
@@ -32,11 +32,11 @@ proptest! {
 
     #[test]
     fn a_body_that_no_checksum_protects_is_an_error_and_never_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = super::read::record(&body, &mut Strings::default());
+        let _ = super::read::record(&body, &mut Interner::default());
     }
 }
 
-/// The format is a promise: when this fails, raise `FORMAT` and go on reading the older ones.
+/// The format is stable: when this fails, raise `FORMAT` and keep reading older formats.
 #[test]
 fn the_format_does_not_change_by_accident() {
     let bytes = encode(&typical(10)).unwrap();
@@ -53,10 +53,10 @@ fn the_format_does_not_change_by_accident() {
     .assert_eq(&lines.join("\n"));
 }
 
-/// The typical record has none of what came later. When this fails, a body can hold something new: raise `FORMAT`, so
-/// that older programs say that they are too old, and take the new sum (`UPDATE_EXPECT=1`).
+/// The typical record has no newer fields. When this fails, a body can hold something new: raise `FORMAT`, so that
+/// older programs report that they are too old, and update the sum (`UPDATE_EXPECT=1`).
 #[test]
-fn what_a_body_can_hold_does_not_change_by_accident() {
+fn the_fields_of_a_body_do_not_change_by_accident() {
     let mut runner = TestRunner::deterministic();
     let mut sum = crc32fast::Hasher::new();
     for _ in 0..200 {
@@ -77,15 +77,15 @@ fn older_formats_are_read() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_not_guessed() {
+fn a_newer_format_is_rejected() {
     let mut bytes = encode(&typical(1)).unwrap();
     bytes[0] = FORMAT + 1;
-    expect!["it was written by a newer purlin (format 6, and this one reads formats up to 5) (hint: use the version that wrote it, or a later one)"]
+    expect!["a newer version of Purlin wrote it (format 6; this version reads formats up to 5) (hint: use the version that wrote it, or a later one)"]
         .assert_eq(&read(&bytes).unwrap_err().to_string());
 }
 
 #[test]
-fn damage_is_told_in_one_line() {
+fn damage_is_reported_on_one_line() {
     let mut bytes = encode(&typical(1)).unwrap();
     bytes[40] ^= 1;
     expect!["it is damaged: its checksum does not match (hint: restore it from a backup)"]
@@ -93,7 +93,7 @@ fn damage_is_told_in_one_line() {
 }
 
 #[test]
-fn a_value_nested_too_deeply_is_refused_when_it_is_written() {
+fn encoding_rejects_a_value_nested_too_deeply() {
     let deep = |levels| (0..levels).fold(Value::Null, |inner, _| Value::list([inner]));
     let with = |value| {
         let mut record = typical(1);

@@ -1,5 +1,5 @@
-//! Writes the body of a record: fields in a fixed order, numbers as LEB128, texts and bytes with their length.
-//! `read` is its mirror image; a change here is a change there, and of the format number (`super` tells when).
+//! Encodes the body of a record: fields in a fixed order, numbers as LEB128, strings and bytes with their length.
+//! `read` is the inverse; a change here needs a change there and of the format number, as `super` describes.
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
@@ -8,9 +8,9 @@ use crate::model::{
     Value,
 };
 
-type Written = Result<(), CodecError>;
+type EncodeResult = Result<(), CodecError>;
 
-pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
+pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
     text(out, &record.namespace);
     address(out, &record.address);
     text(out, &record.uid);
@@ -21,7 +21,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
         record.replacement_pending,
         !record.published.is_empty(),
         record.moving_to.is_some(),
-        !record.came_from.is_empty(),
+        !record.moved_from.is_empty(),
     ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
@@ -45,14 +45,14 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> Written {
     if let Some(to) = &record.moving_to {
         address(out, to);
     }
-    if !record.came_from.is_empty() {
-        unsigned(out, record.came_from.len() as u64);
+    if !record.moved_from.is_empty() {
+        unsigned(out, record.moved_from.len() as u64);
     }
-    record.came_from.iter().for_each(|from| address(out, from));
+    record.moved_from.iter().for_each(|from| address(out, from));
     Ok(())
 }
 
-fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> Written {
+fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> EncodeResult {
     out.push(match copy.target.kind {
         DataKind::ConfigMap => 0,
         DataKind::Secret => 1,
@@ -64,14 +64,14 @@ fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> Written {
     value(out, &copy.data, 0)
 }
 
-fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
+fn object(out: &mut Vec<u8>, object: &RecordedObject) -> EncodeResult {
     out.push(flags([
         object.identity.is_some(),
         object.create_before_destroy,
         object.prevent_destroy,
         object.skip_destroy,
         object.awaits_postconditions,
-        // Absent in records of earlier versions, as everything below that has a flag.
+        // Absent in records of older formats, like all fields below that have a flag.
         object.revision != Revision::default(),
         object.triggers.is_some(),
         has_more(object),
@@ -97,20 +97,20 @@ fn object(out: &mut Vec<u8>, object: &RecordedObject) -> Written {
         unsigned(out, object.revision.epoch);
         out.extend_from_slice(&object.revision.operation.to_le_bytes());
     }
-    if let Some(seen) = &object.triggers {
-        triggers(out, seen);
+    if let Some(recorded) = &object.triggers {
+        triggers(out, recorded);
     }
     if has_more(object) {
         out.push(flags([
             object.hooks_pending,
             object.provider.is_some(),
-            object.agrees_with.is_some(),
+            object.matching_config.is_some(),
             object.readiness.is_some(),
         ]));
         unsigned(out, object.hooks.len() as u64);
         object.hooks.iter().try_for_each(|written| hook(out, written))?;
     }
-    if let Some(ConfigDigest(digest)) = &object.agrees_with {
+    if let Some(ConfigDigest(digest)) = &object.matching_config {
         out.extend_from_slice(digest);
     }
     if let Some(mark) = &object.readiness {
@@ -127,42 +127,43 @@ fn readiness(out: &mut Vec<u8>, readiness: &Readiness) {
     }
 }
 
-/// Whether a second byte of flags follows, with what it tells of.
+/// Whether a second byte of flags follows, with the fields that it covers.
 fn has_more(object: &RecordedObject) -> bool {
     object.hooks_pending
         || !object.hooks.is_empty()
         || object.provider.is_some()
-        || object.agrees_with.is_some()
+        || object.matching_config.is_some()
         || object.readiness.is_some()
 }
 
-/// The provider is written as JSON, since it is a document of its own that other versions may add to.
-fn provider(out: &mut Vec<u8>, used: &ProviderUse) -> Written {
+/// The provider is written as JSON, because other versions may add fields.
+fn provider(out: &mut Vec<u8>, used: &ProviderUse) -> EncodeResult {
     text(out, &used.name);
-    text(out, &serde_json::to_string(&*used.provider).map_err(|_| CodecError::Damaged("a provider has no JSON form"))?);
-    value(out, &used.settings, 0)
+    let json = serde_json::to_string(&*used.provider);
+    text(out, &json.map_err(|_| CodecError::Damaged("a provider cannot be encoded as JSON"))?);
+    value(out, &used.configuration, 0)
 }
 
 fn triggers(out: &mut Vec<u8>, triggers: &Triggers) {
     out.extend_from_slice(&triggers.salt.to_le_bytes());
-    unsigned(out, triggers.seen.len() as u64);
-    for seen in &triggers.seen {
-        text(out, &seen.entry);
-        unsigned(out, seen.targets.len() as u64);
-        for (target, fingerprint) in &seen.targets {
+    unsigned(out, triggers.entries.len() as u64);
+    for entry in &triggers.entries {
+        text(out, &entry.entry);
+        unsigned(out, entry.targets.len() as u64);
+        for (target, fingerprint) in &entry.targets {
             address(out, target);
             out.extend_from_slice(&fingerprint.to_le_bytes());
         }
     }
 }
 
-fn hook(out: &mut Vec<u8>, hook: &RecordedHook) -> Written {
+fn hook(out: &mut Vec<u8>, hook: &RecordedHook) -> EncodeResult {
     text(out, &hook.name);
     out.push(flags([hook.kind == HookKind::Job, hook.on_failure == OnFailure::Continue]));
     value(out, &hook.definition, 0)
 }
 
-fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {
+fn intent(out: &mut Vec<u8>, intent: &Intent) -> EncodeResult {
     out.push(match intent.operation {
         Operation::Create => 0,
         Operation::Update => 1,
@@ -184,7 +185,7 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> Written {
     intent.planned.as_ref().map_or(Ok(()), |planned| planned_object(out, planned))
 }
 
-fn planned_object(out: &mut Vec<u8>, planned: &PlannedObject) -> Written {
+fn planned_object(out: &mut Vec<u8>, planned: &PlannedObject) -> EncodeResult {
     value(out, &planned.config, 0)?;
     value(out, &planned.planned, 0)?;
     bytes(out, &planned.private);
@@ -196,7 +197,7 @@ fn holder(out: &mut Vec<u8>, holder: &Holder) {
     text(out, &holder.process);
 }
 
-pub(super) fn value(out: &mut Vec<u8>, value: &Value, depth: usize) -> Written {
+pub(super) fn value(out: &mut Vec<u8>, value: &Value, depth: usize) -> EncodeResult {
     if depth > MAX_DEPTH {
         return Err(CodecError::TooDeep);
     }
@@ -266,7 +267,7 @@ fn address(out: &mut Vec<u8>, address: &Address) {
     }
 }
 
-/// Seconds and nanoseconds. Both have the same sign, so the two together are exact.
+/// Seconds and nanoseconds, which have the same sign, so the pair is exact.
 fn timestamp(out: &mut Vec<u8>, at: jiff::Timestamp) {
     signed(out, at.as_second());
     signed(out, at.subsec_nanosecond().into());

@@ -1,4 +1,4 @@
-//! One call to the API server: tried again while that can help, and told in one word when it cannot.
+//! Requests to the API server, with retries and a classification of errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,86 +11,85 @@ use tracing::warn;
 
 use crate::process::Random;
 
-/// A request that has no answer by then is lost: the API server itself gives up after 60 s, but a write that is
-/// alive takes milliseconds, and reading back what became of it is cheap.
+/// The time limit of a request. The API server itself gives up after 60 s, but a write normally takes milliseconds, and
+/// reading back its result is cheap.
 const REQUEST: Duration = Duration::from_secs(15);
 
-/// The pause after the first failure; it doubles up to `LONGEST_PAUSE`.
+/// The delay before the first retry; it doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How many requests are under way at once. More would only wait in the server, whose two cores these keep busy; and each
-/// takes a connection, which costs as much memory as eight settled objects and stays open for a while.
+/// The maximum number of concurrent requests. More would only queue in the server, and each takes a connection that
+/// stays open for a while and costs as much memory as eight idle objects.
 const AT_ONCE: usize = 32;
 
-/// A throttling server that names no time means this one.
+/// The delay after a 429 response without `Retry-After`.
 const THROTTLED: Duration = Duration::from_secs(1);
 
-/// Turns true when the process has to end: whoever tries for ever gives up.
+/// Turns true when the process shuts down; unlimited retries then end.
 pub type Stop = watch::Receiver<bool>;
 
-/// For how long a call is tried again.
+/// How long a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// For so long, before something that can be left undone.
+pub enum RetryPolicy {
+    /// For the given time; used before an operation that can be abandoned.
     Bounded(Duration),
-    /// Until told to stop: the result of a call must not be lost. A refusal for want of a permission is waited out
-    /// too, since somebody may give it back.
+    /// Until shutdown, because the result of a call must not be lost. A forbidden request is retried as well, because
+    /// an administrator may restore the permission.
     UntilStopped,
 }
 
-impl Patience {
-    /// Bridges the change of an API server's leader, and leaves a step that cannot begin to the next attempt.
+impl RetryPolicy {
+    /// Bridges a leader election of the API server's etcd. After longer failures the step is planned again.
     pub const SHORT: Self = Self::Bounded(Duration::from_secs(30));
 }
 
-/// Why a call did not succeed.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// The object is not there.
+pub enum RequestError {
     #[error("it does not exist")]
     NotFound,
-    /// The object has another version, or is there already.
-    #[error("it was changed by somebody else")]
+    /// The object has another version, or exists already.
+    #[error("another client changed it")]
     Conflict,
-    /// The server understands and will not; also what a test inside of a patch says.
+    /// The server rejected the content, or a test of a patch failed.
     #[error("{0}")]
     Unprocessable(String),
-    /// The server will not; trying again does not help.
+    /// The server rejected the request; a retry does not help.
     #[error("{0}")]
-    Refused(String),
-    /// It may work at another time. Whether it took effect is not known.
+    Rejected(String),
+    /// A retry may help. It is unknown whether the request took effect.
     #[error("{0}")]
     Unavailable(String),
 }
 
-impl Failure {
-    /// A request that cannot even be built.
+impl RequestError {
+    /// A request that cannot be built.
     pub(super) fn invalid(error: impl std::fmt::Display) -> Self {
-        Self::Refused(error.to_string())
+        Self::Rejected(error.to_string())
     }
 }
 
-/// What one answer means.
+/// The classification of an error.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Final(Failure),
-    /// Not for want of a permission, but no less final to somebody who cannot wait.
+enum ErrorClass {
+    Final(RequestError),
+    /// A missing permission, which is final unless retries are unlimited.
     Forbidden(String),
-    Again {
+    Retry {
         message: String,
         after: Option<Duration>,
     },
 }
 
-fn judge(error: &kube::Error) -> Verdict {
-    let again = |message: String, after| Verdict::Again { message, after };
+fn classify(error: &kube::Error) -> ErrorClass {
+    let again = |message: String, after| ErrorClass::Retry { message, after };
     let kube::Error::Api(status) = error else {
         return match error {
             kube::Error::BuildRequest(_) | kube::Error::HttpError(_) => {
-                Verdict::Final(Failure::Refused(error.to_string()))
+                ErrorClass::Final(RequestError::Rejected(error.to_string()))
             }
-            // Everything else is about the connection: refused, cut, answered by half.
+            // All other errors concern the connection: refused, cut, or an incomplete response.
             _ => again(error.to_string(), None),
         };
     };
@@ -98,29 +97,28 @@ fn judge(error: &kube::Error) -> Verdict {
     let named = status.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
     let named = named.map(|seconds| Duration::from_secs(seconds.into()));
     match status.code {
-        404 => Verdict::Final(Failure::NotFound),
-        409 => Verdict::Final(Failure::Conflict),
-        422 => Verdict::Final(Failure::Unprocessable(message)),
-        403 => Verdict::Forbidden(message),
+        404 => ErrorClass::Final(RequestError::NotFound),
+        409 => ErrorClass::Final(RequestError::Conflict),
+        422 => ErrorClass::Final(RequestError::Unprocessable(message)),
+        403 => ErrorClass::Forbidden(message),
         429 => again(message, Some(named.unwrap_or(THROTTLED))),
-        // 401: a token that was just renewed is read again by the client.
+        // 401: the client reads a renewed token again.
         401 | 408 | 500.. => again(message, named),
-        _ => Verdict::Final(Failure::Refused(message)),
+        _ => ErrorClass::Final(RequestError::Rejected(message)),
     }
 }
 
-/// Sends requests.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct ApiCaller {
     client: Client,
     random: Arc<dyn Random>,
     stop: Stop,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl Caller {
+impl ApiCaller {
     pub(crate) fn new(client: Client, random: Arc<dyn Random>, stop: Stop) -> Self {
-        Self { client, random, stop, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self { client, random, stop, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     #[cfg(test)]
@@ -128,52 +126,52 @@ impl Caller {
         &self.client
     }
 
-    /// Sends until there is an answer that counts, or the patience is used up.
+    /// Sends a request, with retries as `patience` allows.
     pub(crate) async fn send<T: DeserializeOwned>(
         &self,
         request: &http::Request<Vec<u8>>,
-        patience: Patience,
-    ) -> Result<T, Failure> {
+        policy: RetryPolicy,
+    ) -> Result<T, RequestError> {
         let began = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
             let (message, after) = match self.attempt(request).await {
                 Ok(answer) => return Ok(answer),
-                Err(Verdict::Final(failure)) => return Err(failure),
-                Err(Verdict::Forbidden(message)) if patience == Patience::UntilStopped => {
+                Err(ErrorClass::Final(failure)) => return Err(failure),
+                Err(ErrorClass::Forbidden(message)) if policy == RetryPolicy::UntilStopped => {
                     (message, Some(LONGEST_PAUSE))
                 }
-                Err(Verdict::Forbidden(message)) => return Err(Failure::Refused(message)),
-                Err(Verdict::Again { message, after }) => (message, after),
+                Err(ErrorClass::Forbidden(message)) => return Err(RequestError::Rejected(message)),
+                Err(ErrorClass::Retry { message, after }) => (message, after),
             };
             let wait = self.with_jitter(after.unwrap_or(pause));
             pause = (pause * 2).min(LONGEST_PAUSE);
-            let goes_on = match patience {
-                Patience::Bounded(bound) => began.elapsed() + wait <= bound,
-                Patience::UntilStopped => true,
+            let goes_on = match policy {
+                RetryPolicy::Bounded(bound) => began.elapsed() + wait <= bound,
+                RetryPolicy::UntilStopped => true,
             };
-            if !goes_on || !self.wait(wait, patience).await {
-                return Err(Failure::Unavailable(message));
+            if !goes_on || !self.wait(wait, policy).await {
+                return Err(RequestError::Unavailable(message));
             }
-            warn!(path = request.uri().path(), "trying again after: {message}");
+            warn!(path = request.uri().path(), "retrying after an error: {message}");
         }
     }
 
-    /// The longest pause between two attempts. `false` when the process is to end.
+    /// Waits for the longest retry delay. `false` on shutdown.
     pub(crate) async fn pause(&self) -> bool {
-        self.wait(self.with_jitter(LONGEST_PAUSE), Patience::UntilStopped).await
+        self.wait(self.with_jitter(LONGEST_PAUSE), RetryPolicy::UntilStopped).await
     }
 
-    async fn attempt<T: DeserializeOwned>(&self, request: &http::Request<Vec<u8>>) -> Result<T, Verdict> {
-        // The semaphore is never closed.
-        let _place = self.places.acquire().await;
-        let unanswered = || Verdict::Again { message: "the API server did not answer in time".to_owned(), after: None };
+    async fn attempt<T: DeserializeOwned>(&self, request: &http::Request<Vec<u8>>) -> Result<T, ErrorClass> {
+        let _permit = self.permits.acquire().await;
+        let unanswered =
+            || ErrorClass::Retry { message: "the API server did not respond in time".to_owned(), after: None };
         let answer = timeout(REQUEST, self.client.request_text(request.clone())).await.map_err(|_| unanswered())?;
-        let text = answer.map_err(|error| judge(&error))?;
-        // Parsed here and not by the client, which would log an answer that it cannot parse: it may be a record.
-        serde_json::from_str(&text).map_err(|error| Verdict::Again {
+        let text = answer.map_err(|error| classify(&error))?;
+        // Parsed here, because the client would log a response that it cannot parse, and that may be a record.
+        serde_json::from_str(&text).map_err(|error| ErrorClass::Retry {
             message: format!(
-                "the API server's answer cannot be read ({:?} in line {})",
+                "the API server's response cannot be parsed ({:?} in line {})",
                 error.classify(),
                 error.line()
             ),
@@ -181,21 +179,21 @@ impl Caller {
         })
     }
 
-    /// Up to half as much again, so that what failed together does not come back together.
+    /// Adds up to 50%, so that concurrent retries spread out.
     fn with_jitter(&self, wait: Duration) -> Duration {
         let share = u32::try_from(self.random.number() % 512).unwrap_or(0);
         wait + wait * share / 1024
     }
 
-    /// `false` when the process is to end and we would otherwise go on for ever.
-    async fn wait(&self, wait: Duration, patience: Patience) -> bool {
-        if patience != Patience::UntilStopped {
+    /// `false` if the process shuts down during an unlimited retry.
+    async fn wait(&self, wait: Duration, policy: RetryPolicy) -> bool {
+        if policy != RetryPolicy::UntilStopped {
             sleep(wait).await;
             return true;
         }
         let mut stop = self.stop.clone();
         let stopped = async {
-            // A sender that is gone can never ask us to stop.
+            // Without a sender there is no shutdown.
             if stop.wait_for(|stop| *stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -215,17 +213,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_decides_what_an_answer_means() {
-        let api = |code| judge(&kube::Error::Api(Status::failure("why", "Reason").with_code(code).boxed()));
-        assert_eq!(api(404), Verdict::Final(Failure::NotFound));
-        assert_eq!(api(409), Verdict::Final(Failure::Conflict));
-        assert_eq!(api(413), Verdict::Final(Failure::Refused("why".to_owned())));
-        assert_eq!(api(403), Verdict::Forbidden("why".to_owned()));
-        assert_eq!(api(429), Verdict::Again { message: "why".to_owned(), after: Some(THROTTLED) });
+    fn the_status_code_decides_the_error_class() {
+        let api = |code| classify(&kube::Error::Api(Status::failure("why", "Reason").with_code(code).boxed()));
+        assert_eq!(api(404), ErrorClass::Final(RequestError::NotFound));
+        assert_eq!(api(409), ErrorClass::Final(RequestError::Conflict));
+        assert_eq!(api(413), ErrorClass::Final(RequestError::Rejected("why".to_owned())));
+        assert_eq!(api(403), ErrorClass::Forbidden("why".to_owned()));
+        assert_eq!(api(429), ErrorClass::Retry { message: "why".to_owned(), after: Some(THROTTLED) });
         for code in [401, 500, 503, 504] {
-            assert_eq!(api(code), Verdict::Again { message: "why".to_owned(), after: None });
+            assert_eq!(api(code), ErrorClass::Retry { message: "why".to_owned(), after: None });
         }
         let cut = kube::Error::Service("connection refused".into());
-        assert!(matches!(judge(&cut), Verdict::Again { .. }));
+        assert!(matches!(classify(&cut), ErrorClass::Retry { .. }));
     }
 }

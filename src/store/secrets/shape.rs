@@ -1,4 +1,4 @@
-//! What a record looks like as a Secret, and back. No calls here.
+//! Conversion between records and Secrets, without requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,29 +11,28 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::{Address, Record, Stored, Version};
-use crate::store::{Strings, Unreadable, codec};
+use crate::store::{Interner, UnreadableRecord, codec};
 
-/// The type of all our Secrets.
+/// The type of all Secrets of Purlin.
 pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
 
-/// Selects our Secrets by type.
+/// Selects the Secrets of Purlin by type.
 pub const FIELD_SELECTOR: &str = "type=purlin.dev/record.v1";
 
-/// Selects records and indexes, not the parts of large records: what a watch needs.
+/// Selects records and indexes, without the parts of large records, for watches.
 pub const LABEL_SELECTOR: &str = "purlin.dev/record in (head,family)";
 
-/// `head`, `family` or `part`.
+/// Values: `head`, `family`, `part`.
 pub(super) const KIND_LABEL: &str = "purlin.dev/record";
 pub(super) const NAMESPACE_LABEL: &str = "purlin.dev/namespace";
-/// On a head: which parts it is made of. On a part: which ones it belongs to.
+/// On a head: the generation of its parts. On a part: the generation that it belongs to.
 pub(super) const PARTS_LABEL: &str = "purlin.dev/parts";
-/// On a part: the name of the head.
 pub(super) const PART_OF_LABEL: &str = "purlin.dev/part-of";
 const RESOURCE_LABEL: &str = "purlin.dev/resource";
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const ADDRESS_ANNOTATION: &str = "purlin.dev/address";
-/// Says that somebody has decided to forget what a Secret tells. The chart's policy lets nobody but the controller delete
-/// one without it.
+/// Says that a user has decided to forget the content of a Secret. The chart's admission policy lets only the
+/// controller delete a Secret without it.
 pub(super) const FORGOTTEN_ANNOTATION: &str = "purlin.dev/forgotten";
 
 const RECORD_KEY: &str = "record";
@@ -41,30 +40,26 @@ const PARTS_KEY: &str = "parts";
 const FAMILY_KEY: &str = "family";
 pub(super) const PART_KEY: &str = "part";
 
-/// The server refuses Secrets of more than 1 MiB; labels, annotations and managedFields need room as well.
+/// The server rejects Secrets of more than 1 MiB; labels, annotations and managedFields need space as well.
 pub(super) const LARGEST: usize = 900 * 1024;
 
-/// Which instances of a family have, or are about to get, a record. An instance that is named here and has no record
-/// has lost it, and must not be made a second time.
+/// The index of a family: the instances that have a record or are about to get one. An indexed instance without a
+/// record has lost it, and must not be created again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Namespace of the Resource.
     pub namespace: Arc<str>,
-    /// Name of the Resource.
     pub name: Arc<str>,
-    /// Its UID.
     pub uid: Arc<str>,
-    /// The instances.
     pub instances: BTreeSet<Address>,
-    /// It was written after an earlier one was lost: an instance that it lacks may have had a record.
+    /// The index replaces one that was lost, so an instance that it lacks may have had a record.
     pub rebuilt: bool,
-    /// At which version it was read; nothing while it is not written.
+    /// The version that was read; `None` before the first write.
     pub version: Option<Version>,
 }
 
-/// The head of a record that is kept in parts.
+/// The head of a record that is stored in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartedHead {
+pub struct SplitHead {
     pub(super) secret: String,
     pub(super) namespace: String,
     pub(super) address: Address,
@@ -72,7 +67,7 @@ pub struct PartedHead {
     pub(super) parts: Parts,
 }
 
-/// What a head says of its parts.
+/// The description of the parts in their head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parts {
     pub(super) count: usize,
@@ -82,19 +77,17 @@ pub(super) struct Parts {
     pub(super) base: u64,
 }
 
-/// What a Secret holds.
+/// The content of a Secret.
 #[derive(Clone, Debug)]
-pub enum Decoded {
-    /// A record.
+pub enum SecretContent {
     Record(Stored),
-    /// A record whose content stands elsewhere; `Secrets::assemble` reads it.
-    Parted(PartedHead),
-    /// The index of a family.
+    /// A record in parts; `Secrets::assemble` reads them.
+    Split(SplitHead),
     Family(Family),
 }
 
 #[derive(Serialize, Deserialize)]
-struct FamilyText {
+struct FamilyDocument {
     format: u32,
     uid: Arc<str>,
     name: Arc<str>,
@@ -103,45 +96,44 @@ struct FamilyText {
     rebuilt: bool,
 }
 
-/// The name of the Secret of a record: found without a list, and the same for every controller, so that the second
-/// one to create a record is told.
+/// The name of the Secret of a record. It is found without a list and is the same for every controller, so a second
+/// controller that creates the record gets a conflict.
 pub fn record_name(namespace: &str, address: &Address) -> String {
     hashed("purlin-record-", &format!("{namespace}/{address}"))
 }
 
-/// The name of the Secret of a family's index. Not that of a record with an empty instance key: while a Resource
-/// turns into a family it has both.
+/// The name of the Secret of a family index. It differs from the name of a record without a key, because a Resource
+/// that turns into a family has both for a while.
 pub fn family_name(namespace: &str, name: &str) -> String {
     hashed("purlin-family-", &format!("{namespace}/{name}"))
 }
 
-/// 128 bits: no two addresses of a cluster share them by chance, and the name fits into a label.
+/// 128 bits: no two addresses of a cluster collide, and the name fits into a label.
 fn hashed(prefix: &str, what: &str) -> String {
     format!("{prefix}{}", &sha256(what.as_bytes())[..32])
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })
 }
 
-/// The resourceVersion as a number. Since Kubernetes 1.35 it is documented to be a decimal that grows.
+/// The resourceVersion as a number: since Kubernetes 1.35 it is documented to be an increasing decimal.
 pub(super) fn version(metadata: &ObjectMeta) -> Result<Version, String> {
     let text = metadata.resource_version.as_deref().unwrap_or_default();
     text.parse()
         .map(Version)
-        .map_err(|_| format!("the API server gave the resourceVersion `{text}`, which is no number"))
+        .map_err(|_| format!("the API server returned the resourceVersion `{text}`, which is not a number"))
 }
 
-/// The Secret of a record that fits into one.
 pub(super) fn head(record: &Record, bytes: Vec<u8>) -> Secret {
     secret(record, RECORD_KEY, bytes)
 }
 
-/// The head of a record that does not.
+/// The head of a record that does not fit into one Secret.
 pub(super) fn parted_head(record: &Record, parts: &Parts) -> Option<Secret> {
     let mut head = secret(record, PARTS_KEY, serde_json::to_vec(parts).ok()?);
     head.metadata.labels.get_or_insert_default().insert(PARTS_LABEL.to_owned(), parts.generation());
@@ -154,8 +146,8 @@ impl Parts {
         Self { count: bytes.len().div_ceil(LARGEST), sha256: sha256(bytes), base }
     }
 
-    /// Tells the parts of one write from those of any other. A write that is tried again has the same parts, and
-    /// finds those that are there already.
+    /// Distinguishes the parts of one write from those of other writes. A retried write has the same generation and
+    /// finds its existing parts.
     pub(super) fn generation(&self) -> String {
         format!("{}-{}", self.base, self.sha256.get(..16).unwrap_or_default())
     }
@@ -165,12 +157,11 @@ impl Parts {
     }
 }
 
-/// Which version of its head the parts of a generation are to follow; `0`: there is none yet.
+/// The version of the head that the parts of a generation follow; `0` for a new record.
 pub(super) fn base_of_generation(generation: &str) -> Option<&str> {
     generation.split_once('-').map(|(base, _)| base)
 }
 
-/// One part.
 pub(super) fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Secret {
     let generation = parts.generation();
     let labels =
@@ -187,12 +178,12 @@ pub(super) fn part(head: &str, parts: &Parts, number: usize, bytes: &[u8]) -> Se
 fn secret(record: &Record, key: &str, bytes: Vec<u8>) -> Secret {
     let address = record.address.to_string();
     let name = record_name(&record.namespace, &record.address);
-    describe(name, "head", &record.namespace, &record.address.name, &address, key, bytes)
+    build_secret(name, "head", &record.namespace, &record.address.name, &address, key, bytes)
 }
 
-/// The index of a family; `None` when it does not fit.
+/// The Secret of a family index; `None` if it is too large.
 pub(super) fn family(family: &Family) -> Option<Secret> {
-    let text = FamilyText {
+    let text = FamilyDocument {
         format: 1,
         uid: family.uid.clone(),
         name: family.name.clone(),
@@ -202,11 +193,11 @@ pub(super) fn family(family: &Family) -> Option<Secret> {
     let bytes = zstd::bulk::compress(&serde_json::to_vec(&text).ok()?, 1).ok()?;
     let name = family_name(&family.namespace, &family.name);
     let fits = bytes.len() <= LARGEST;
-    fits.then(|| describe(name, "family", &family.namespace, &family.name, &family.name, FAMILY_KEY, bytes))
+    fits.then(|| build_secret(name, "family", &family.namespace, &family.name, &family.name, FAMILY_KEY, bytes))
 }
 
-/// The labels are for people: `kubectl get secrets -l purlin.dev/namespace=shop,purlin.dev/resource=web`.
-fn describe(
+/// The labels are for users: `kubectl get secrets -l purlin.dev/namespace=shop,purlin.dev/resource=web`.
+fn build_secret(
     name: String,
     kind: &str,
     namespace: &str,
@@ -234,16 +225,16 @@ fn owned<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String>
     entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Whether a Secret of our type is the index of a family, be it readable or not.
+/// Whether a Secret of Purlin is a family index, readable or not.
 pub fn is_family(secret: &Secret) -> bool {
     secret.metadata.labels.as_ref().and_then(|labels| labels.get(KIND_LABEL)).is_some_and(|kind| kind == "family")
 }
 
-/// What a Secret of our type holds.
+/// Decodes a Secret of Purlin.
 ///
 /// # Errors
-/// When it cannot be read; whose it is comes from what stands beside the record.
-pub fn decode(secret: &Secret, strings: &mut Strings) -> Result<Decoded, Unreadable> {
+/// When it cannot be read. Namespace and address then come from the metadata of the Secret.
+pub fn decode(secret: &Secret, strings: &mut Interner) -> Result<SecretContent, UnreadableRecord> {
     let label = |key| secret.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned().unwrap_or_default();
     let name = secret.metadata.name.clone().unwrap_or_default();
     let annotation = secret.metadata.annotations.as_ref().and_then(|all| all.get(ADDRESS_ANNOTATION));
@@ -253,28 +244,30 @@ pub fn decode(secret: &Secret, strings: &mut Strings) -> Result<Decoded, Unreada
     let known = found.as_ref().copied().unwrap_or(Version(0));
     let unreadable = |message: String| {
         let (namespace, address) = (namespace.clone(), address.clone());
-        Unreadable { namespace, address, version: known, message }
+        UnreadableRecord { namespace, address, version: known, message }
     };
     let version = found.map_err(unreadable)?;
     let value = |key: &str| secret.data.as_ref()?.get(key).map(|value| value.0.as_slice());
     if let Some(bytes) = value(RECORD_KEY) {
         let record = codec::decode(bytes, strings).map_err(|error| unreadable(error.to_string()))?;
-        return at_home(record, &name).map(|record| Decoded::Record(Stored { record, version })).map_err(unreadable);
+        return check_name(record, &name)
+            .map(|record| SecretContent::Record(Stored { record, version }))
+            .map_err(unreadable);
     }
     if let Some(bytes) = value(PARTS_KEY) {
         let parts =
             serde_json::from_slice(bytes).map_err(|_| unreadable("the list of its parts is damaged".to_owned()))?;
-        return Ok(Decoded::Parted(PartedHead { secret: name, namespace, address, version, parts }));
+        return Ok(SecretContent::Split(SplitHead { secret: name, namespace, address, version, parts }));
     }
     let bytes = value(FAMILY_KEY).ok_or_else(|| unreadable(format!("the Secret `{name}` holds no record")))?;
     let text = read_family(bytes).map_err(unreadable)?;
-    let FamilyText { uid, name, instances, rebuilt, .. } = text;
+    let FamilyDocument { uid, name, instances, rebuilt, .. } = text;
     let (namespace, version) = (strings.share(&namespace), Some(version));
-    Ok(Decoded::Family(Family { namespace, name, uid, instances, rebuilt, version }))
+    Ok(SecretContent::Family(Family { namespace, name, uid, instances, rebuilt, version }))
 }
 
-/// A record under another name is a copy made by hand, and would stand for the object twice.
-pub(super) fn at_home(record: Record, name: &str) -> Result<Arc<Record>, String> {
+/// A record under another name is a manual copy, which would make the object exist twice.
+pub(super) fn check_name(record: Record, name: &str) -> Result<Arc<Record>, String> {
     if record_name(&record.namespace, &record.address) == name {
         Ok(Arc::new(record))
     } else {
@@ -282,9 +275,9 @@ pub(super) fn at_home(record: Record, name: &str) -> Result<Arc<Record>, String>
     }
 }
 
-fn read_family(bytes: &[u8]) -> Result<FamilyText, String> {
-    const DAMAGED: &str = "the index of the family is damaged (hint: restore it from a backup)";
-    /// More instances than any cluster can hold; bounds what damaged bytes make us reserve.
+fn read_family(bytes: &[u8]) -> Result<FamilyDocument, String> {
+    const DAMAGED: &str = "the family index is damaged (hint: restore it from a backup)";
+    /// More than any cluster can hold; limits what damaged bytes can allocate.
     const LARGEST_TEXT: usize = 64 << 20;
     #[derive(Deserialize)]
     struct Format {
@@ -293,7 +286,7 @@ fn read_family(bytes: &[u8]) -> Result<FamilyText, String> {
     let text = zstd::bulk::decompress(bytes, LARGEST_TEXT).map_err(|_| DAMAGED)?;
     let Format { format } = serde_json::from_slice(&text).map_err(|_| DAMAGED)?;
     if format != 1 {
-        return Err(format!("the index of the family has format {format}, which is newer (hint: use a newer version)"));
+        return Err(format!("the family index has the newer format {format} (hint: use a newer version of Purlin)"));
     }
     serde_json::from_slice(&text).map_err(|_| DAMAGED.to_owned())
 }

@@ -7,21 +7,21 @@ use k8s_openapi::api::core::v1::Secret;
 use super::*;
 use crate::model::Value;
 use crate::store::codec::arbitrary::typical;
-use crate::store::fake::{self, Fault, Shared, secrets, server};
+use crate::store::fake::{self, Fault, SharedServer, secrets, server};
 
-const SHORT: Patience = Patience::SHORT;
-const LONG: Patience = Patience::UntilStopped;
+const SHORT: RetryPolicy = RetryPolicy::SHORT;
+const LONG: RetryPolicy = RetryPolicy::UntilStopped;
 
-fn faults(server: &Shared, faults: &[Fault]) {
+fn faults(server: &SharedServer, faults: &[Fault]) {
     server.lock().unwrap().faults.extend(faults);
 }
 
-fn requests(server: &Shared) -> Vec<String> {
+fn requests(server: &SharedServer) -> Vec<String> {
     let of = |request: String| request.split(' ').next().unwrap().to_owned();
     server.lock().unwrap().take_requests().into_iter().map(of).collect()
 }
 
-/// A record that needs three parts; `seed` tells one content from another.
+/// A record that needs several parts; `seed` selects its content.
 fn large(seed: u64) -> Record {
     let mut number = seed;
     let text: String = std::iter::repeat_with(|| {
@@ -37,7 +37,7 @@ fn large(seed: u64) -> Record {
 
 async fn read(secrets: &Secrets, record: &Record) -> Option<Record> {
     match secrets.get(&record.namespace, &record.address, SHORT).await.unwrap()? {
-        Ok(Decoded::Record(stored)) => Some(stored.record.as_ref().clone()),
+        Ok(SecretContent::Record(stored)) => Some(stored.record.as_ref().clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -52,18 +52,18 @@ async fn a_record_is_one_request_and_versions_are_compared() {
     assert!(second > first);
     assert_eq!(requests(&server), ["POST", "PUT"]);
     let changed = typical(1).tap(|record| record.epoch = 7);
-    assert_eq!(secrets.put(&changed, Some(first), LONG).await, Err(Failure::Conflict));
-    assert_eq!(secrets.put(&changed, None, SHORT).await, Err(Failure::Conflict));
-    assert_eq!(secrets.delete("shop", &record.address, first, LONG).await, Err(Failure::Conflict));
+    assert_eq!(secrets.put(&changed, Some(first), LONG).await, Err(RequestError::Conflict));
+    assert_eq!(secrets.put(&changed, None, SHORT).await, Err(RequestError::Conflict));
+    assert_eq!(secrets.delete("shop", &record.address, first, LONG).await, Err(RequestError::Conflict));
     assert_eq!(read(&secrets, &record).await, Some(record.clone()));
     secrets.delete("shop", &record.address, second, LONG).await.unwrap();
     secrets.delete("shop", &record.address, second, LONG).await.unwrap();
-    assert_eq!(secrets.put(&changed, Some(second), LONG).await, Err(Failure::Conflict));
+    assert_eq!(secrets.put(&changed, Some(second), LONG).await, Err(RequestError::Conflict));
     assert_eq!(read(&secrets, &record).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_got_lost_is_recognised() {
+async fn a_write_with_a_lost_response_succeeds() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let record = typical(1);
@@ -80,7 +80,7 @@ async fn a_write_whose_answer_got_lost_is_recognised() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_transient_is_tried_again() {
+async fn transient_errors_are_retried() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     faults(&server, &[Fault::CutBefore, Fault::Code(429), Fault::Code(500), Fault::Code(503), Fault::Code(401)]);
@@ -89,21 +89,21 @@ async fn what_is_transient_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_a_call_it_is_given_up_after_a_while() {
+async fn bounded_retries_end_after_their_time_limit() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     faults(&server, &[Fault::Code(503); 100]);
     let start = tokio::time::Instant::now();
-    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(Failure::Unavailable(_))));
+    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(RequestError::Unavailable(_))));
     assert!(start.elapsed() <= Duration::from_secs(30));
     server.lock().unwrap().faults = [Fault::Code(403)].into();
     requests(&server);
-    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(Failure::Refused(_))));
+    assert!(matches!(secrets.put(&typical(1), None, SHORT).await, Err(RequestError::Rejected(_))));
     assert_eq!(requests(&server).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_call_only_the_end_of_the_process_ends_it() {
+async fn unlimited_retries_end_only_at_shutdown() {
     let (server, client) = server();
     let (secrets, stop) = secrets(client);
     let record = typical(1);
@@ -118,17 +118,17 @@ async fn after_a_call_only_the_end_of_the_process_ends_it() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         stop.send_replace(true);
     });
-    assert!(matches!(outcome, Err(Failure::Unavailable(_))));
+    assert!(matches!(outcome, Err(RequestError::Unavailable(_))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_record_is_kept_in_parts_and_the_old_ones_are_collected() {
+async fn a_large_record_is_stored_in_parts_and_old_parts_are_removed() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let (one, two) = (large(1), large(2));
     let first = secrets.put(&one, None, SHORT).await.unwrap();
     assert!(requests(&server).iter().all(|request| request == "POST"));
-    let parts = |server: &Shared| server.lock().unwrap().objects.len() - 1;
+    let parts = |server: &SharedServer| server.lock().unwrap().objects.len() - 1;
     let of_one = parts(&server);
     assert!(of_one >= 2);
     assert_eq!(read(&secrets, &one).await.as_ref(), Some(&one));
@@ -142,16 +142,16 @@ async fn a_large_record_is_kept_in_parts_and_the_old_ones_are_collected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_head_is_the_commit() {
+async fn the_write_of_the_head_commits() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let base = secrets.put(&typical(1), None, SHORT).await.unwrap();
     faults(&server, &[Fault::None, Fault::Code(413)]);
-    assert!(matches!(secrets.put(&large(1), Some(base), LONG).await, Err(Failure::Refused(_))));
+    assert!(matches!(secrets.put(&large(1), Some(base), LONG).await, Err(RequestError::Rejected(_))));
     assert_eq!(read(&secrets, &typical(1)).await, Some(typical(1)));
     assert_eq!(server.lock().unwrap().objects.len(), 2);
     let base = secrets.put(&typical(1).tap(|record| record.epoch = 7), Some(base), LONG).await.unwrap();
-    assert_eq!(server.lock().unwrap().objects.len(), 1, "the next write removes what remained");
+    assert_eq!(server.lock().unwrap().objects.len(), 1, "the next write removes the remaining parts");
     secrets.put(&large(1), Some(base), LONG).await.unwrap();
     assert_eq!(secrets.sweep_parts(NOW).await, Ok(0));
 }
@@ -168,7 +168,7 @@ async fn parts_whose_head_is_about_to_be_written_survive_the_sweep_of_another_re
             true => None,
             false => Some(writer.put(&typical(1), None, SHORT).await.unwrap()),
         };
-        // The server takes the parts, and is busy when the head comes.
+        // The server accepts the parts, and is busy when the head is written.
         let parts = codec::encode(&large(1)).unwrap().len().div_ceil(shape::LARGEST);
         faults(&server, &vec![Fault::None; parts]);
         faults(&server, &[Fault::Code(503); 5]);
@@ -188,7 +188,7 @@ async fn parts_whose_head_is_about_to_be_written_survive_the_sweep_of_another_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_that_no_head_can_come_to_name_are_swept() {
+async fn parts_that_no_head_can_name_are_swept() {
     let (server, client) = server();
     let (crashed, _stop) = secrets(client.clone());
     let (next, _stop) = secrets(client);
@@ -197,7 +197,7 @@ async fn parts_that_no_head_can_come_to_name_are_swept() {
     assert!(crashed.put(&large(1), Some(base), LONG).await.is_err());
     next.put(&typical(1).tap(|record| record.epoch = 7), Some(base), SHORT).await.unwrap();
     assert_eq!((next.sweep_parts(NOW).await, server.lock().unwrap().objects.len()), (Ok(1), 1));
-    // Of a record that was never made.
+    // Parts of a record that was never created.
     let (server, client) = fake::server();
     let (crashed, _stop) = secrets(client);
     faults(&server, &[Fault::None, Fault::Code(413)]);
@@ -205,12 +205,12 @@ async fn parts_that_no_head_can_come_to_name_are_swept() {
     for part in server.lock().unwrap().objects.values_mut() {
         part["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
     }
-    assert_eq!(crashed.sweep_parts(NOW).await, Ok(0), "it may be yet to come");
+    assert_eq!(crashed.sweep_parts(NOW).await, Ok(0), "its head may still be written");
     assert_eq!(crashed.sweep_parts(NOW + jiff::SignedDuration::from_hours(25)).await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_cannot_be_read_is_removed_and_no_record_with_it() {
+async fn an_unreadable_index_is_removed_without_its_record() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let record = typical(1);
@@ -229,30 +229,30 @@ async fn an_index_that_cannot_be_read_is_removed_and_no_record_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn damaged_and_missing_parts_are_told() {
+async fn damaged_and_missing_parts_are_reported() {
     let (server, client) = server();
     let (secrets, _stop) = secrets(client);
     let record = large(1);
     secrets.put(&record, None, SHORT).await.unwrap();
     let path = server.lock().unwrap().objects.keys().find(|path| path.ends_with("-1")).unwrap().clone();
     let part = server.lock().unwrap().objects[&path].clone();
-    let told = async || secrets.load_all(None).await.unwrap().remove(0).unwrap_err().to_string();
+    let message = async || secrets.load_all(None).await.unwrap().remove(0).unwrap_err().to_string();
     server.lock().unwrap().objects.get_mut(&path).unwrap()["data"]["part"] = "AAAA".into();
     expect_test::expect![
         "the record of resource-1 cannot be read: its parts are damaged (hint: restore it from a backup)"
     ]
-    .assert_eq(&told().await);
+    .assert_eq(&message().await);
     server.lock().unwrap().objects.remove(&path);
     expect_test::expect![
         "the record of resource-1 cannot be read: a part of it is missing (hint: restore it from a backup)"
     ]
-    .assert_eq(&told().await);
+    .assert_eq(&message().await);
     server.lock().unwrap().objects.insert(path, part);
     assert_eq!(read(&secrets, &record).await, Some(record));
 }
 
 #[test]
-fn the_secret_of_a_record_can_be_found_by_a_person() {
+fn the_secret_of_a_record_has_labels_for_users() {
     let address = r#"web["a/b"]"#.parse().unwrap();
     let record = typical(1).tap(|record| record.address = address);
     let mut secret = shape::head(&record, vec![1, 2, 3]);
@@ -283,21 +283,20 @@ fn the_secret_of_a_record_can_be_found_by_a_person() {
 }
 
 #[test]
-fn a_secret_that_holds_no_record_of_its_own_is_told() {
-    let told = |secret: &Secret| decode(secret, &mut Strings::default()).unwrap_err().to_string();
+fn a_secret_without_its_own_record_is_reported() {
+    let message = |secret: &Secret| decode(secret, &mut Interner::default()).unwrap_err().to_string();
     let record = typical(1);
     let mut secret = shape::head(&record, codec::encode(&record).unwrap());
-    assert!(told(&secret).contains("resourceVersion"));
+    assert!(message(&secret).contains("resourceVersion"));
     secret.metadata.resource_version = Some("7".to_owned());
-    assert!(matches!(decode(&secret, &mut Strings::default()), Ok(Decoded::Record(_))));
+    assert!(matches!(decode(&secret, &mut Interner::default()), Ok(SecretContent::Record(_))));
     let mut copy = secret.clone();
     copy.metadata.name = Some("copy".to_owned());
-    expect_test::expect!["the record of resource-1 cannot be read: the Secret `copy` holds a copy of the record of resource-1 (hint: delete the copy)"].assert_eq(&told(&copy));
+    expect_test::expect!["the record of resource-1 cannot be read: the Secret `copy` holds a copy of the record of resource-1 (hint: delete the copy)"].assert_eq(&message(&copy));
     secret.data = None;
-    expect_test::expect!["the record of resource-1 cannot be read: the Secret `purlin-record-5e92e8dff8a5e2f75ca1d9edb463aad3` holds no record"].assert_eq(&told(&secret));
+    expect_test::expect!["the record of resource-1 cannot be read: the Secret `purlin-record-5e92e8dff8a5e2f75ca1d9edb463aad3` holds no record"].assert_eq(&message(&secret));
 }
 
-/// Changes a value in passing.
 trait Tap: Sized {
     fn tap(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);

@@ -1,25 +1,22 @@
-//! What can be wrong with a state file, each told in one line with the next step.
+//! Errors of a state file, each on one line with a hint.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-/// Why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another process writes to it.
-    #[error("state file `{}` is in use by {holder} (hint: wait until it has ended; `purlin dev` ends with Ctrl-C)", path.display())]
+    #[error("state file `{}` is in use by {holder} (hint: wait until that process has ended; stop `purlin dev` with Ctrl-C)", path.display())]
     InUse {
         /// The state file.
         path: PathBuf,
-        /// `process 1234`, or `another process` when its id is not known.
+        /// `process 1234`, or `another process` if its id is unknown.
         holder: String,
     },
-    /// It holds the records of another namespace.
     #[error(
-        "state file `{}` holds the records of namespace `{held}`, not of `{wanted}` (hint: keep a state file for each \
-         namespace, and name it with `--state`)",
+        "state file `{}` holds the records of namespace `{held}`, not of `{wanted}` (hint: use a separate state file \
+         for each namespace, and select it with `--state`)",
         path.display()
     )]
     OtherNamespace {
@@ -30,19 +27,17 @@ pub enum StateError {
         /// Whose records it was opened for.
         wanted: String,
     },
-    /// It is something else.
-    #[error("`{}` is no state file (hint: name the right one with `--state`)", path.display())]
+    #[error("`{}` is not a state file (hint: select the state file with `--state`)", path.display())]
     NotAStateFile {
         /// The file.
         path: PathBuf,
     },
-    /// A newer version made it.
-    #[error("state file `{}` was made by a newer version of Purlin (hint: use that one)", path.display())]
+    #[error("state file `{}` was created by a newer version of Purlin (hint: use that version)", path.display())]
     NewerFormat {
         /// The state file.
         path: PathBuf,
     },
-    /// Its pages do not fit together any more.
+    /// SQLite detected corruption.
     #[error("state file `{}` is damaged: {message} (hint: restore it from a backup)", path.display())]
     Damaged {
         /// The state file.
@@ -50,9 +45,8 @@ pub enum StateError {
         /// What SQLite says.
         message: String,
     },
-    /// The operating system does not let us.
     #[error(
-        "state file `{}` cannot be opened: {message} (hint: check that the folder exists and is yours)",
+        "state file `{}` cannot be opened: {message} (hint: check that the directory exists and that you have access)",
         path.display()
     )]
     Denied {
@@ -61,13 +55,11 @@ pub enum StateError {
         /// What the operating system says.
         message: String,
     },
-    /// No room.
-    #[error("state file `{}` cannot grow: the disk is full (hint: make room, then try again)", path.display())]
+    #[error("state file `{}` cannot grow: the disk is full (hint: free disk space and try again)", path.display())]
     DiskFull {
         /// The state file.
         path: PathBuf,
     },
-    /// Anything else.
     #[error("state file `{}` cannot be used: {message}", path.display())]
     Failed {
         /// The state file.
@@ -101,10 +93,10 @@ impl StateError {
     }
 }
 
-/// What SQLite says, in one line.
+/// SQLite's message, on one line.
 pub(super) fn message(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full (hint: make room)".to_owned(),
+        Some(ErrorCode::DiskFull) => "the disk is full (hint: free disk space)".to_owned(),
         _ => error.to_string().replace('\n', " "),
     }
 }

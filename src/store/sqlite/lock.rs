@@ -1,4 +1,4 @@
-//! The OS lock that makes one process the writer of a state file. It ends with the process, however that ends.
+//! The OS lock that makes one process the writer of a state file. The OS releases it when the process ends.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -9,22 +9,21 @@ use std::time::Duration;
 use super::StateError;
 use crate::process::private_file;
 
-/// A lock that is only looked at by somebody is free again after microseconds; this bridges that.
+/// Retries in case another process is only testing the lock, which takes microseconds.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The lock, held until it is dropped. Its file stays: removing it could take it away from under another process
-/// that has just opened it.
+/// The lock, released on drop. Its file stays, because another process may just have opened it.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock, and leaves our process id in the file for those who come later.
+    /// Takes the lock and writes the process id into its file.
     pub(super) fn exclusive(state: &Path) -> Result<Self, StateError> {
         let denied = |error: std::io::Error| StateError::io(state, &error);
-        let mut file = private_file::options().read(true).create(true).open(beside(state)).map_err(denied)?;
+        let mut file = private_file::options().read(true).create(true).open(lock_path(state)).map_err(denied)?;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -39,21 +38,21 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Whether some process holds the lock at this moment.
+    /// Whether a process holds the lock.
     pub(super) fn is_held(state: &Path) -> bool {
-        let Ok(file) = File::open(beside(state)) else { return false };
+        let Ok(file) = File::open(lock_path(state)) else { return false };
         matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Whoever finds the file next must not be told of a process that has let go.
+        // The file must not name a process that has released the lock.
         let _ = self.file.set_len(0);
     }
 }
 
-fn beside(state: &Path) -> PathBuf {
+fn lock_path(state: &Path) -> PathBuf {
     let mut name = OsString::from(state);
     name.push(".lock");
     name.into()

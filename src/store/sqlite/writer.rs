@@ -1,8 +1,8 @@
-//! The one thread that writes. It takes all changes that wait, puts them into one transaction, and answers them when
-//! that is durable.
+//! The writer thread. It collects all waiting changes, writes them in one transaction, and replies when that is
+//! durable.
 //!
-//! Every hand-over between threads costs a wake-up. So changes that are submitted together are handed over together,
-//! by the first of those who submit them, which is also the only one that the thread wakes: it passes the answers on.
+//! Every hand-over between threads costs a wake-up. So changes that are submitted together are sent together by the
+//! first submitter, which is the only one that the thread wakes and which passes the replies on.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -16,29 +16,26 @@ use super::error::message;
 use crate::model::{Address, Record, Version};
 use crate::store::codec::{self, CodecError};
 
-/// Bounds a transaction, and with it the time until its first change is answered. At some 4 microseconds a change
-/// this is less than the time of a slow disk's `fsync`.
+/// Limits a transaction, and with it the time until its first change is durable. At 4 microseconds per change this
+/// takes less time than the `fsync` of a slow disk.
 const GROUP: usize = 1024;
 
-/// No more than so many are waited for before the thread is woken: with many steps at once it writes the first of them
-/// while the others go on.
-const TOGETHER: usize = 32;
+/// The number of changes after which the thread is woken without waiting for more: it writes them while other steps
+/// continue.
+const MAX_COLLECTED: usize = 32;
 
-/// Why a change did not happen.
 #[derive(Clone, Debug)]
-pub(super) enum Refusal {
-    /// The record has another version, or is there already, or not any more.
+pub(super) enum WriteError {
+    /// The record has another version, exists already, or does not exist.
     Conflict,
-    /// The transaction could not be made durable, and has left nothing behind.
+    /// The transaction failed and had no effect.
     Failed(String),
 }
 
-/// A change of one row.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     address: String,
     base: Option<Version>,
-    /// `None` removes the row.
     body: Option<Vec<u8>>,
 }
 
@@ -52,31 +49,29 @@ impl Change {
     }
 }
 
-type Reply = Result<Version, Refusal>;
+type Reply = Result<Version, WriteError>;
 type Waiting = (Change, oneshot::Sender<Reply>);
 
-/// Changes that were submitted together.
 struct Group {
     waiting: Vec<Waiting>,
-    done: oneshot::Sender<Answers>,
+    done: oneshot::Sender<Replies>,
 }
 
-/// What became of a group. To drop it is to tell everybody, wherever that happens: also when the one whom it was for
-/// does not wait any more.
-struct Answers(Vec<(oneshot::Sender<Reply>, Reply)>);
+/// The replies to a group. Dropping it sends them, also when the first submitter does not wait anymore.
+struct Replies(Vec<(oneshot::Sender<Reply>, Reply)>);
 
-impl Drop for Answers {
+impl Drop for Replies {
     fn drop(&mut self) {
         for (sender, reply) in self.0.drain(..) {
-            // Nobody waits any more when the step's future was dropped; the write stands all the same.
+            // The receiver does not exist if the step's future was dropped; the write is still durable.
             let _ = sender.send(reply);
         }
     }
 }
 
-/// The handle of the thread. Dropping it waits until everything submitted is written.
+/// The handle of the thread. Dropping it waits until all submitted changes are written.
 pub(super) struct Writer {
-    /// Changes that were not handed over yet. Whoever submitted the first one does it.
+    /// Changes that were not sent yet. The submitter of the first one sends them.
     open: Mutex<Vec<Waiting>>,
     sender: Option<mpsc::Sender<Group>>,
     thread: Option<JoinHandle<()>>,
@@ -93,7 +88,7 @@ impl Writer {
     }
 
     pub(super) async fn submit(&self, change: Change) -> Reply {
-        const GONE: &str = "the thread that writes the state file has ended";
+        const GONE: &str = "the writer thread of the state file has ended";
         let (reply, answer) = oneshot::channel();
         let first = {
             let mut open = self.open();
@@ -102,21 +97,21 @@ impl Writer {
         };
         if first {
             let (done, answers) = oneshot::channel();
-            let turn = Turn { writer: self, done: Some(done) };
-            self.others().await;
+            let turn = SubmitGuard { writer: self, done: Some(done) };
+            self.collect_others().await;
             drop(turn);
             drop(answers.await);
         }
-        answer.await.unwrap_or_else(|_| Err(Refusal::Failed(GONE.to_owned())))
+        answer.await.unwrap_or_else(|_| Err(WriteError::Failed(GONE.to_owned())))
     }
 
-    /// Lets everybody submit who can at this moment: who was answered together comes back together. That saves every
-    /// second `fsync`.
-    async fn others(&self) {
+    /// Lets all other ready tasks submit their changes: tasks that received replies together submit together again.
+    /// This saves every second `fsync`.
+    async fn collect_others(&self) {
         let mut before = 0;
         loop {
             let now = self.open().len();
-            if now == before || now >= TOGETHER {
+            if now == before || now >= MAX_COLLECTED {
                 return;
             }
             before = now;
@@ -125,22 +120,22 @@ impl Writer {
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        // Nothing that is done under the lock can panic half-way.
+        // No code under the lock can panic half-way.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The duty to hand over what is open, whether or not its holder is still polled.
-struct Turn<'w> {
+/// Sends the collected changes on drop, even if the future of the first submitter is dropped.
+struct SubmitGuard<'w> {
     writer: &'w Writer,
-    done: Option<oneshot::Sender<Answers>>,
+    done: Option<oneshot::Sender<Replies>>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SubmitGuard<'_> {
     fn drop(&mut self) {
         let waiting = std::mem::take(&mut *self.writer.open());
         if let (Some(sender), Some(done)) = (&self.writer.sender, self.done.take()) {
-            // When the thread has ended, everybody learns it from the end of their channels.
+            // If the thread has ended, the submitters see their channels closed.
             let _ = sender.send(Group { waiting, done });
         }
     }
@@ -150,7 +145,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed, and everybody who waited for it was told.
+            // The panic message of the thread was already printed, and waiting submitters got an error.
             let _ = thread.join();
         }
     }
@@ -168,18 +163,18 @@ fn run(connection: &Connection, receiver: &mpsc::Receiver<Group>, mut counter: u
         let outcomes = commit(connection, &changes, &mut counter);
         let mut outcomes = match outcomes {
             Ok(outcomes) => outcomes,
-            Err(error) => vec![Err(Refusal::Failed(message(&error))); size],
+            Err(error) => vec![Err(WriteError::Failed(message(&error))); size],
         }
         .into_iter();
         for Group { waiting, done } in groups {
             let answers = waiting.into_iter().map(|(_, reply)| reply).zip(&mut outcomes).collect();
-            // When the first one does not wait any more, the others are told here.
-            drop(done.send(Answers(answers)));
+            // If the first submitter does not wait anymore, this drop sends the replies.
+            drop(done.send(Replies(answers)));
         }
     }
 }
 
-/// Writes the group durably; on an error nothing of it is written.
+/// Writes the changes durably in one transaction; on an error none is written.
 fn commit(connection: &Connection, group: &[&Change], counter: &mut u64) -> rusqlite::Result<Vec<Reply>> {
     let transaction = connection.unchecked_transaction()?;
     let mut statements = Statements::prepare(&transaction)?;
@@ -188,11 +183,10 @@ fn commit(connection: &Connection, group: &[&Change], counter: &mut u64) -> rusq
         *counter += 1;
         outcomes.push(match statements.apply(change, *counter) {
             Ok(true) => Ok(Version(*counter)),
-            Ok(false) => Err(Refusal::Conflict),
-            // One change that SQLite refuses (too large) is not the others' fault; a full disk has ended the
-            // transaction.
+            Ok(false) => Err(WriteError::Conflict),
+            // A change that SQLite rejects (too large) must not fail the others; a full disk has ended the transaction.
             Err(error) if transaction.is_autocommit() => return Err(error),
-            Err(error) => Err(Refusal::Failed(message(&error))),
+            Err(error) => Err(WriteError::Failed(message(&error))),
         });
     }
     statements.counter.execute([signed(*counter)])?;
@@ -219,8 +213,8 @@ impl<'c> Statements<'c> {
         })
     }
 
-    /// Whether the change found what it expected. The versions of all rows come from one counter, which the file
-    /// keeps: a version says which write it was, even after a row was removed and made anew.
+    /// Returns whether the change applied to the expected version. All versions come from one counter in the file, so a
+    /// version identifies a write even after its row was removed and created again.
     fn apply(&mut self, change: &Change, version: u64) -> rusqlite::Result<bool> {
         let changed = match (&change.body, change.base) {
             (Some(body), None) => self.insert.execute(params![signed(version), change.address, body])?,
@@ -233,7 +227,7 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// SQLite has signed numbers only. A counter never comes near the border.
+/// SQLite has only signed integers. The counter never reaches the limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

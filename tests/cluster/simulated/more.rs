@@ -1,12 +1,12 @@
-//! What is done less often: owners, objects of the cluster, dry runs, events, lists with keys.
+//! Less common requests: owners, cluster-scoped objects, dry runs, events, lists with keys.
 
 use serde_json::{Value, json};
 
-use super::player::{apply, delete, get, json_patch, merge, play, post, put, settle};
+use super::player::{apply, delete, get, json_patch, merge, play, post, put, wait_deleted};
 use super::{CM, RESOURCES, at, cm, resource};
 
 const PROVIDERS: &str = "/apis/purlin.dev/v1alpha1/providers";
-const SETTINGS: &str = "/apis/purlin.dev/v1alpha1/namespaces/{ns}/providerconfigs";
+const PROVIDER_CONFIGS: &str = "/apis/purlin.dev/v1alpha1/namespaces/{ns}/providerconfigs";
 const ACCOUNTS: &str = "/api/v1/namespaces/{ns}/serviceaccounts";
 
 fn owned(name: &str, owner: &str) -> Value {
@@ -16,7 +16,7 @@ fn owned(name: &str, owner: &str) -> Value {
 }
 
 #[test]
-fn what_is_owned_goes_with_its_owner_or_before_it() {
+fn dependents_are_deleted_with_their_owner_or_before_it() {
     let deployments = "/apis/apps/v1/namespaces/{ns}/deployments";
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
         "replicas": 0, "selector": {"matchLabels": {"app": "web"}},
@@ -27,26 +27,26 @@ fn what_is_owned_goes_with_its_owner_or_before_it() {
             post(CM, cm("a", json!({}))),
             post(CM, owned("b", "a")),
             delete(&at(CM, "a"), json!({"propagationPolicy": "Background"})),
-            settle(&at(CM, "b")),
+            wait_deleted(&at(CM, "b")),
             post(CM, cm("c", json!({}))),
             post(CM, owned("d", "c")),
             delete(&at(CM, "c"), json!({"propagationPolicy": "Foreground"})),
-            settle(&at(CM, "c")),
+            wait_deleted(&at(CM, "c")),
             get(&at(CM, "d")),
             post(CM, cm("e", json!({}))),
             post(CM, owned("f", "e")),
             delete(&at(CM, "e"), json!({"propagationPolicy": "Orphan"})).code_only(),
-            settle(&at(CM, "e")),
+            wait_deleted(&at(CM, "e")),
             get(&at(CM, "f")).code_only(),
             post(deployments, deployment),
             delete(&at(deployments, "web"), json!({"propagationPolicy": "Foreground"})).code_only(),
-            settle(&at(deployments, "web")),
+            wait_deleted(&at(deployments, "web")),
         ],
     );
 }
 
 #[test]
-fn objects_of_the_cluster_have_no_namespace() {
+fn cluster_scoped_objects_have_no_namespace() {
     let provider = at(PROVIDERS, "{ns}");
     let lock = json!({"hashes": [], "version": "1.0.0"});
     play(
@@ -71,30 +71,33 @@ fn objects_of_the_cluster_have_no_namespace() {
             get("/api/v1/namespaces/{ns}-none"),
             merge("/api/v1/namespaces/{ns}", json!({"metadata": {"labels": {"team": "a"}}})).code_only(),
             post(
-                SETTINGS,
+                PROVIDER_CONFIGS,
                 json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig", "metadata": {"name": "random"},
             "spec": {}}),
             ),
             json_patch(
-                &at(SETTINGS, "random"),
+                &at(PROVIDER_CONFIGS, "random"),
                 json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": "{rv:random}"},
             {"op": "add", "path": "/metadata/finalizers", "value": ["purlin.dev/in-use"]}]),
             ),
             json_patch(
-                &at(SETTINGS, "random"),
+                &at(PROVIDER_CONFIGS, "random"),
                 json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": "1"}]),
             ),
-            merge(&at(SETTINGS, "random"), json!({"metadata": {"resourceVersion": "{rv:random}", "finalizers": null}})),
-            delete(&at(SETTINGS, "random"), json!({"preconditions": {"uid": "other"}})),
-            delete(&at(SETTINGS, "random"), Value::Null),
+            merge(
+                &at(PROVIDER_CONFIGS, "random"),
+                json!({"metadata": {"resourceVersion": "{rv:random}", "finalizers": null}}),
+            ),
+            delete(&at(PROVIDER_CONFIGS, "random"), json!({"preconditions": {"uid": "other"}})),
+            delete(&at(PROVIDER_CONFIGS, "random"), Value::Null),
         ],
     );
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_and_leaves_nothing() {
+fn a_dry_run_returns_the_result_and_changes_nothing() {
     play(
         "dry",
         &[
@@ -112,7 +115,7 @@ fn a_dry_run_tells_what_would_be_and_leaves_nothing() {
 }
 
 #[test]
-fn custom_objects_fit_their_schema() {
+fn custom_objects_are_validated_against_their_schema() {
     let with = |spec: Value| json!({"apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": {"name": "a"}, "spec": spec});
     let condition = |reason: &str| {
         json!([{"type": "Ready", "status": "True", "reason": reason, "message": "", "observedGeneration": 1,
@@ -140,7 +143,7 @@ fn custom_objects_fit_their_schema() {
 }
 
 #[test]
-fn lists_with_keys_are_shared_item_by_item() {
+fn items_of_lists_with_keys_have_separate_managers() {
     let path = at(ACCOUNTS, "robot");
     let account = |secrets: &[&str]| {
         let secrets: Vec<_> = secrets.iter().map(|name| json!({"name": name})).collect();
@@ -164,7 +167,7 @@ fn lists_with_keys_are_shared_item_by_item() {
 }
 
 #[test]
-fn events_are_taken_as_they_come() {
+fn events_are_accepted() {
     let events = "/apis/events.k8s.io/v1/namespaces/{ns}/events";
     play(
         "events",

@@ -1,19 +1,19 @@
-//! Makes answers of two servers comparable: what differs by nature gets the same name in both.
+//! Makes responses of two servers comparable: values that always differ are replaced by the same names in both.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// What one server has called things so far.
+/// The names, versions and UIDs in the responses of one server so far.
 pub(super) struct Names {
     namespace: String,
     versions: Vec<String>,
     uids: Vec<String>,
-    /// The last version and UID seen, by name.
+    /// The last version and UID of each object, by name.
     last: BTreeMap<String, (String, String)>,
     next_page: String,
-    /// Names that were drawn, and what they begin with.
-    drawn: BTreeMap<String, String>,
+    /// Generated names, with their prefixes.
+    generated: BTreeMap<String, String>,
 }
 
 impl Names {
@@ -24,11 +24,11 @@ impl Names {
             uids: Vec::new(),
             last: BTreeMap::new(),
             next_page: String::new(),
-            drawn: BTreeMap::new(),
+            generated: BTreeMap::new(),
         }
     }
 
-    /// Fills in what this server has said: `{ns}`, `{rv:NAME}`, `{uid:NAME}`, `{continue}`.
+    /// Replaces `{ns}`, `{rv:NAME}`, `{uid:NAME}` and `{continue}` by values from the responses.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut text = text.replace("{ns}", &self.namespace).replace("{continue}", &self.next_page);
         for (name, (version, uid)) in &self.last {
@@ -37,10 +37,10 @@ impl Names {
         text
     }
 
-    /// An answer in words that do not depend on the server.
+    /// Returns a response without values that depend on the server.
     pub(super) fn normal(&mut self, code: u16, mut bodies: Vec<Value>, watches: bool) -> Value {
         if watches {
-            // When it tells how far it is depends on the clock.
+            // The times of bookmarks depend on the clock.
             bodies.retain(|event| event["type"] != "BOOKMARK");
         }
         for body in &mut bodies {
@@ -49,11 +49,11 @@ impl Names {
         }
         let text = Value::from(bodies).to_string();
         let text = self.uids.iter().enumerate().fold(text, |text, (at, uid)| text.replace(uid, &format!("uid-{at}")));
-        let text = self.drawn.iter().fold(text, |text, (name, prefix)| text.replace(name, &format!("{prefix}*")));
-        json!({"code": code, "bodies": serde_json::from_str::<Value>(&text).expect("it still is JSON")})
+        let text = self.generated.iter().fold(text, |text, (name, prefix)| text.replace(name, &format!("{prefix}*")));
+        json!({"code": code, "bodies": serde_json::from_str::<Value>(&text).expect("JSON")})
     }
 
-    /// Remembers what an answer says about an object.
+    /// Records the version, UID and generated name of an object.
     fn note(&mut self, body: &Value) {
         let metadata = &body["metadata"];
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ impl Names {
             token.clone_into(&mut self.next_page);
         }
         if !text("generateName").is_empty() {
-            self.drawn.insert(text("name"), text("generateName"));
+            self.generated.insert(text("name"), text("generateName"));
         }
         if !text("uid").is_empty() && !text("resourceVersion").is_empty() {
             self.last.insert(text("name"), (text("resourceVersion"), text("uid")));
@@ -91,7 +91,7 @@ impl Names {
         let is_list = map.get("items").is_some();
         for (field, value) in map.iter_mut() {
             if field == "metadata" && is_list {
-                // Others write to the real server at the same time, so a list has any version.
+                // Other clients write to the real server at the same time, so the version of a list is arbitrary.
                 value["resourceVersion"] = "LIST".into();
             }
             if is_list && field == "metadata" {
@@ -113,22 +113,23 @@ impl Names {
     }
 
     fn uid(&mut self, text: &str) {
-        // Those that a test makes up are the same everywhere.
-        let made_up = text.starts_with("00000000-1111") || text.len() < 36;
-        if !made_up && !self.uids.iter().any(|known| known == text) {
+        // UIDs that a test chooses are the same in both.
+        let is_chosen = text.starts_with("00000000-1111") || text.len() < 36;
+        if !is_chosen && !self.uids.iter().any(|known| known == text) {
             self.uids.push(text.to_owned());
         }
     }
 }
 
-/// What the simulated server does not have, and why nobody misses it.
+/// Removes fields that the simulated server does not have and Purlin does not need.
 fn ignore(map: &mut Map<String, Value>, name: &str) {
-    // Who owns which field decides there too, but is not shown: Purlin drops it unread.
+    // The simulated server tracks field managers too, but does not return them, because Purlin ignores them.
     map.remove("managedFields");
     let kind = map.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     match (kind.as_str(), name) {
         ("Deployment", _) => {
-            // A controller is at work here, and the defaults of Pods fill pages. What an apply asked for is compared.
+            // A controller writes the status, and the real server sets many defaults. Only the applied fields are
+            // compared.
             map.remove("status");
             let spec = map.get("spec").cloned().unwrap_or_default();
             let container = |container: &Value| json!({"name": container["name"], "image": container["image"]});
@@ -141,20 +142,20 @@ fn ignore(map: &mut Map<String, Value>, name: &str) {
             drop(annotations.and_then(|metadata| metadata.remove("annotations")));
         }
         ("Service", _) => {
-            // Addresses are drawn.
+            // Addresses are random.
             if let Some(spec) = map.get_mut("spec") {
                 spec["clusterIP"] = "IP".into();
                 spec["clusterIPs"] = json!(["IP"]);
             }
         }
-        // Of an API before this one.
+        // Fields of an older version of the API.
         ("Event", _) => map.retain(|name, _| !name.starts_with("deprecated")),
         ("APIGroup", _) => drop(map.remove("serverAddressByClientCIDRs")),
         _ => {}
     }
 }
 
-/// Versions in messages.
+/// Replaces the numbers in a message, which are versions.
 fn without_numbers(text: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();

@@ -1,4 +1,4 @@
-//! Plays a sequence of requests to the real server and to the simulated one, and tells where their answers differ.
+//! Sends a sequence of requests to the real server and to the simulated one, and reports where the responses differ.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::normal::Names;
-use crate::apiserver::{Answer, Forbidden, Server};
+use crate::apiserver::{Forbidden, Server, ServerResponse};
 use crate::installation::{LIMIT, exclusive, plane};
 
-/// When the simulated server is asked; each request a second later than the one before.
+/// The time of the first request to the simulated server. Each further request is one second later.
 const BEGIN: i64 = 1_800_000_000;
 
 /// One request.
@@ -29,7 +29,7 @@ pub(super) struct Step {
     user: Option<&'static str>,
     watches: bool,
     code_only: bool,
-    settles: bool,
+    waits_for_deletion: bool,
 }
 
 impl Step {
@@ -44,11 +44,11 @@ impl Step {
             user: None,
             watches: false,
             code_only: false,
-            settles: false,
+            waits_for_deletion: false,
         }
     }
 
-    /// With these parameters as well.
+    /// Adds query parameters.
     pub(super) fn query(mut self, query: &str) -> Self {
         self.query.push(query.to_owned());
         self
@@ -58,12 +58,12 @@ impl Step {
         Self { metadata_only: true, ..self }
     }
 
-    /// In the name of somebody, who may nothing.
+    /// Impersonates a user.
     pub(super) fn by(self, user: &'static str) -> Self {
         Self { user: Some(user), ..self }
     }
 
-    /// Only the codes are compared: somebody else writes to the real object at the same time.
+    /// Compares only the codes, because another client writes to the real object at the same time.
     pub(super) fn code_only(self) -> Self {
         Self { code_only: true, ..self }
     }
@@ -125,24 +125,24 @@ pub(super) fn apply(path: &str, manager: &str, force: bool, body: Value) -> Step
     step.query(&format!("fieldManager={manager}&force={force}"))
 }
 
-/// Reads for a second what a watch tells.
+/// Receives the events of a watch for one second.
 pub(super) fn watch(path: &str, query: &str) -> Step {
     let step = Step { watches: true, ..get(path) };
     step.query("watch=true&timeoutSeconds=1").query(query)
 }
 
-/// Waits until there is no such object.
-pub(super) fn settle(path: &str) -> Step {
-    Step { settles: true, ..get(path) }
+/// Waits until the object no longer exists.
+pub(super) fn wait_deleted(path: &str) -> Step {
+    Step { waits_for_deletion: true, ..get(path) }
 }
 
-/// Plays `steps` to both, in a new namespace.
+/// Sends `steps` to both servers, in a new namespace.
 ///
 /// # Panics
-/// If any answer differs, with all that do.
+/// If any response differs, with all differences.
 pub(super) fn play(prefix: &str, steps: &[Step]) {
-    // No controller may write what is compared.
-    let _world = exclusive();
+    // No controller may change the compared objects.
+    let _guard = exclusive();
     let plane = plane();
     let namespace = plane.namespace(&format!("simulated-{prefix}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -154,14 +154,14 @@ pub(super) fn play(prefix: &str, steps: &[Step]) {
         let mut simulated = Simulated::new(&namespace);
         let (mut real_names, mut our_names) = (Names::new(&namespace), Names::new(&namespace));
         for (number, step) in steps.iter().enumerate() {
-            if step.settles {
+            if step.waits_for_deletion {
                 until_gone(&client, &real_names.fill(&step.path)).await;
-                simulated.settle();
+                simulated.delete_dependents_and_namespaces();
                 continue;
             }
-            let (code, bodies) = ask(&client, step.request(&real_names)).await;
+            let (code, bodies) = send(&client, step.request(&real_names)).await;
             let real = real_names.normal(code, bodies, step.watches);
-            let (code, bodies) = simulated.ask(step.request(&our_names));
+            let (code, bodies) = simulated.send(step.request(&our_names));
             let ours = our_names.normal(code, bodies, step.watches);
             let same = if step.code_only { real["code"] == ours["code"] } else { real == ours };
             if !same {
@@ -177,17 +177,17 @@ pub(super) fn play(prefix: &str, steps: &[Step]) {
             }
         }
     });
-    assert!(differences.is_empty(), "{} answers differ\n\n{}", differences.len(), differences.join("\n"));
+    assert!(differences.is_empty(), "{} responses differ\n\n{}", differences.len(), differences.join("\n"));
 }
 
-async fn ask(client: &Client, request: Request<Bytes>) -> (u16, Vec<Value>) {
-    let response = client.send(request.map(Body::from)).await.expect("an answer");
+async fn send(client: &Client, request: Request<Bytes>) -> (u16, Vec<Value>) {
+    let response = client.send(request.map(Body::from)).await.expect("a response");
     let code = response.status().as_u16();
-    let bytes = response.into_body().collect_bytes().await.expect("all of it");
+    let bytes = response.into_body().collect_bytes().await.expect("a complete body");
     (code, values(&bytes))
 }
 
-/// JSON documents line by line, or else a text.
+/// The JSON documents of a body, or the body as a string.
 fn values(bytes: &[u8]) -> Vec<Value> {
     let lines: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     lines.unwrap_or_else(|_| vec![String::from_utf8_lossy(bytes).trim().into()])
@@ -197,15 +197,15 @@ async fn until_gone(client: &Client, path: &str) {
     let end = tokio::time::Instant::now() + LIMIT;
     loop {
         let request = Request::get(path).body(Bytes::new()).expect("a request");
-        if ask(client, request).await.0 == 404 {
+        if send(client, request).await.0 == 404 {
             return;
         }
-        assert!(tokio::time::Instant::now() < end, "{path} is still there");
+        assert!(tokio::time::Instant::now() < end, "{path} still exists");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// The simulated server, and its time.
+/// The simulated server and its clock.
 struct Simulated {
     server: Server,
     second: i64,
@@ -217,9 +217,9 @@ impl Simulated {
         let now = simulated.now();
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         simulated.server.insert(now, object);
-        let nobody = format!("system:serviceaccount:{namespace}:nobody");
-        simulated.server.access.forbid(&nobody, Forbidden::everything());
-        // As in etcd, which forgets while it runs.
+        let unprivileged = format!("system:serviceaccount:{namespace}:unprivileged");
+        simulated.server.access.forbid(&unprivileged, Forbidden::everything());
+        // Compacted, like etcd, so that old versions are expired.
         let version = simulated.server.version();
         simulated.server.compact(version - 1);
         simulated
@@ -230,16 +230,16 @@ impl Simulated {
         jiff::Timestamp::from_second(self.second).expect("a time")
     }
 
-    fn ask(&mut self, request: Request<Bytes>) -> (u16, Vec<Value>) {
+    fn send(&mut self, request: Request<Bytes>) -> (u16, Vec<Value>) {
         let now = self.now();
         match self.server.respond(now, &request) {
-            Answer::Full(response) => (response.status().as_u16(), values(response.body())),
-            Answer::Watch(spec) => {
+            ServerResponse::Full(response) => (response.status().as_u16(), values(response.body())),
+            ServerResponse::Watch(spec) => {
                 let mut lines: Vec<_> = spec.initial.iter().map(|event| spec.line(event)).collect();
-                match self.server.is_forgotten(spec.from) {
+                match self.server.check_version(spec.from) {
                     Some(refusal) => lines.push(crate::apiserver::WatchSpec::error(&refusal)),
                     None => {
-                        let events = self.server.events(&spec, spec.from).expect("it is not forgotten");
+                        let events = self.server.events(&spec, spec.from).expect("a version that is not compacted");
                         lines.extend(events.iter().map(|event| spec.line(event)));
                     }
                 }
@@ -248,7 +248,7 @@ impl Simulated {
         }
     }
 
-    fn settle(&mut self) {
+    fn delete_dependents_and_namespaces(&mut self) {
         let now = self.now();
         while self.server.tick_namespaces(now, usize::MAX, |_| {}) || self.server.tick_garbage(now) {}
     }

@@ -1,4 +1,4 @@
-//! The way of a user through the quick start.
+//! Plans, applies and destroys the quick start example.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::sandbox::{Sandbox, manifest};
 const OBJECTS: [&str; 8] =
     ["app", "database", "dns-record", "image", "load-balancer", "migrations", "network", "subnet"];
 
-/// Asserts that each node is over before the next one starts.
+/// Asserts that each step finishes before the next one starts.
 #[track_caller]
 fn assert_order(events: &[Json], nodes: &[&str]) {
     let at = |kind: &str, node: &str| {
@@ -17,27 +17,27 @@ fn assert_order(events: &[Json], nodes: &[&str]) {
         found.unwrap_or_else(|| panic!("{node} has no {kind}: {events:#?}"))
     };
     for pair in nodes.windows(2) {
-        assert!(at("finished", pair[0]) < at("started", pair[1]), "{} must be over before {} starts", pair[0], pair[1]);
+        assert!(at("finished", pair[0]) < at("started", pair[1]), "{} must finish before {} starts", pair[0], pair[1]);
     }
 }
 
 fn applied_quickstart() -> Sandbox {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox
 }
 
 #[test]
 fn a_plan_changes_nothing() {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     let text = sandbox.ok(&["plan", "-f", "files"]);
     assert!(OBJECTS.iter().all(|name| text.contains(name)), "{text}");
     let names: Vec<_> = std::fs::read_dir(sandbox.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["files"], "not even a state file is made");
+    assert_eq!(names, ["files"], "plan creates no state file");
 }
 
 #[test]
-fn a_plan_leaves_the_state_file_alone() {
+fn a_plan_does_not_change_the_state_file() {
     let sandbox = applied_quickstart();
     let before = std::fs::read(sandbox.path("purlin.db")).unwrap();
     sandbox.ok(&["plan", "-f", "files"]);
@@ -46,7 +46,7 @@ fn a_plan_leaves_the_state_file_alone() {
 
 #[test]
 fn apply_creates_dependencies_first() {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     let events = sandbox.events(&["apply", "-f", "files", "--yes", "-o", "json"]);
     let chain = ["network", "subnet", "database", "migrations", "app", "load-balancer", "dns-record"];
     let nodes = chain.map(|name| format!("{name} create"));
@@ -57,7 +57,7 @@ fn apply_creates_dependencies_first() {
 }
 
 #[test]
-fn what_is_applied_has_nothing_to_do() {
+fn a_second_apply_has_no_changes() {
     let sandbox = applied_quickstart();
     let ran = sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -66,8 +66,8 @@ fn what_is_applied_has_nothing_to_do() {
 }
 
 #[test]
-fn exit_codes_tell_changes_only_when_asked() {
-    let sandbox = Sandbox::of_example("quickstart");
+fn detailed_exit_codes_require_the_flag() {
+    let sandbox = Sandbox::from_example("quickstart");
     assert_eq!(sandbox.run(&["plan", "-f", "files"]).code, Some(0));
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(2));
     assert_eq!(sandbox.run(&["apply", "-f", "files", "--yes", "--detailed-exitcode"]).code, Some(2));
@@ -96,7 +96,7 @@ fn a_replacement_creates_first_where_a_dependent_requires_it() {
     let nodes = plan["graph"]["nodes"].as_array().unwrap();
     let planned: BTreeSet<&str> = nodes.iter().map(|node| node["id"].as_str().unwrap()).collect();
     assert_eq!(started, planned, "apply uses the ids that plan printed");
-    assert_eq!(sandbox.recorded(), OBJECTS, "nothing is left over");
+    assert_eq!(sandbox.recorded(), OBJECTS, "no deposed object remains");
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn one_object_can_be_replaced_on_request() {
     let nodes = plan["graph"]["nodes"].as_array().unwrap();
     assert!(nodes.iter().all(|node| node["address"] == "dns-record" && node["replaces"] == true), "{nodes:?}");
     assert_eq!(nodes.len(), 2);
-    sandbox.run(&["plan", "-f", "files", "--replace", "nobody"]).one_error();
+    sandbox.run(&["plan", "-f", "files", "--replace", "absent"]).one_error();
 }
 
 #[test]
-fn destroy_goes_the_other_way_round() {
+fn destroy_uses_the_reverse_order() {
     let sandbox = applied_quickstart();
     let events = sandbox.events(&["destroy", "-f", "files", "--yes", "-o", "json"]);
     let chain = ["dns-record", "load-balancer", "app", "migrations", "database", "subnet", "network"];
@@ -128,7 +128,7 @@ fn destroy_needs_no_files() {
 }
 
 #[test]
-fn what_is_removed_from_the_files_is_destroyed() {
+fn orphans_are_destroyed() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[]), ("b", &["a"])]);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
@@ -139,18 +139,18 @@ fn what_is_removed_from_the_files_is_destroyed() {
 }
 
 #[test]
-fn documents_come_from_standard_input_too() {
+fn manifests_can_come_from_standard_input() {
     let sandbox = Sandbox::new();
-    let ran = sandbox.piped(&["apply", "-f", "-", "--yes"], &manifest("a", &[]));
+    let ran = sandbox.run_with_input(&["apply", "-f", "-", "--yes"], &manifest("a", &[]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["a"]);
 }
 
 #[test]
-fn a_run_that_is_interrupted_records_what_it_did() {
+fn an_interrupted_run_records_its_results() {
     const COUNT: u64 = 3000;
     let sandbox = Sandbox::new();
-    // A chain: each step has to wait for the one before, so a signal has time to come.
+    // Each step of the chain waits for the one before, so that the signal arrives during the run.
     let name = |index: u64| format!("item-{index}");
     let link = |index: u64| match index {
         0 => manifest(&name(0), &[]),
@@ -158,9 +158,9 @@ fn a_run_that_is_interrupted_records_what_it_did() {
     };
     sandbox.write("files/chain.yaml", &(0..COUNT).map(link).collect::<String>());
     let mut apply = sandbox.start(&["apply", "-f", "files", "--yes", "-o", "json"]);
-    apply.until("the first step is over", |apply| apply.out().contains("\"finished\""));
+    apply.wait_until("the first step is finished", |apply| apply.out().contains("\"finished\""));
     apply.signal("INT");
-    assert_eq!(apply.end().code(), Some(1), "in order, not by the signal");
+    assert_eq!(apply.end().code(), Some(1), "the run ends itself");
     let out = std::fs::read_to_string(sandbox.path("out.txt")).unwrap();
     let summary: Json = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     let (created, skipped) = (summary["created"].as_u64().unwrap(), summary["skipped"].as_u64().unwrap());

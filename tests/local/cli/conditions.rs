@@ -1,8 +1,8 @@
-//! Conditions, as `docs/conditions.md` shows them.
+//! Runs the example of `docs/conditions.md`.
 
 use super::sandbox::Sandbox;
 
-/// The manifests of a page of the documentation.
+/// Returns the manifests of a documentation page.
 fn example(page: &str) -> String {
     let path = format!("{}/docs/{page}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
@@ -11,32 +11,32 @@ fn example(page: &str) -> String {
 }
 
 #[test]
-fn the_example_of_the_page_comes_out_as_it_says() {
+fn the_documented_conditions_are_checked() {
     let sandbox = Sandbox::new();
     let text = example("conditions.md");
     sandbox.write("files/objects.yaml", &text);
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told = "spec.lifecycle.preconditions[0]: the pool has 1 node, and the app needs two";
-    // On a create nothing of the pool is known before the step, so it is the step that finds out.
-    assert!(ran.stdout.contains(told) || ran.stderr.contains(told), "{ran:?}");
+    let expected = "spec.lifecycle.preconditions[0]: the pool has 1 node, and the app needs two";
+    // The attributes of the pool are unknown until it is created, so the step evaluates the condition.
+    assert!(ran.stdout.contains(expected) || ran.stderr.contains(expected), "{ran:?}");
     assert_eq!(addresses(&sandbox), ["pool"]);
-    // By now it is known, so the plan tells.
+    // They are known now, so the plan reports the failure.
     let ran = sandbox.run(&["plan", "-f", "files"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains(told) || ran.stderr.contains(told), "{ran:?}");
+    assert!(ran.stdout.contains(expected) || ran.stderr.contains(expected), "{ran:?}");
 
     sandbox.write("files/objects.yaml", &text.replace("nodes: 1", "nodes: 2"));
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(addresses(&sandbox), ["app", "pool"]);
 
-    // What the app becomes is known only after its update, so it is the step that fails.
+    // The result of the update is unknown until it is done, so the step fails.
     sandbox.write("files/objects.yaml", &text.replace("nodes: 1", "nodes: 2").replace("eu-west-1", "us-west-1"));
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told = "the app must run in the EU";
-    assert!(ran.stdout.contains(told) || ran.stderr.contains(told), "{ran:?}");
-    // The destroy of everything asks for none of it.
+    let expected = "the app must run in the EU";
+    assert!(ran.stdout.contains(expected) || ran.stderr.contains(expected), "{ran:?}");
+    // A destroy evaluates no conditions.
     sandbox.ok(&["destroy", "--yes"]);
 }
 

@@ -11,7 +11,7 @@ fn addresses(plan: &Json, action: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_thousand_instances_that_depend_on_a_thousand_others_are_no_million_edges() {
+fn dependencies_between_large_families_need_few_edges() {
     let sandbox = Sandbox::new();
     let family = |name: &str, after: &str| {
         format!(
@@ -28,7 +28,7 @@ fn a_thousand_instances_that_depend_on_a_thousand_others_are_no_million_edges() 
 }
 
 #[test]
-fn the_name_of_a_family_stands_for_its_instances() {
+fn explain_shows_the_instances_of_a_family() {
     let sandbox = Sandbox::new();
     let one = |name: &str, spec: &str| {
         format!(
@@ -41,17 +41,17 @@ fn the_name_of_a_family_stands_for_its_instances() {
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox.write("files/objects.yaml", &files.replace("count: 30", "count: 29"));
 
-    let told = sandbox.ok(&["explain", "web", "-f", "files"]);
-    assert!(told.starts_with("web[29] "), "what is to change comes first: {told}");
-    assert!(told.contains("`web` has 30 instances, of which 1 are to change or blocked; 10 are not shown."), "{told}");
+    let output = sandbox.ok(&["explain", "web", "-f", "files"]);
+    assert!(output.starts_with("web[29] "), "instances with changes come first: {output}");
+    assert!(output.contains("`web` has 30 instances, 1 with changes or blocked; 10 are not shown."), "{output}");
     let one = sandbox.ok(&["explain", "web[3]", "-f", "files"]);
     assert!(one.contains("Used by:     `all`"), "{one}");
 
     let rows = sandbox.json(&["state", "show", "web", "-o", "json"]);
     assert_eq!(rows["objects"].as_array().unwrap().len(), 30);
     let ran = sandbox.run(&["state", "taint", "web[77]"]);
-    assert_eq!(ran.one_error(), "error: nothing is recorded of `web[77]`");
-    assert!(ran.stderr.contains("hint: there is `web[0]`, among others"), "{ran:?}");
+    assert_eq!(ran.one_error(), "error: `web[77]` has no record");
+    assert!(ran.stderr.contains("hint: specify an instance with a record, such as `web[0]`"), "{ran:?}");
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn a_family_is_replaced_instance_by_instance() {
                   spec: { type: terraform_data, forEach: [blue, green] }\n";
     sandbox.write("files/web.yaml", family);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
-    let told = sandbox.run(&["plan", "-f", "files", "--replace", "web"]);
-    assert!(told.one_error().contains("--replace names `web`, which stands for 2 objects"), "{told:?}");
-    assert!(told.stderr.contains("--replace 'web[\"blue\"]' --replace 'web[\"green\"]'"), "{told:?}");
+    let ran = sandbox.run(&["plan", "-f", "files", "--replace", "web"]);
+    assert!(ran.one_error().contains("--replace names `web`, which is a family of 2 objects"), "{ran:?}");
+    assert!(ran.stderr.contains("--replace 'web[\"blue\"]' --replace 'web[\"green\"]'"), "{ran:?}");
     let plan = sandbox.json(&["plan", "-f", "files", "--replace", "web[\"blue\"]", "-o", "json"]);
     assert_eq!(addresses(&plan, "Replace"), ["web[\"blue\"]"]);
 }

@@ -1,4 +1,4 @@
-//! The documented JSON formats (`docs/formats.md`), and the texts beside them.
+//! The documented JSON formats (`docs/formats.md`), and the corresponding text output.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn assert_keys(value: &Json, expected: &[&str]) {
 
 #[test]
 fn a_plan_has_the_documented_fields() {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     assert_keys(&plan, &["formatVersion", "changes", "graph", "diagnostics"]);
     assert_eq!(plan["formatVersion"], "1");
@@ -37,7 +37,7 @@ fn a_plan_has_the_documented_fields() {
     );
     assert_eq!((&change["address"], &change["action"]), (&"app".into(), &"Create".into()));
     assert_eq!((&change["before"], &change["afterUnknown"]["id"]), (&Json::Null, &true.into()));
-    assert_eq!(change["after"].get("id"), None, "unknown places are left out of `after`");
+    assert_eq!(change["after"].get("id"), None, "`after` omits unknown values");
     assert_keys(&plan["graph"]["nodes"][0], &["id", "address", "operation", "deposedKey", "replaces"]);
     assert_keys(&plan["graph"]["edges"][0], &["from", "to", "because"]);
 }
@@ -64,8 +64,8 @@ fn numbers_of_any_size_are_numbers_everywhere() {
 }
 
 #[test]
-fn graph_and_plan_tell_the_same_graph() {
-    let sandbox = Sandbox::of_example("quickstart");
+fn graph_and_plan_print_the_same_graph() {
+    let sandbox = Sandbox::from_example("quickstart");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     assert_eq!(plan["graph"], sandbox.json(&["graph", "-f", "files", "-o", "json"]));
     for format in ["text", "dot", "mermaid"] {
@@ -75,7 +75,7 @@ fn graph_and_plan_tell_the_same_graph() {
 
 #[test]
 fn events_have_the_documented_fields() {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     let events = sandbox.events(&["apply", "-f", "files", "--yes", "-o", "json"]);
     let (summary, steps) = events.split_last().unwrap();
     for event in steps {
@@ -90,7 +90,7 @@ fn events_have_the_documented_fields() {
 
 #[test]
 fn states_have_the_documented_fields() {
-    let sandbox = Sandbox::of_example("quickstart");
+    let sandbox = Sandbox::from_example("quickstart");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let list = sandbox.json(&["state", "list", "-o", "json"]);
     assert_keys(&list, &["formatVersion", "objects", "diagnostics"]);
@@ -104,8 +104,8 @@ fn states_have_the_documented_fields() {
 }
 
 #[test]
-fn get_and_explain_tell_what_will_happen() {
-    let sandbox = Sandbox::of_example("quickstart");
+fn get_and_explain_show_planned_changes() {
+    let sandbox = Sandbox::from_example("quickstart");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox.copy_example("quickstart-changed");
     let table = sandbox.ok(&["get", "-f", "files"]);
@@ -116,8 +116,11 @@ fn get_and_explain_tell_what_will_happen() {
     let rows = sandbox.json(&["get", "image", "-f", "files", "-o", "json"]);
     assert_eq!(rows["objects"][0]["action"], "Replace");
     let text = sandbox.ok(&["explain", "image", "-f", "files"]);
-    assert!(text.contains("created first") && text.contains("`app`") && text.contains("`image destroy`"), "{text}");
-    sandbox.run(&["explain", "nobody", "-f", "files"]).one_error();
+    assert!(
+        text.contains("create before destroy") && text.contains("`app`") && text.contains("`image destroy`"),
+        "{text}"
+    );
+    sandbox.run(&["explain", "absent", "-f", "files"]).one_error();
 }
 
 #[test]
@@ -131,10 +134,10 @@ fn small_commands_work_without_any_target() {
 }
 
 #[test]
-fn a_graph_without_steps_says_so_beside_the_output() {
-    let sandbox = Sandbox::of_example("quickstart");
+fn a_graph_without_steps_prints_a_notice_to_standard_error() {
+    let sandbox = Sandbox::from_example("quickstart");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let ran = sandbox.run(&["graph", "-f", "files"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stderr.contains("There are no steps"), "{ran:?}");
+    assert!(ran.stderr.contains("No steps: "), "{ran:?}");
 }

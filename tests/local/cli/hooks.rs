@@ -1,4 +1,4 @@
-//! Hooks that are programs, as `docs/hooks.md` shows them and when things go wrong.
+//! `exec` hooks: the example of `docs/hooks.md`, and failures.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -26,14 +26,14 @@ fn status(sandbox: &Sandbox, address: &str) -> String {
 }
 
 #[test]
-fn the_example_of_the_page_runs_both_hooks_in_its_folder() {
+fn the_documented_hooks_run_in_the_manifest_directory() {
     let sandbox = Sandbox::new();
     sandbox.write("files/objects.yaml", &example());
     let out = sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert!(out.contains("hook `warm-up` ran"), "{out}");
     let log = || fs::read_to_string(sandbox.path("files/log.txt")).unwrap();
     assert_eq!(log(), "v1 is up\n");
-    // The manifest is gone, so the record has the hook; without files it runs where we are.
+    // Without the manifest, the hook of the record runs, in the current directory.
     sandbox.remove("files/objects.yaml");
     let events = sandbox.events(&["destroy", "-f", "files", "--yes", "-o", "json"]);
     assert_eq!(log(), "v1 is up\nv1 drains\n");
@@ -44,7 +44,7 @@ fn the_example_of_the_page_runs_both_hooks_in_its_folder() {
 }
 
 #[test]
-fn a_failed_hook_taints_and_tells_the_end_of_its_output_without_secrets() {
+fn a_failed_hook_taints_the_object_and_reports_its_output() {
     let sandbox = Sandbox::new();
     let hook = "{ name: check, when: AfterCreate, exec: { command: [sh, -c, 'echo one; echo two >&2; exit 7'] } }";
     sandbox.write("files/objects.yaml", &with_hook("a", "1", hook));
@@ -53,14 +53,14 @@ fn a_failed_hook_taints_and_tells_the_end_of_its_output_without_secrets() {
     assert!(ran.stdout.contains("the hook `check` failed: exit status 7: "), "{ran:?}");
     assert!(ran.stdout.contains("one") && ran.stdout.contains("two"), "{ran:?}");
     assert_eq!(status(&sandbox, "a"), "tainted");
-    // Once it works, the object is made anew.
+    // When the hook succeeds, the object is replaced.
     sandbox.write("files/objects.yaml", &with_hook("a", "1", &hook.replace("exit 7", "exit 0")));
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(status(&sandbox, "a"), "ready");
 }
 
 #[test]
-fn a_hook_that_takes_too_long_is_killed_with_all_it_started() {
+fn a_hook_that_exceeds_its_time_limit_is_killed_with_its_children() {
     let sandbox = Sandbox::new();
     let hook =
         "{ name: slow, when: AfterCreate, exec: { command: [sh, -c, 'sleep 1000 & echo waiting; sleep 1000'] } }";
@@ -68,30 +68,30 @@ fn a_hook_that_takes_too_long_is_killed_with_all_it_started() {
     sandbox.write("files/objects.yaml", &text);
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains("it did not end within"), "{ran:?}");
+    assert!(ran.stdout.contains("it did not finish within"), "{ran:?}");
     assert!(ran.stdout.contains("waiting"), "{ran:?}");
     assert_eq!(status(&sandbox, "a"), "tainted");
 }
 
 #[test]
-fn a_hook_that_a_stop_for_good_has_cut_runs_again_for_the_same_object() {
+fn an_interrupted_hook_runs_again_for_the_same_object() {
     let sandbox = Sandbox::new();
-    // The first run tells that it is there and waits for ever; the second ends.
+    // The first run creates a file and hangs; the second run ends.
     let script = "if [ -e began ]; then echo again >> log.txt; else echo $$ > pid; touch began; sleep 1000; fi";
     let hook = format!("{{ name: once, when: AfterCreate, exec: {{ command: [sh, -c, '{script}'] }} }}");
     sandbox.write("files/objects.yaml", &with_hook("a", "1", &hook));
     let mut started = sandbox.start(&["apply", "-f", "files", "--yes"]);
-    started.until("the hook runs", |_| sandbox.path("files/began").exists());
+    started.wait_until("the hook runs", |_| sandbox.path("files/began").exists());
     started.signal("TERM");
-    started.until("the first signal is answered", |started| started.err().contains("Stopping"));
+    started.wait_until("the first signal is reported", |started| started.err().contains("Stopping"));
     started.signal("TERM");
     started.end();
     let pid = fs::read_to_string(sandbox.path("files/pid")).unwrap();
-    // The hook goes with the process that runs it; a signal takes its moment to arrive.
+    // The hook is killed with its parent process, after a moment.
     let alive = || Command::new("kill").args(["-0", pid.trim()]).stderr(Stdio::null()).status().unwrap().success();
     let begin = Instant::now();
     while alive() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the hook is still there");
+        assert!(begin.elapsed() < Duration::from_secs(30), "the hook is still running");
         std::thread::sleep(Duration::from_millis(10));
     }
     let id = |sandbox: &Sandbox| {
@@ -101,12 +101,12 @@ fn a_hook_that_a_stop_for_good_has_cut_runs_again_for_the_same_object() {
     let made = id(&sandbox);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(fs::read_to_string(sandbox.path("files/log.txt")).unwrap(), "again\n");
-    assert_eq!(id(&sandbox), made, "nothing was made twice");
+    assert_eq!(id(&sandbox), made, "the object was not created twice");
     assert_eq!(status(&sandbox, "a"), "ready");
 }
 
 #[test]
-fn jobs_are_refused_on_files() {
+fn job_hooks_are_rejected_for_files() {
     let sandbox = Sandbox::new();
     let hook = "{ name: x, when: AfterCreate, job: { template: { spec: { containers: [] } } } }";
     let other =
@@ -114,7 +114,7 @@ fn jobs_are_refused_on_files() {
     sandbox.write("files/objects.yaml", &(with_hook("a", "1", hook) + other));
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let told = "a: spec.hooks[0].job.template: Jobs are run only in a cluster, by the controller\nhint: use `exec`";
-    assert!(ran.stderr.contains(told), "{ran:?}");
+    let expected = "a: spec.hooks[0].job.template: `job` hooks run only in a cluster\nhint: use `exec`";
+    assert!(ran.stderr.contains(expected), "{ran:?}");
     assert_eq!(status(&sandbox, "b"), "ready");
 }

@@ -1,13 +1,13 @@
-//! `purlin import`, `purlin tree`, and the switches of a cluster.
+//! `purlin import`, `purlin tree`, and the commands that work only on a cluster.
 
 use super::sandbox::{Sandbox, manifest};
 
 #[test]
-fn an_object_is_taken_into_the_record_of_its_manifest() {
+fn an_object_with_a_manifest_is_imported() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[]), ("b", &["a"])]);
-    let told = sandbox.ok(&["import", "b", "some-id", "-f", "files"]);
-    assert!(told.contains("# b will be updated in place"), "{told}");
+    let output = sandbox.ok(&["import", "b", "some-id", "-f", "files"]);
+    assert!(output.contains("# b will be updated in place"), "{output}");
     assert_eq!(sandbox.recorded(), ["b"]);
     let shown = sandbox.json(&["state", "show", "b", "-o", "json"]);
     assert_eq!(shown["objects"][0]["values"]["id"], "some-id");
@@ -17,12 +17,12 @@ fn an_object_is_taken_into_the_record_of_its_manifest() {
 }
 
 #[test]
-fn what_is_recorded_is_not_imported_again() {
+fn a_recorded_object_is_not_imported_again() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let ran = sandbox.run(&["import", "a", "other", "-f", "files"]);
-    assert!(ran.one_error().contains("an object is recorded of `a` already"), "{ran:?}");
+    assert!(ran.one_error().contains("`a` already has a recorded object"), "{ran:?}");
 }
 
 #[test]
@@ -32,12 +32,12 @@ fn an_object_has_one_address() {
     sandbox.ok(&["import", "a", "it", "-f", "files"]);
     let ran = sandbox.run(&["import", "b", "it", "-f", "files"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("already belongs to `a`") && ran.stderr.contains("Nothing was imported."), "{ran:?}");
+    assert!(ran.stderr.contains("already managed by `a`") && ran.stderr.contains("Nothing was imported."), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["a"]);
 }
 
 #[test]
-fn without_a_manifest_one_is_printed() {
+fn import_without_a_manifest_prints_one() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);
     let ran = sandbox.run(&["import", "new", "it", "-f", "files"]);
@@ -53,19 +53,19 @@ fn without_a_manifest_one_is_printed() {
 }
 
 #[test]
-fn bad_imports_are_told() {
+fn invalid_imports_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);
-    assert!(sandbox.run(&["import", "a", "", "-f", "files"]).one_error().contains("the id is empty"));
-    assert!(sandbox.run(&["import", "a[", "x", "-f", "files"]).one_error().contains("is no address"));
-    assert!(sandbox.run(&["import", "a", "x", "--state", "purlin.db"]).one_error().contains("no files are given"));
+    assert!(sandbox.run(&["import", "a", "", "-f", "files"]).one_error().contains("the ID is empty"));
+    assert!(sandbox.run(&["import", "a[", "x", "-f", "files"]).one_error().contains("is not a valid address"));
+    assert!(sandbox.run(&["import", "a", "x", "--state", "purlin.db"]).one_error().contains("no files are specified"));
     let ran = sandbox.run(&["import", "new", "x", "-f", "files", "--type", "nothing"]);
     assert!(ran.one_error().contains("no provider serves the type `nothing`"), "{ran:?}");
     assert_eq!(sandbox.recorded(), [""; 0]);
 }
 
 #[test]
-fn a_tree_has_what_objects_depend_on_below_them() {
+fn a_tree_shows_dependencies() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[]), ("b", &["a"]), ("c", &["a", "b"])]);
     let expected = "c  to create\n├─ a  to create\n└─ b  to create\n   └─ a  to create\n";
@@ -82,12 +82,12 @@ fn a_tree_has_what_objects_depend_on_below_them() {
 }
 
 #[test]
-fn the_switches_of_a_cluster_are_no_switches_of_files() {
+fn suspend_resume_and_reconcile_require_a_cluster() {
     let sandbox = Sandbox::new();
     sandbox.write("files/a.yaml", &manifest("a", &[]));
     for command in ["suspend", "resume", "reconcile"] {
         let ran = sandbox.run(&[command, "a", "-f", "files"]);
-        assert!(ran.one_error().contains("Resources of a cluster"), "{ran:?}");
+        assert!(ran.one_error().contains("only on Resources in a cluster"), "{ran:?}");
     }
 }
 
@@ -98,9 +98,9 @@ fn a_refresh_changes_records_only() {
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox.objects(&[("b", &[])]);
     let plan = sandbox.ok(&["plan", "-f", "files", "--refresh-only"]);
-    assert_eq!(plan, "No differences: every object that could be read is as it is recorded.\n");
+    assert_eq!(plan, "No differences: all objects that could be read match their records.\n");
     sandbox.ok(&["apply", "-f", "files", "--refresh-only", "--yes"]);
     assert_eq!(sandbox.recorded(), ["a"]);
     let ran = sandbox.run(&["plan", "-f", "files", "--refresh-only", "--refresh", "none"]);
-    assert!(ran.one_error().contains("exclude each other"), "{ran:?}");
+    assert!(ran.one_error().contains("cannot be combined"), "{ran:?}");
 }

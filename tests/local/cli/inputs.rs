@@ -1,6 +1,6 @@
-//! Values from ConfigMaps and Secrets of the folder.
+//! Values from ConfigMaps and Secrets in the directory.
 
-use super::sandbox::{Sandbox, fenced};
+use super::sandbox::{Sandbox, fenced_blocks};
 
 fn reading(inputs: &str, value: &str) -> String {
     format!(
@@ -10,41 +10,47 @@ fn reading(inputs: &str, value: &str) -> String {
 }
 
 #[test]
-fn the_example_of_the_documentation_comes_out_as_it_says() {
+fn the_documented_example_works() {
     let text = include_str!("../../../docs/inputs.md");
     let sandbox = Sandbox::new();
-    sandbox.write("files/app.yaml", fenced(text, "yaml")[0]);
+    sandbox.write("files/app.yaml", fenced_blocks(text, "yaml")[0]);
     let shown = sandbox.ok(&["plan", "-f", "files"]);
-    assert!(shown.contains(fenced(text, "text")[0]), "{shown}");
+    assert!(shown.contains(fenced_blocks(text, "text")[0]), "{shown}");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let values = &sandbox.json(&["state", "show", "app", "-o", "json"])["objects"][0]["values"];
     assert_eq!(values["input"]["url"], "https://shop.example/");
     assert_eq!(values["input"]["login"], serde_json::json!({"sensitive": true}));
-    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0), "nothing more to do");
+    assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0), "no changes are left");
 }
 
 #[test]
-fn each_mistake_is_told_at_its_place() {
+fn each_error_names_its_place() {
     let cases = [
-        ("[{ name: a-b, configMapKeyRef: { name: c, key: k } }]", "spec.inputs[0].name: `a-b` cannot be the name"),
-        ("[{ name: a }]", "spec.inputs[0]: it has no source"),
+        (
+            "[{ name: a-b, configMapKeyRef: { name: c, key: k } }]",
+            "spec.inputs[0].name: `a-b` is not a valid input name",
+        ),
+        ("[{ name: a }]", "spec.inputs[0]: the input has no source"),
         (
             "[{ name: a, configMapKeyRef: { name: c, key: k }, secretKeyRef: { name: c, key: k } }]",
-            "spec.inputs[0]: it has two sources",
+            "spec.inputs[0]: the input has two sources",
         ),
-        ("[{ name: a, configMapKeyRef: { name: c } }]", "spec.inputs[0].configMapKeyRef.key: it is missing"),
-        ("[{ name: a, secretKeyRef: { name: c, key: k, kye: 1 } }]", "spec.inputs[0].secretKeyRef.kye: there is no"),
+        (
+            "[{ name: a, configMapKeyRef: { name: c } }]",
+            "spec.inputs[0].configMapKeyRef.key: required field is missing",
+        ),
+        ("[{ name: a, secretKeyRef: { name: c, key: k, kye: 1 } }]", "spec.inputs[0].secretKeyRef.kye: unknown field"),
         (
             "[{ name: a, secretKeyRef: { name: c, key: k } }, { name: a, secretKeyRef: { name: c, key: l } }]",
-            "spec.inputs[1].name: there are two inputs `a`",
+            "spec.inputs[1].name: duplicate input `a`",
         ),
-        ("{ a: 1 }", "spec.inputs: a map stands where a list is needed"),
+        ("{ a: 1 }", "spec.inputs: expected a list, found a map"),
     ];
-    for (inputs, told) in cases {
+    for (inputs, expected) in cases {
         let sandbox = Sandbox::new();
         sandbox.write("files/app.yaml", &reading(inputs, "x"));
         let ran = sandbox.run(&["validate", "-f", "files"]);
-        assert!(ran.one_error().contains(told), "{inputs}: {ran:?}");
+        assert!(ran.one_error().contains(expected), "{inputs}: {ran:?}");
     }
 }
 
@@ -66,7 +72,7 @@ fn an_input_that_is_not_declared_is_an_error_where_it_is_read() {
 
 #[test]
 fn validate_needs_no_values() {
-    // The folder may be for a cluster, where the Secret is.
+    // The manifests may be for a cluster that has the Secret.
     let sandbox = Sandbox::new();
     let declared = "[{ name: password, secretKeyRef: { name: login, key: password } }]";
     sandbox.write("files/app.yaml", &reading(declared, "${inputs.password.size() > 8}"));
@@ -77,7 +83,7 @@ fn validate_needs_no_values() {
 }
 
 #[test]
-fn what_is_wrong_with_a_secret_is_told_and_holds_back_only_who_needs_it() {
+fn an_invalid_secret_key_blocks_only_its_dependents() {
     let sandbox = Sandbox::new();
     let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: { name: login }\ndata: { bad: '%', good: Z29vZA== }\n";
     let other = reading("[{ name: a, secretKeyRef: { name: login, key: good } }]", "${inputs.a}");
@@ -85,7 +91,7 @@ fn what_is_wrong_with_a_secret_is_told_and_holds_back_only_who_needs_it() {
     sandbox.write("files/app.yaml", &format!("{other}---\n{bad}{secret}"));
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     let errors = ran.errors();
-    assert!(errors[0].contains("files/app.yaml:20: data.bad: it is no base64"), "{ran:?}");
+    assert!(errors[0].contains("files/app.yaml:20: data.bad: the value is not valid base64"), "{ran:?}");
     assert!(ran.stderr.contains("hint: write plain text under `stringData`"), "{ran:?}");
     assert!(errors[1].contains("bad: spec.inputs[0]: Secret `login` has no key `bad`"), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["app"]);

@@ -1,4 +1,4 @@
-//! From a state of Terraform to manifests and records, and back, with real providers.
+//! `purlin migrate` and `purlin state export` with real providers.
 
 mod terraform;
 
@@ -7,18 +7,18 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value as Json, json};
 
-use super::documented;
-use super::sandbox::{Ran, Sandbox};
+use super::documents;
+use super::sandbox::{CommandResult, Sandbox};
 use crate::providers;
 
-/// A state as Terraform 1.9 writes it, and what `terraform show -json` says of its configuration.
+/// A state of Terraform 1.9, and the output of `terraform show -json` for its configuration.
 const STATE: &str = include_str!("migrating/terraform.tfstate");
 const PLAN: &str = include_str!("migrating/plan.json");
 
 const MIGRATE: &[&str] = &["migrate", "--state", "terraform.tfstate", "--out", "infra", "--plugin-dir", "mirror"];
-const AT_WORK: &[&str] = &["-f", "infra", "--plugin-dir", "mirror"];
+const FILES: &[&str] = &["-f", "infra", "--plugin-dir", "mirror"];
 
-/// A folder with the state, the files that it is about, and a mirror of the providers.
+/// A sandbox with the state, the files of its `local_file` objects, and a mirror of the providers.
 fn sandbox(state: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     mirror(&sandbox, &[("hashicorp", "random"), ("hashicorp", "local")]);
@@ -32,13 +32,13 @@ fn sandbox(state: &str) -> Sandbox {
     sandbox
 }
 
-/// Puts providers where Terraform and Purlin look for them.
+/// Copies providers into the mirror.
 fn mirror(sandbox: &Sandbox, packages: &[(&str, &str)]) {
     for (namespace, name) in packages {
-        let platform = purlin::install::Platform::here().to_string();
-        let folder = sandbox.path(&format!("mirror/registry.opentofu.org/{namespace}/{name}/9.9.9/{platform}"));
-        fs::create_dir_all(&folder).unwrap();
-        fs::copy(providers::program(name), folder.join(format!("terraform-provider-{name}"))).unwrap();
+        let platform = purlin::install::Platform::current().to_string();
+        let directory = sandbox.path(&format!("mirror/registry.opentofu.org/{namespace}/{name}/9.9.9/{platform}"));
+        fs::create_dir_all(&directory).unwrap();
+        fs::copy(providers::program(name), directory.join(format!("terraform-provider-{name}"))).unwrap();
     }
 }
 
@@ -50,13 +50,13 @@ fn objects(state: &str) -> Vec<Json> {
     instances.map(|one| one["attributes"].clone()).collect()
 }
 
-fn run(sandbox: &Sandbox, command: &[&str], arguments: &[&str]) -> Ran {
+fn run(sandbox: &Sandbox, command: &[&str], arguments: &[&str]) -> CommandResult {
     sandbox.run(&[command, arguments].concat())
 }
 
-/// What a plan would do, record-only steps included.
+/// The changes of a plan, including record-only steps.
 fn changes(sandbox: &Sandbox) -> Vec<String> {
-    let plan = sandbox.json(&[&["plan", "-o", "json"], AT_WORK].concat());
+    let plan = sandbox.json(&[&["plan", "-o", "json"], FILES].concat());
     assert_eq!(plan["diagnostics"], json!([]), "{plan}");
     let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
     changes.map(|one| format!("{} {} ({})", one["address"], one["action"], one["reason"]).replace('"', "")).collect()
@@ -74,19 +74,19 @@ fn the_plan_after_a_migration_says_no_changes() {
     assert!(!manifests.contains("tok_en") && !manifests.contains("unguessable"));
     expect_test::expect_file!["migrating/plain.yaml"].assert_eq(&manifests);
     expect_test::expect![[r#"
-        note: `registry.terraform.io/hashicorp/local` is taken from registry.opentofu.org
-        note: `registry.terraform.io/hashicorp/random` is taken from registry.opentofu.org
-        note: `data.local_file.motd` is left out: what it is read with is told by a configuration: name it with --config
-        note: the output `url` is left out; `spec.publish` has its place
-        warning: infra/secrets.yaml holds sensitive values in clear; only you may read it
-        10 resources with 12 objects: manifests in infra, records in purlin.db.
+        note: `registry.terraform.io/hashicorp/local` is installed from registry.opentofu.org
+        note: `registry.terraform.io/hashicorp/random` is installed from registry.opentofu.org
+        note: `data.local_file.motd` is skipped: its arguments are only in the configuration: pass it with --config
+        note: the output `url` is skipped; use `spec.publish` instead
+        warning: infra/secrets.yaml contains sensitive values in plain text and is readable only by you
+        Migrated 10 resources with 12 objects: manifests in infra, records in purlin.db.
         Next: purlin plan -f infra
     "#]]
     .assert_eq(&ran.stderr);
 }
 
 #[test]
-fn with_its_configuration_references_come_back() {
+fn the_configuration_restores_references() {
     let sandbox = sandbox(STATE);
     sandbox.write("plan.json", PLAN);
     let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
@@ -114,7 +114,7 @@ fn with_its_configuration_references_come_back() {
     .assert_eq(&fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap());
 }
 
-/// The state and the configuration with a data source of which something was made.
+/// The state and the configuration with a data source and a resource that depends on it.
 fn with_data() -> (String, String) {
     let (mut state, mut plan): (Json, Json) =
         (serde_json::from_str(STATE).unwrap(), serde_json::from_str(PLAN).unwrap());
@@ -152,13 +152,13 @@ fn with_data() -> (String, String) {
 }
 
 #[test]
-fn data_sources_come_along_when_the_configuration_has_them() {
+fn configured_data_sources_are_migrated() {
     let (state, plan) = with_data();
     let sandbox = sandbox(&state);
     sandbox.write("plan.json", &plan);
     let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(!ran.stderr.contains("left out: data") && ran.stderr.contains(", 1 data source:"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("skipped: data") && ran.stderr.contains(", 1 data source:"), "{}", ran.stderr);
     let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
     let of = |address: &str| {
         let from = manifests.find(&format!("# {address}\n")).unwrap();
@@ -191,7 +191,7 @@ fn data_sources_come_along_when_the_configuration_has_them() {
     "#]]
     .assert_eq(&of("terraform_data.banner"));
     assert_eq!(changes(&sandbox), [""; 0], "{manifests}");
-    // Nothing is recorded of it, and what was made of it is known to use what stands behind.
+    // The data source has no record, and its dependent depends on the dependencies of the data source.
     let shown = sandbox.json(&["state", "list", "-o", "json"]);
     let objects = shown["objects"].as_array().unwrap();
     assert!(objects.iter().all(|one| !one["address"].as_str().unwrap().starts_with("data.")));
@@ -202,11 +202,11 @@ fn data_sources_come_along_when_the_configuration_has_them() {
 }
 
 #[test]
-fn data_sources_of_which_nobody_knows_anything_are_left_out() {
+fn unknown_data_sources_are_skipped() {
     let (state, plan) = with_data();
     let (mut state, mut plan): (Json, Json) =
         (serde_json::from_str(&state).unwrap(), serde_json::from_str(&plan).unwrap());
-    // Nobody answers at the second place.
+    // No registry exists at the second address.
     for (type_name, provider) in
         [("local_folder", "registry.terraform.io/hashicorp/local"), ("http", "localhost:1/hashicorp/http")]
     {
@@ -227,10 +227,12 @@ fn data_sources_of_which_nobody_knows_anything_are_left_out() {
     sandbox.write("plan.json", &plan.to_string());
     let ran = run(&sandbox, MIGRATE, &["--config", "plan.json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told = |part: &str| assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
-    told("note: `data.local_folder.old`: the provider `local` has no data source `local_folder`; it is left out");
-    told("note: `data.http.old`: ");
-    told(", 1 data source:");
+    let assert_reported = |part: &str| assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    assert_reported(
+        "note: `data.local_folder.old`: the provider `local` has no data source `local_folder`; it is skipped",
+    );
+    assert_reported("note: `data.http.old`: ");
+    assert_reported(", 1 data source:");
     let providers = fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap();
     assert!(!providers.contains("http"), "{providers}");
     let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
@@ -239,22 +241,23 @@ fn data_sources_of_which_nobody_knows_anything_are_left_out() {
 }
 
 #[test]
-fn what_is_changed_after_a_migration_is_planned_as_for_any_object() {
+fn changes_after_a_migration_are_planned() {
     let sandbox = sandbox(STATE);
     assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
     let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
     let changed = manifests.replace("filename: site/token", "filename: site/secret").replace("length: 3", "length: 4");
     sandbox.write("infra/resources.yaml", &changed);
-    let forced = ["token Replace (attributes force it)", "zone[\\south\\] Replace (attributes force it)"];
+    let forced =
+        ["token Replace (attributes force replacement)", "zone[\\south\\] Replace (attributes force replacement)"];
     assert_eq!(changes(&sandbox), forced);
-    let applied = run(&sandbox, &["apply", "--yes"], AT_WORK);
+    let applied = run(&sandbox, &["apply", "--yes"], FILES);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert!(sandbox.path("site/secret").is_file() && !sandbox.path("site/token").exists());
     assert_eq!(changes(&sandbox), [""; 0]);
 }
 
 #[test]
-fn a_state_that_was_written_out_makes_the_same_records_again() {
+fn an_exported_state_migrates_to_the_same_records() {
     let sandbox = sandbox(STATE);
     assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
     let export = ["state", "export", "--terraform", "--lineage", "x", "--serial", "8"];
@@ -286,7 +289,7 @@ fn a_state_that_was_written_out_makes_the_same_records_again() {
 }
 
 #[test]
-fn what_is_to_stay_in_the_end_stays_there_and_back() {
+fn skip_destroy_is_migrated_and_exported() {
     let kept = pet("kept", "", &[instance("calm-cat", &json!({"skip_destroy": true}))]);
     let sandbox = sandbox(&state(&json!([kept, pet("other", "", &[instance("odd-yak", &json!({}))])])));
     assert_eq!(run(&sandbox, MIGRATE, &[]).code, Some(0));
@@ -294,8 +297,8 @@ fn what_is_to_stay_in_the_end_stays_there_and_back() {
     let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
     assert_eq!(manifests.matches("deletionPolicy: Orphan").count(), 1, "{manifests}");
     let back = sandbox.json(&["state", "export", "--terraform", "--state", "purlin.db"]);
-    let told = |at: usize| back["resources"][at]["instances"][0]["skip_destroy"].clone();
-    assert_eq!((told(0), told(1)), (json!(true), Json::Null));
+    let skip_destroy = |at: usize| back["resources"][at]["instances"][0]["skip_destroy"].clone();
+    assert_eq!((skip_destroy(0), skip_destroy(1)), (json!(true), Json::Null));
 }
 
 /// A state with these resources.
@@ -318,7 +321,7 @@ fn instance(id: &str, more: &Json) -> Json {
 }
 
 #[test]
-fn tainted_and_deposed_objects_and_other_configurations_of_a_provider_come_along() {
+fn tainted_and_deposed_objects_and_provider_aliases_are_migrated() {
     let old = json!({"deposed": "8e7cdf03"});
     let resources = json!([
         pet("bad", "", &[instance("odd-yak", &json!({"status": "tainted"}))]),
@@ -329,15 +332,12 @@ fn tainted_and_deposed_objects_and_other_configurations_of_a_provider_come_along
     let sandbox = sandbox(&state(&resources));
     let ran = run(&sandbox, MIGRATE, &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("the settings of the ProviderConfig `random-east` are not in the state"), "{ran:?}");
+    assert!(ran.stderr.contains("does not contain the configuration of the ProviderConfig `random-east`"), "{ran:?}");
     let manifests = fs::read_to_string(sandbox.path("infra/resources.yaml")).unwrap();
     assert!(manifests.contains("name: random-east"), "{manifests}");
     let planned = changes(&sandbox);
-    let expected = [
-        "bad Replace (tainted)",
-        "gone Destroy (left over from a replacement)",
-        "left Destroy (left over from a replacement)",
-    ];
+    let expected =
+        ["bad Replace (tainted)", "gone Destroy (deposed by a replacement)", "left Destroy (deposed by a replacement)"];
     assert_eq!(planned, expected, "{manifests}");
     let export = run(&sandbox, &["state", "export", "--terraform"], &["--state", "purlin.db"]);
     for part in [
@@ -351,7 +351,7 @@ fn tainted_and_deposed_objects_and_other_configurations_of_a_provider_come_along
 }
 
 #[test]
-fn what_cannot_be_migrated_is_told_and_nothing_is_written() {
+fn migration_errors_are_reported_and_write_nothing() {
     let one = || pet("a", "", &[instance("odd-yak", &json!({}))]);
     let broken = json!([{"mode": "managed", "type": "random_pet", "name": "a", "provider": "x", "instances": []}]);
     let mut cat = one();
@@ -360,13 +360,13 @@ fn what_cannot_be_migrated_is_told_and_nothing_is_written() {
     newer["instances"][0]["schema_version"] = json!(7);
     let clash = json!([pet("a_b", "", &[]), pet("a-b", "", &[])]);
     let cases = [
-        (json!({"version": 3}).to_string(), "is of version 3, not 4"),
+        (json!({"version": 3}).to_string(), "has version 3, not 4"),
         (json!({"serial": 1, "encrypted_data": "x", "encryption_version": "v0"}).to_string(), "the state is encrypted"),
         ("<html>".to_owned(), "the state cannot be read"),
-        (state(&broken), "resources[0]: `x` is no address of a provider"),
+        (state(&broken), "resources[0]: `x` is not a valid provider address"),
         (state(&json!([cat])), "`random_cat.a`: the provider `random` has no type `random_cat`"),
-        (state(&json!([newer])), "written by a newer version of the provider (schema 7, here 0)"),
-        (state(&clash), "`random_pet.a-b` and `random_pet.a_b` would both be called `random-pet-a-b`"),
+        (state(&json!([newer])), "written by a newer version of the provider (schema version 7, supported: 0)"),
+        (state(&clash), "`random_pet.a-b` and `random_pet.a_b` would both be named `random-pet-a-b`"),
     ];
     for (text, expected) in cases {
         let sandbox = sandbox(&text);
@@ -380,25 +380,30 @@ fn what_cannot_be_migrated_is_told_and_nothing_is_written() {
     let provider = "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: random }\nspec: { package: { path: nowhere } }\n";
     sandbox.write("files/random.yaml", provider);
     let ran = sandbox.run(&["migrate", "--state", "terraform.tfstate", "--out", "infra", "-f", "files"]);
-    assert!(ran.one_error().contains("`registry.opentofu.org/hashicorp/random`: there is no program"), "{ran:?}");
     assert!(
-        run(&sandbox, MIGRATE, &["--config", "terraform.tfstate"]).one_error().contains("holds no `configuration`")
+        ran.one_error().contains(
+            "`registry.opentofu.org/hashicorp/random`: the program of the provider `random` is not available"
+        ),
+        "{ran:?}"
+    );
+    assert!(
+        run(&sandbox, MIGRATE, &["--config", "terraform.tfstate"]).one_error().contains("contains no `configuration`")
     );
     let ran = run(&sandbox, MIGRATE, &["--name", "random_pet.a=Big"]);
-    assert!(ran.one_error().contains("cannot be called `Big`"), "{ran:?}");
+    assert!(ran.one_error().contains("cannot be named `Big`"), "{ran:?}");
     assert_eq!(run(&sandbox, MIGRATE, &["--name", "random_pet.a=big"]).code, Some(0));
     assert_eq!(sandbox.recorded(), ["big"]);
 
-    // Nothing is ever written over.
+    // Existing files are never overwritten.
     let ran = run(&sandbox, MIGRATE, &[]);
-    assert!(ran.one_error().contains("there are records in `purlin.db` already"), "{ran:?}");
+    assert!(ran.one_error().contains("`purlin.db` already contains records"), "{ran:?}");
     let ran = run(&sandbox, MIGRATE, &["--records", "other.db"]);
-    assert!(ran.one_error().contains("`infra` is there already"), "{ran:?}");
+    assert!(ran.one_error().contains("`infra` already exists"), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["big"]);
     assert!(!sandbox.path("other.db").exists());
 }
 
 #[test]
 fn the_document_tells_what_happens() {
-    documented::check("migrate.md", &sandbox(""));
+    documents::check("migrate.md", &sandbox(""));
 }

@@ -1,19 +1,19 @@
-//! Real providers, from documents in a folder to files on the disk.
+//! Real providers, from manifests to files on disk.
 
 use std::fs;
 
-use super::documented;
+use super::documents;
 use super::sandbox::Sandbox;
 use crate::providers;
 
-/// The example, with the providers that the test suite has built.
+/// The example with the providers that the test suite builds.
 fn example() -> Sandbox {
-    let sandbox = Sandbox::of_example("providers");
+    let sandbox = Sandbox::from_example("providers");
     install(&sandbox, &["random", "tls", "local", "time"]);
     sandbox
 }
 
-/// Writes documents of providers whose programs are those of the test suite.
+/// Writes manifests for the providers of the test suite.
 fn install(sandbox: &Sandbox, names: &[&str]) {
     let document = |name: &&str| {
         let program = providers::program(name);
@@ -23,7 +23,7 @@ fn install(sandbox: &Sandbox, names: &[&str]) {
     sandbox.write("files/providers.yaml", &names.iter().map(document).collect::<String>());
 }
 
-/// The steps in the order in which they ended.
+/// The finished steps, in order.
 fn finished(sandbox: &Sandbox, arguments: &[&str]) -> Vec<String> {
     let events = sandbox.events(arguments);
     let ended = events.iter().filter(|event| event["event"] == "finished");
@@ -37,11 +37,11 @@ const APPLY: &[&str] = &["apply", "-f", "files", "--yes", "-o", "json"];
 fn actions(sandbox: &Sandbox) -> Vec<String> {
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     let changes = plan["changes"].as_array().unwrap().iter().filter(|change| change["action"] != "NoOp");
-    let told = |change: &serde_json::Value| {
+    let describe = |change: &serde_json::Value| {
         let order = change["order"].as_str().map_or_else(String::new, |order| format!(" {order}"));
         format!("{} {}{order}", change["address"].as_str().unwrap(), change["action"].as_str().unwrap())
     };
-    changes.map(told).collect()
+    changes.map(describe).collect()
 }
 
 fn files(sandbox: &Sandbox) -> Vec<String> {
@@ -50,16 +50,16 @@ fn files(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn the_example_lives_through_everything_a_user_does() {
+fn the_provider_example_works() {
     let sandbox = example();
-    // What hangs on something that is not made yet is planned with it, and nothing is left to do afterwards.
+    // Dependents of new objects are planned with them, and no changes are left after the apply.
     assert_eq!(actions(&sandbox).len(), 5);
     assert_eq!(finished(&sandbox, APPLY).len(), 5);
     assert_eq!(actions(&sandbox), [""; 0]);
     let first = files(&sandbox);
     assert!(matches!(&first[..], [text] if text.starts_with("-----BEGIN CERTIFICATE-----")), "{first:?}");
 
-    // A key that is rotated is there before the old one goes, since the certificate needs it then.
+    // The new key is created before the old one is destroyed, because the certificate depends on it.
     let site = fs::read_to_string(sandbox.path("files/site.yaml")).unwrap();
     sandbox.write("files/site.yaml", &site.replace("generation: \"1\"", "generation: \"2\""));
     assert_eq!(
@@ -81,13 +81,13 @@ fn the_example_lives_through_everything_a_user_does() {
     let second = files(&sandbox);
     assert!(second.len() == 1 && second != first, "{second:?}");
 
-    // Somebody deletes the file.
+    // The file is deleted outside of Purlin.
     fs::remove_dir_all(sandbox.path("site")).unwrap();
     assert_eq!(actions(&sandbox), ["settings Create"]);
     finished(&sandbox, APPLY);
     assert_eq!(files(&sandbox), second);
 
-    // No secret is shown anywhere.
+    // Secrets are masked.
     let key = sandbox.ok(&["state", "show", "key", "-f", "files"]);
     assert!(!key.contains("PRIVATE KEY") && key.contains("sensitive"), "{key}");
 
@@ -97,7 +97,7 @@ fn the_example_lives_through_everything_a_user_does() {
 }
 
 #[test]
-fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
+fn errors_name_the_field_and_block_only_their_object() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["random"]);
     let resource = |name: &str, spec: &str| {
@@ -112,7 +112,7 @@ fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
         resource("computed", "{ type: random_pet, config: { id: x } }"),
         resource("no-type", "{ type: random_cat, config: {} }"),
         resource("no-provider", "{ type: cloud_disk, config: {} }"),
-        resource("no-config", "{ type: random_pet, providerConfigRef: { name: nobody }, config: {} }"),
+        resource("no-config", "{ type: random_pet, providerConfigRef: { name: absent }, config: {} }"),
         resource("set-up", "{ type: random_pet, providerConfigRef: { name: odd }, config: {} }"),
         "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: odd }\nspec: { provider: { name: random }, config: { region: x } }\n".to_owned(),
         resource("absent", "{ type: absent_thing, config: {} }"),
@@ -125,40 +125,41 @@ fn what_is_wrong_is_told_where_it_is_and_the_rest_goes_on() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["good"]);
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
-    let told: Vec<String> = plan["diagnostics"]
+    let diagnostics: Vec<String> = plan["diagnostics"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| format!("{}: {}\n", one["address"].as_str().unwrap_or("-"), one["summary"].as_str().unwrap()))
         .collect();
-    let folder = sandbox.path("files").display().to_string();
-    let told = told.concat().replace(&folder, "FILES");
+    let directory = sandbox.path("files").display().to_string();
+    let diagnostics = diagnostics.concat().replace(&directory, "FILES");
     expect_test::expect![[r#"
-        absent: the provider `absent` cannot be used: there is no program of the provider `absent`: spec.package.path: files/nowhere: No such file or directory (os error 2)
+        absent: the provider `absent` cannot be used: the program of the provider `absent` is not available: spec.package.path: files/nowhere: No such file or directory (os error 2)
         computed: spec.config.id: is computed by the provider and cannot be set
-        foreign: the provider `shell` cannot be used: the provider shell did not start: it ended without a handshake: exit status: 0
+        foreign: the provider `shell` cannot be used: the provider shell did not start: it exited before the handshake: exit status: 0
         missing: spec.config.input: is required, but not set
-        misspelt: spec.config.lenght: is no attribute of this type
-        mistyped: spec.config.length: must be a number, not a text
-        no-config: spec.providerConfigRef.name: there is no ProviderConfig `nobody`
+        misspelt: spec.config.lenght: is not an attribute of this type
+        mistyped: spec.config.length: must be a number, not a string
+        no-config: the provider `absent` cannot be used: the program of the provider `absent` is not available: spec.package.path: files/nowhere: No such file or directory (os error 2)
         no-provider: spec.type: no provider serves the type `cloud_disk`
         no-type: spec.type: the provider `random` has no type `random_cat`
         refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
-        set-up: the settings `odd` are not valid: spec.config.region: there is no such argument
-    "#]].assert_eq(&told);
+        set-up: the provider configuration `odd` is not valid: spec.config.region: unsupported argument
+    "#]].assert_eq(&diagnostics);
 }
 
 #[test]
-fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
+fn validate_reports_errors_without_configuring_providers() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["random", "corner"]);
     let resource = |name: &str, spec: &str| {
         format!("---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n{spec}\n")
     };
-    // This provider refuses to be configured so, which a check must not even try.
-    let settings = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\n\
+    // This provider rejects its configuration, but `validate` does not configure it.
+    let configuration = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: corner }\n\
                     spec: { provider: { name: corner }, config: { fail: true } }\n";
-    sandbox.write("files/good.yaml", &(resource("good", "  type: corner_thing\n  config: { name: x }") + settings));
+    sandbox
+        .write("files/good.yaml", &(resource("good", "  type: corner_thing\n  config: { name: x }") + configuration));
     sandbox.ok(&["validate", "-f", "files"]);
     assert_eq!(sandbox.run(&["plan", "-f", "files"]).code, Some(1));
     let bad = [
@@ -177,13 +178,13 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     expect_test::expect![[r#"
         error: files/bad.yaml:18: missing: spec.config.input: is required, but not set
-        error: files/bad.yaml:2: misspelt: spec.config.lenght: is no attribute of this type
+        error: files/bad.yaml:2: misspelt: spec.config.lenght: is not an attribute of this type
         hint: did you mean `length`?
-        error: files/bad.yaml:10: mistyped: spec.config.length: must be a number, not a text
+        error: files/bad.yaml:10: mistyped: spec.config.length: must be a number, not a string
         error: files/bad.yaml:40: no-provider: spec.type: no provider serves the type `cloud_disk`
         hint: add a Provider named `cloud`, or name a ProviderConfig in `spec.providerConfigRef`
         error: files/bad.yaml:33: no-type: spec.type: the provider `random` has no type `random_cat`
-        hint: `purlin provider schema random` lists the types that it has
+        hint: run `purlin provider schema random` to list its types
         error: files/bad.yaml:54: own-typo: spec.type: no provider serves the type `terraform_dat`
         hint: did you mean `terraform_data`?
         error: files/bad.yaml:25: refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
@@ -194,15 +195,15 @@ fn what_is_checked_beforehand_is_told_with_its_place_and_configures_nobody() {
 }
 
 #[test]
-fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_due() {
+fn plans_are_reused_until_a_refresh_is_due() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["corner"]);
     let world = sandbox.path("world");
     fs::create_dir(&world).unwrap();
-    // Each plan of the object leaves a trace.
+    // Each plan of the object creates a file.
     fs::write(world.join("release"), "").unwrap();
     let planned = || fs::remove_file(world.join("started")).is_ok();
-    let settings = format!(
+    let configuration = format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\n\
          spec: {{ provider: {{ name: corner }}, config: {{ folder: '{}' }} }}\n",
         world.display()
@@ -210,7 +211,7 @@ fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_du
     let write = |text: &str| {
         let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: it }\nspec:\n";
         let spec = format!("  type: corner_trouble\n  config: {{ text: {text}, on_plan: slow }}\n");
-        sandbox.write("files/it.yaml", &format!("{head}{spec}{settings}"));
+        sandbox.write("files/it.yaml", &format!("{head}{spec}{configuration}"));
     };
     let plan = |flag: &str| {
         let plan = sandbox.json(&["plan", "-f", "files", flag, "-o", "json"]);
@@ -220,7 +221,7 @@ fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_du
     assert_eq!(finished(&sandbox, APPLY), ["it create"]);
     assert!(planned());
     assert_eq!(plan("--refresh=due"), "NoOp");
-    assert!(!planned(), "the same question has the same answer");
+    assert!(!planned(), "the plan is reused");
     assert_eq!(plan("--refresh=none"), "NoOp");
     assert!(planned());
     write("two");
@@ -235,10 +236,10 @@ fn a_provider_is_not_asked_again_about_what_it_has_carried_out_before_that_is_du
 }
 
 #[test]
-fn the_document_about_settings_tells_what_happens() {
+fn the_provider_config_document_shows_actual_output() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["tls"]);
-    documented::check("provider-configs.md", &sandbox);
+    documents::check("provider-configs.md", &sandbox);
     assert_eq!(sandbox.recorded(), ["key"]);
 }
 
@@ -248,7 +249,7 @@ fn document(kind: &str, name: &str, body: &str) -> String {
 }
 
 #[test]
-fn a_changed_write_only_argument_is_told_to_the_provider_and_kept_nowhere() {
+fn changed_write_only_arguments_are_sent_and_not_stored() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["corner"]);
     let inputs = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
@@ -267,7 +268,7 @@ fn a_changed_write_only_argument_is_told_to_the_provider_and_kept_nowhere() {
     write("canary-one");
     assert_eq!(finished(&sandbox, APPLY).len(), 2);
     assert_eq!(actions(&sandbox), [""; 0]);
-    // A refresh leaves it as it is known.
+    // A refresh does not change it.
     assert_eq!(finished(&sandbox, APPLY), [""; 0]);
     write("canary-two");
     let plan = sandbox.ok(&["plan", "-f", "files"]);
@@ -275,7 +276,7 @@ fn a_changed_write_only_argument_is_told_to_the_provider_and_kept_nowhere() {
     assert_eq!(actions(&sandbox), ["account Update"]);
     assert_eq!(finished(&sandbox, APPLY), ["account update"]);
     assert_eq!(actions(&sandbox), [""; 0]);
-    // One that is there for the first time is told as well, and so is that there is none any more.
+    // The provider also receives a new value, and the removal of the value.
     let text = fs::read_to_string(sandbox.path("files/objects.yaml")).unwrap();
     sandbox.write("files/objects.yaml", &text.replace("secret_wo: '${inputs.s}'", "text: x"));
     assert_eq!(actions(&sandbox), ["account Update"]);
@@ -284,20 +285,20 @@ fn a_changed_write_only_argument_is_told_to_the_provider_and_kept_nowhere() {
 }
 
 #[test]
-fn a_provider_quotes_none_of_its_secret_settings() {
+fn provider_errors_contain_no_secret_configuration() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["corner"]);
     let inputs = "inputs: [{ name: s, secretKeyRef: { name: login, key: s } }]";
     let text = [
         document("Secret", "login", "stringData: { s: canary-setting }"),
-        // The provider tells in which folder it cannot write.
+        // The error of the provider contains the path.
         document(
             "ProviderConfig",
             "corner",
             &format!("spec: {{ config: {{ folder: '/nowhere/${{inputs.s}}' }}, {inputs} }}"),
         ),
         document("Resource", "thing", "spec: { type: corner_thing, config: { name: a } }"),
-        // And which text it was told to refuse.
+        // The error of the provider contains the configured message.
         document(
             "ProviderConfig",
             "odd",
@@ -313,19 +314,19 @@ fn a_provider_quotes_none_of_its_secret_settings() {
     ];
     sandbox.write("files/objects.yaml", &text.concat());
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
-    let told = format!("{}{}", ran.stdout, ran.stderr);
-    assert_eq!(ran.code, Some(1), "{told}");
-    assert!(told.contains("open (sensitive)/") && told.contains("is refused: (sensitive)"), "{told}");
-    assert!(!told.contains("canary"), "{told}");
+    let output = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(1), "{output}");
+    assert!(output.contains("open (sensitive)/") && output.contains("is refused: (sensitive)"), "{output}");
+    assert!(!output.contains("canary"), "{output}");
 }
 
 #[test]
-fn settings_that_refer_to_objects_are_known_after_them_and_needed_before_them() {
+fn provider_configuration_can_depend_on_objects() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["corner", "random"]);
-    let folder = sandbox.path("world");
-    fs::create_dir(&folder).unwrap();
-    let config = format!("spec: {{ config: {{ folder: '{}', secret: '${{password.result}}' }} }}", folder.display());
+    let directory = sandbox.path("world");
+    fs::create_dir(&directory).unwrap();
+    let config = format!("spec: {{ config: {{ folder: '{}', secret: '${{password.result}}' }} }}", directory.display());
     let text = [
         document("ProviderConfig", "corner", &config),
         document("Resource", "password", "spec: { type: random_password, config: { length: 20 } }"),
@@ -335,7 +336,7 @@ fn settings_that_refer_to_objects_are_known_after_them_and_needed_before_them() 
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
-        format!("{}{}", ran.stdout, ran.stderr).contains("waits for the settings of its provider `corner`"),
+        format!("{}{}", ran.stdout, ran.stderr).contains("waits for the configuration of its provider `corner`"),
         "{ran:?}"
     );
     assert_eq!(sandbox.recorded(), ["password"]);
@@ -343,11 +344,11 @@ fn settings_that_refer_to_objects_are_known_after_them_and_needed_before_them() 
     assert_eq!(actions(&sandbox), [""; 0]);
     let destroyed = finished(&sandbox, &["destroy", "-f", "files", "--yes", "-o", "json"]);
     assert_eq!(destroyed, ["thing destroy", "password destroy"]);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
 }
 
 #[test]
-fn objects_that_a_provider_gives_one_id_are_several_and_an_import_of_one_of_them_is_refused() {
+fn objects_with_equal_ids_are_distinct_but_not_imported_twice() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["random", "local"]);
     let resource = |name: &str, spec: &str| {
@@ -363,11 +364,11 @@ fn objects_that_a_provider_gives_one_id_are_several_and_an_import_of_one_of_them
     assert_eq!(actions(&sandbox), [""; 0]);
     sandbox.write("files/more.yaml", &import("f"));
     let ran = sandbox.run(&["plan", "-f", "files"]);
-    assert!(ran.one_error().contains("the object already belongs to `e`"), "{ran:?}");
+    assert!(ran.one_error().contains("the object is already managed by `e`"), "{ran:?}");
 }
 
 #[test]
-fn a_manifest_for_an_existing_object_has_the_arguments_that_make_it() {
+fn an_imported_manifest_contains_the_required_arguments() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["random"]);
     for (name, id, type_name) in [("token", "AQIDBA", "random_id"), ("word", "abc-very-Secret_12", "random_password")] {
@@ -380,8 +381,9 @@ fn a_manifest_for_an_existing_object_has_the_arguments_that_make_it() {
     assert!(word.contains("length: 18") && !word.contains("result") && !word.contains("bcrypt"), "{word}");
     assert_eq!(sandbox.recorded(), [""; 0]);
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
-    let told: Vec<_> = plan["changes"].as_array().unwrap().iter().map(|one| (&one["action"], &one["reason"])).collect();
-    assert_eq!(told, [(&"Record".into(), &"imported".into()), (&"Record".into(), &"imported".into())], "{plan}");
+    let changes: Vec<_> =
+        plan["changes"].as_array().unwrap().iter().map(|one| (&one["action"], &one["reason"])).collect();
+    assert_eq!(changes, [(&"Record".into(), &"imported".into()), (&"Record".into(), &"imported".into())], "{plan}");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(sandbox.recorded(), ["token", "word"]);
     assert_eq!(actions(&sandbox), [""; 0]);
@@ -393,8 +395,8 @@ fn an_object_is_imported_by_its_identity() {
     install(&sandbox, &["corner"]);
     let world = sandbox.path("world");
     fs::create_dir(&world).unwrap();
-    let settings = format!("spec: {{ config: {{ folder: '{}' }} }}", world.display());
-    sandbox.write("files/settings.yaml", &document("ProviderConfig", "corner", &settings));
+    let configuration = format!("spec: {{ config: {{ folder: '{}' }} }}", world.display());
+    sandbox.write("files/settings.yaml", &document("ProviderConfig", "corner", &configuration));
     let write = |import: &str| {
         let spec = format!("spec: {{ type: corner_identified, config: {{ region: north, name: x }}{import} }}");
         sandbox.write("files/it.yaml", &document("Resource", "it", &spec));
@@ -402,10 +404,10 @@ fn an_object_is_imported_by_its_identity() {
     write("");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox.ok(&["state", "rm", "it", "--yes"]);
-    // By the specification, which says where something is wrong with it.
+    // With `spec.import`, whose errors name the field.
     let bad = [
-        ("{ id: a, identity: { name: x } }", "spec.import: `id` is given beside `identity`"),
-        ("{ identity: {} }", "spec.import.identity: it is no map of known values"),
+        ("{ id: a, identity: { name: x } }", "spec.import: `id` and `identity` are mutually exclusive"),
+        ("{ identity: {} }", "spec.import.identity: must be a non-empty map without expressions"),
         ("{ identity: { name: '${x.id}' } }", "spec.import.identity"),
         ("{ identity: { nam: x } }", "the identity is not valid"),
     ];
@@ -420,7 +422,7 @@ fn an_object_is_imported_by_its_identity() {
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(actions(&sandbox), [""; 0]);
     sandbox.ok(&["state", "rm", "it", "--yes"]);
-    // By the command, with a manifest and without one.
+    // With `purlin import`, with and without a manifest.
     let identity = r#"{"region": "north", "name": "x"}"#;
     let text = sandbox.ok(&["import", "new", "--identity", identity, "-f", "files", "--type", "corner_identified"]);
     assert!(text.contains("identity:") && text.contains("region: north"), "{text}");
@@ -431,7 +433,7 @@ fn an_object_is_imported_by_its_identity() {
 }
 
 #[test]
-fn a_provider_reads_what_it_does_not_manage_when_that_is_there() {
+fn data_sources_are_read_after_their_dependencies() {
     let sandbox = Sandbox::new();
     install(&sandbox, &["corner"]);
     let world = sandbox.path("world");
@@ -462,10 +464,10 @@ fn a_provider_reads_what_it_does_not_manage_when_that_is_there() {
     assert_eq!(copied(), "two");
     write("two", "nowhere");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
-    let mut told = plan["diagnostics"].as_array().unwrap().iter();
-    let told = told.find(|told| told["address"] == "data.found").unwrap();
-    assert!(told["detail"].as_str().unwrap().contains("There is no such object: nowhere"), "{told}");
-    assert!(told["summary"].as_str().unwrap().starts_with("spec.config.id: "), "{told}");
+    let mut diagnostics = plan["diagnostics"].as_array().unwrap().iter();
+    let diagnostic = diagnostics.find(|found| found["address"] == "data.found").unwrap();
+    assert!(diagnostic["detail"].as_str().unwrap().contains("There is no such object: nowhere"), "{diagnostic}");
+    assert!(diagnostic["summary"].as_str().unwrap().starts_with("spec.config.id: "), "{diagnostic}");
     let action = |address: &str| {
         let changes = plan["changes"].as_array().unwrap();
         changes.iter().find(|change| change["address"] == address).unwrap()["action"].clone()

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and `purlin` run in it.
+//! Runs `purlin` in a temporary directory for each test.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,38 +9,38 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-/// How long anything may take before a test calls it hanging.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of all waits.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A working directory with a folder `files`.
+/// A working directory with a directory `files`.
 pub(super) struct Sandbox {
-    folder: TempDir,
+    directory: TempDir,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct CommandResult {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
 impl Sandbox {
-    /// With no files.
+    /// Without files.
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("files")).unwrap();
-        Self { folder }
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("files")).unwrap();
+        Self { directory }
     }
 
-    /// With one of the folders of `examples/`.
-    pub(super) fn of_example(name: &str) -> Self {
+    /// With the files of a directory of `examples/`.
+    pub(super) fn from_example(name: &str) -> Self {
         let sandbox = Self::new();
         sandbox.copy_example(name);
         sandbox
     }
 
-    /// Replaces all files by those of an example.
+    /// Replaces all files with those of an example.
     pub(super) fn copy_example(&self, name: &str) {
         for entry in fs::read_dir(self.path("files")).unwrap() {
             fs::remove_file(entry.unwrap().path()).unwrap();
@@ -53,7 +53,7 @@ impl Sandbox {
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
@@ -64,7 +64,7 @@ impl Sandbox {
         fs::remove_file(self.path(name)).unwrap();
     }
 
-    /// Writes `files/objects.yaml` with `terraform_data` objects: names, and what each refers to.
+    /// Writes `files/objects.yaml` with `terraform_data` objects: names and references.
     pub(super) fn objects(&self, objects: &[(&str, &[&str])]) {
         let text: String = objects.iter().map(|(name, references)| manifest(name, references)).collect();
         self.write("files/objects.yaml", &text);
@@ -74,64 +74,64 @@ impl Sandbox {
         let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
         command
             .args(arguments)
-            .current_dir(self.folder.path())
-            .env("HOME", self.folder.path())
+            .current_dir(self.directory.path())
+            .env("HOME", self.directory.path())
             .env_remove("XDG_CACHE_HOME")
             .env_remove("PURLIN_PLUGIN_CACHE")
             .env_remove("PURLIN_PLUGIN_DIR")
-            // A provider that hangs need not be waited for by a test.
+            // Tests do not wait for hanging providers.
             .env("PURLIN_PROVIDER_KILL_AFTER", "4")
             .env("KUBECONFIG", self.path("no-such-kubeconfig"))
             .stdin(Stdio::null());
         command
     }
 
-    /// Runs to the end.
-    pub(super) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().unwrap())
+    /// Runs a command and waits for its end.
+    pub(super) fn run(&self, arguments: &[&str]) -> CommandResult {
+        CommandResult::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs to the end with more variables in its environment.
-    pub(super) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).envs(variables.iter().copied()).output().unwrap())
+    /// Like `run`, with additional environment variables.
+    pub(super) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandResult {
+        CommandResult::of(self.command(arguments).envs(variables.iter().copied()).output().unwrap())
     }
 
-    /// Runs to the end, and expects success.
+    /// Like `run`, but asserts success. Returns standard output.
     pub(super) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
         ran.stdout
     }
 
-    /// Runs with text on standard input.
-    pub(super) fn piped(&self, arguments: &[&str], input: &str) -> Ran {
+    /// Like `run`, with text on standard input.
+    pub(super) fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandResult {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        Ran::of(child.wait_with_output().unwrap())
+        CommandResult::of(child.wait_with_output().unwrap())
     }
 
-    /// Starts, with output going to `out.txt` and `err.txt`.
-    pub(super) fn start(&self, arguments: &[&str]) -> Started {
+    /// Starts a command whose output goes to `out.txt` and `err.txt`.
+    pub(super) fn start(&self, arguments: &[&str]) -> RunningCommand {
         let file = |name: &str| fs::File::create(self.path(name)).unwrap();
         let child = self.command(arguments).stdout(file("out.txt")).stderr(file("err.txt")).spawn().unwrap();
-        Started { child, out: self.path("out.txt"), err: self.path("err.txt") }
+        RunningCommand { child, out: self.path("out.txt"), err: self.path("err.txt") }
     }
 
-    /// The answer of a command with `-o json`, whatever its exit code.
+    /// The JSON output of a command, whatever its exit code.
     pub(super) fn json(&self, arguments: &[&str]) -> Json {
         let ran = self.run(arguments);
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {ran:?}"))
     }
 
-    /// The lines of a command that prints events.
+    /// The events that a command prints.
     pub(super) fn events(&self, arguments: &[&str]) -> Vec<Json> {
         let ran = self.run(arguments);
         let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}: {ran:?}"));
         ran.stdout.lines().map(read).collect()
     }
 
-    /// Addresses of recorded objects.
+    /// The addresses of the recorded objects.
     pub(super) fn recorded(&self) -> Vec<String> {
         let list = self.json(&["state", "list", "--state", "purlin.db", "-o", "json"]);
         let objects = list["objects"].as_array().unwrap();
@@ -139,7 +139,7 @@ impl Sandbox {
     }
 }
 
-/// One `terraform_data` object whose input holds the ids of others.
+/// A `terraform_data` object whose input contains the IDs of others.
 pub(super) fn manifest(name: &str, references: &[&str]) -> String {
     let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
     let mut text = format!("{head} {{ name: {name} }}\nspec:\n  type: terraform_data\n  config:\n    input:\n");
@@ -150,18 +150,18 @@ pub(super) fn manifest(name: &str, references: &[&str]) -> String {
     text
 }
 
-impl Ran {
+impl CommandResult {
     fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// The lines on standard error that tell errors.
+    /// The error lines of standard error.
     pub(super) fn errors(&self) -> Vec<&str> {
         self.stderr.lines().filter(|line| line.starts_with("error:")).collect()
     }
 
-    /// The one error that the command failed with.
+    /// Asserts that the command failed with one error, and returns it.
     #[track_caller]
     pub(super) fn one_error(&self) -> &str {
         let errors = self.errors();
@@ -170,21 +170,21 @@ impl Ran {
     }
 }
 
-/// A process that runs on.
-pub(super) struct Started {
+/// A running command.
+pub(super) struct RunningCommand {
     child: Child,
     out: PathBuf,
     err: PathBuf,
 }
 
-impl Started {
+impl RunningCommand {
     /// Waits until a condition holds.
-    pub(super) fn until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(super) fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none() || holds(self), "ended before {what}: {}{}", self.out(), self.err());
-            assert!(begin.elapsed() < PATIENCE, "{what} does not come: {}{}", self.out(), self.err());
+            assert!(begin.elapsed() < TIMEOUT, "timeout waiting until {what}: {}{}", self.out(), self.err());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -203,29 +203,28 @@ impl Started {
         assert!(status.success());
     }
 
-    /// Waits for the end.
     pub(super) fn end(mut self) -> ExitStatus {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(begin.elapsed() < PATIENCE, "it does not end: {}{}", self.out(), self.err());
+            assert!(begin.elapsed() < TIMEOUT, "timeout waiting for the end: {}{}", self.out(), self.err());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-impl Drop for Started {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
-        // A test that failed must not leave a process behind; one that ended cannot be killed.
+        // A failed test must not leave a process. Killing an ended process fails, which is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What stands in the fences of a language in a Markdown text, in order.
-pub(super) fn fenced<'t>(markdown: &'t str, language: &str) -> Vec<&'t str> {
+/// The contents of the fenced blocks of a language in a Markdown text.
+pub(super) fn fenced_blocks<'t>(markdown: &'t str, language: &str) -> Vec<&'t str> {
     let begin = format!("```{language}\n");
     let blocks = markdown.split(begin.as_str()).skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap_or_default()).collect()

@@ -10,9 +10,9 @@ fn planned() -> Sandbox {
 }
 
 #[test]
-fn a_saved_plan_is_carried_out_without_a_question() {
+fn a_saved_plan_is_applied_without_confirmation() {
     let sandbox = planned();
-    assert!(!sandbox.path("purlin.db").exists(), "a plan makes no state file");
+    assert!(!sandbox.path("purlin.db").exists(), "a plan creates no state file");
     sandbox.ok(&["apply", "plan.json"]);
     assert_eq!(sandbox.recorded(), ["a", "b"]);
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0));
@@ -34,7 +34,7 @@ fn a_saved_plan_is_the_plan_that_was_printed() {
 }
 
 #[test]
-fn a_plan_is_refused_when_the_records_have_moved_on() {
+fn a_saved_plan_is_stale_when_records_have_changed() {
     let sandbox = planned();
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let ran = sandbox.run(&["apply", "plan.json"]);
@@ -43,32 +43,32 @@ fn a_plan_is_refused_when_the_records_have_moved_on() {
 }
 
 #[test]
-fn a_plan_is_refused_when_the_files_have_moved_on() {
+fn a_saved_plan_is_stale_when_files_have_changed() {
     let sandbox = planned();
     sandbox.write("files/more.yaml", &manifest("c", &[]));
     let ran = sandbox.run(&["apply", "plan.json"]);
     assert!(ran.one_error().contains("the files have changed since the plan was saved"), "{ran:?}");
-    assert!(!sandbox.path("purlin.db").exists(), "nothing is made by a refusal");
+    assert!(!sandbox.path("purlin.db").exists(), "a stale plan changes nothing");
     sandbox.remove("files/more.yaml");
     sandbox.ok(&["apply", "plan.json"]);
 }
 
 #[test]
-fn a_plan_is_applied_once() {
+fn a_saved_plan_is_applied_once() {
     let sandbox = planned();
     sandbox.ok(&["apply", "plan.json"]);
     assert!(sandbox.run(&["apply", "plan.json"]).one_error().contains("the records have changed"));
 }
 
 #[test]
-fn other_files_and_formats_are_refused() {
+fn other_files_and_formats_are_rejected() {
     let sandbox = planned();
     let text = std::fs::read_to_string(sandbox.path("plan.json")).unwrap();
     let cases = [
         (text.replace("\"format\":1", "\"format\":2"), "has format 2, not 1"),
-        (text.replace("\"purlin\":\"", "\"purlin\":\"9."), "has made the saved plan"),
+        (text.replace("\"purlin\":\"", "\"purlin\":\"9."), "was made by Purlin 9."),
         (text.replace("\"records\"", "\"recrods\""), "is damaged"),
-        (manifest("a", &[]), "is no saved plan"),
+        (manifest("a", &[]), "is not a saved plan"),
     ];
     for (text, expected) in cases {
         sandbox.write("other", &text);
@@ -80,14 +80,14 @@ fn other_files_and_formats_are_refused() {
 }
 
 #[test]
-fn replies_that_were_tampered_with_are_refused() {
+fn modified_replies_are_rejected() {
     let sandbox = planned();
     let text = std::fs::read_to_string(sandbox.path("plan.json")).unwrap();
     let mut saved: serde_json::Value = serde_json::from_str(&text).unwrap();
     saved["replies"].as_object_mut().unwrap().clear();
     sandbox.write("plan.json", &saved.to_string());
     let ran = sandbox.run(&["apply", "plan.json"]);
-    assert!(ran.one_error().contains("cannot be made out again"), "{ran:?}");
+    assert!(ran.one_error().contains("cannot be reproduced"), "{ran:?}");
     assert_eq!(sandbox.recorded(), [""; 0]);
 }
 
@@ -104,7 +104,7 @@ fn triangle(version: u32) -> String {
 }
 
 #[test]
-fn a_saved_plan_keeps_both_halves_of_create_first_replacements() {
+fn a_saved_plan_contains_both_steps_of_create_before_destroy() {
     let sandbox = Sandbox::new();
     sandbox.write("files/objects.yaml", &triangle(1));
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
@@ -118,7 +118,7 @@ fn a_saved_plan_keeps_both_halves_of_create_first_replacements() {
 }
 
 #[test]
-fn a_saved_plan_forgets_what_is_to_stay() {
+fn a_saved_plan_can_forget_objects() {
     let sandbox = Sandbox::new();
     let orphaned = manifest("b", &[]) + "  deletionPolicy: Orphan\n";
     sandbox.write("files/objects.yaml", &(manifest("a", &[]) + &orphaned));
@@ -144,7 +144,7 @@ fn selection_and_refresh_are_saved_too() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_may_read_a_saved_plan() {
+fn a_saved_plan_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);
@@ -155,14 +155,14 @@ fn only_the_owner_may_read_a_saved_plan() {
 }
 
 #[test]
-fn what_cannot_be_compared_later_is_not_saved() {
+fn a_plan_from_standard_input_is_not_saved() {
     let sandbox = Sandbox::new();
-    let ran = sandbox.piped(&["plan", "-f", "-", "--out", "plan.json"], &manifest("a", &[]));
+    let ran = sandbox.run_with_input(&["plan", "-f", "-", "--out", "plan.json"], &manifest("a", &[]));
     assert!(ran.one_error().contains("standard input"), "{ran:?}");
 }
 
 #[test]
-fn a_destroy_is_planned_saved_and_carried_out_as_it_was_shown() {
+fn a_saved_destroy_plan_is_applied() {
     let sandbox = planned();
     sandbox.ok(&["apply", "plan.json"]);
     let plan = sandbox.json(&["plan", "--destroy", "--target", "b", "--out", "plan.json", "-o", "json"]);

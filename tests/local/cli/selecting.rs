@@ -9,7 +9,7 @@ fn chain() -> Sandbox {
 }
 
 #[test]
-fn only_targets_and_what_they_need_are_made() {
+fn targets_are_created_with_their_dependencies() {
     let sandbox = chain();
     let ran = sandbox.run(&["apply", "-f", "files", "--target", "b", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -20,7 +20,7 @@ fn only_targets_and_what_they_need_are_made() {
 }
 
 #[test]
-fn a_targeted_destroy_takes_dependents() {
+fn a_targeted_destroy_includes_dependents() {
     let sandbox = chain();
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     sandbox.ok(&["destroy", "--target", "b", "--yes"]);
@@ -28,16 +28,16 @@ fn a_targeted_destroy_takes_dependents() {
 }
 
 #[test]
-fn what_is_not_selected_is_in_the_plan_with_nothing_to_do() {
+fn objects_that_are_not_selected_have_no_changes() {
     let sandbox = chain();
     let plan = sandbox.json(&["plan", "-f", "files", "--target", "a", "-o", "json"]);
-    let told: Vec<(&str, &str)> = plan["changes"]
+    let changes: Vec<(&str, &str)> = plan["changes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|change| (change["action"].as_str().unwrap(), change["reason"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [("Create", ""), ("NoOp", "not selected"), ("NoOp", "not selected"), ("NoOp", "not selected")]);
+    assert_eq!(changes, [("Create", ""), ("NoOp", "not selected"), ("NoOp", "not selected"), ("NoOp", "not selected")]);
     assert_eq!(plan["diagnostics"][0]["severity"], "warning");
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--target", "a", "--detailed-exitcode"]).code, Some(2));
 }
@@ -58,11 +58,11 @@ fn an_unknown_address_is_an_error_with_a_suggestion() {
 }
 
 #[test]
-fn what_is_to_be_replaced_must_be_selected() {
+fn replaced_objects_must_be_selected() {
     let sandbox = chain();
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let ran = sandbox.run(&["plan", "-f", "files", "--replace", "other", "--target", "a"]);
-    assert!(ran.one_error().contains("--replace names `other`, which --target leaves out"), "{ran:?}");
+    assert!(ran.one_error().contains("--replace names `other`, which --target excludes"), "{ran:?}");
     let plan = sandbox.json(&["plan", "-f", "files", "--replace", "other", "-o", "json"]);
     assert_eq!(plan["changes"][3]["action"], "Replace");
     sandbox.ok(&["apply", "-f", "files", "--replace", "other", "--target", "other", "--yes"]);

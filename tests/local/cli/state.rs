@@ -2,7 +2,7 @@
 
 use super::sandbox::{Sandbox, manifest};
 
-/// A protected object, and another one that uses it.
+/// A protected object, and another object that depends on it.
 fn protected() -> Sandbox {
     let sandbox = Sandbox::new();
     let text = manifest("keep", &[]) + "  lifecycle: { preventDestroy: true }\n";
@@ -19,17 +19,17 @@ fn a_tainted_object_is_replaced() {
     assert_eq!(sandbox.json(&["state", "show", "other", "-o", "json"])["objects"][0]["status"], "tainted");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
     assert_eq!(plan["changes"][1]["action"], "Replace");
-    // A script that was cut may be run again.
+    // An interrupted script can be repeated.
     let again = sandbox.run(&["state", "taint", "other"]);
     assert_eq!(again.code, Some(0), "{again:?}");
-    assert!(again.stderr.contains("`other` is tainted already") && again.stderr.contains("hint: "), "{again:?}");
+    assert!(again.stderr.contains("`other` is already tainted") && again.stderr.contains("hint: "), "{again:?}");
     sandbox.ok(&["state", "untaint", "other"]);
     assert_eq!(sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0));
     sandbox.run(&["state", "untaint", "other"]).one_error();
 }
 
 #[test]
-fn a_forgotten_object_stays_and_is_unknown() {
+fn a_forgotten_object_has_no_record() {
     let sandbox = protected();
     let refused = sandbox.run(&["state", "rm", "other"]);
     refused.one_error();
@@ -45,8 +45,8 @@ fn a_record_that_cannot_be_read_can_be_forgotten() {
     let file = rusqlite::Connection::open(sandbox.path("purlin.db")).unwrap();
     file.execute("UPDATE record SET body = x'00' WHERE address = 'other'", []).unwrap();
     drop(file);
-    let told = sandbox.run(&["plan", "-f", "files"]);
-    assert!(told.one_error().contains(" other: "), "{told:?}");
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains(" other: "), "{ran:?}");
     sandbox.run(&["state", "rm", "other"]).one_error();
     sandbox.ok(&["state", "rm", "other", "--yes"]);
     assert_eq!(sandbox.recorded(), ["keep"]);
@@ -54,7 +54,7 @@ fn a_record_that_cannot_be_read_can_be_forgotten() {
 }
 
 #[test]
-fn a_protected_orphan_can_be_let_go() {
+fn an_unprotected_orphan_is_destroyed() {
     let sandbox = protected();
     sandbox.remove("files/keep.yaml");
     sandbox.write("files/other.yaml", &manifest("other", &[]));
@@ -66,7 +66,7 @@ fn a_protected_orphan_can_be_let_go() {
 }
 
 #[test]
-fn release_is_for_clusters() {
+fn release_requires_a_cluster() {
     let sandbox = protected();
     let ran = sandbox.run(&["state", "release", "--all"]);
     ran.one_error();
@@ -74,14 +74,14 @@ fn release_is_for_clusters() {
 }
 
 #[test]
-fn editing_makes_no_state_file() {
+fn editing_creates_no_state_file() {
     let sandbox = Sandbox::new();
     sandbox.run(&["state", "taint", "a", "--state", "none.db"]).one_error();
     assert!(!sandbox.path("none.db").exists());
 }
 
 #[test]
-fn a_record_gets_another_address_and_the_object_stays() {
+fn a_record_is_moved_to_another_address() {
     let sandbox = protected();
     let id =
         |address: &str| sandbox.json(&["state", "show", address, "-o", "json"])["objects"][0]["values"]["id"].clone();
@@ -91,13 +91,13 @@ fn a_record_gets_another_address_and_the_object_stays() {
     assert_eq!(id("kept"), before);
     let other = sandbox.json(&["state", "show", "other", "-o", "json"]);
     assert_eq!(other["objects"][0]["dependencies"], serde_json::json!(["kept"]));
-    for wrong in [["kept", "other"], ["nobody", "x"], ["kept", "No"]] {
+    for wrong in [["kept", "other"], ["absent", "x"], ["kept", "No"]] {
         sandbox.run(&["state", "mv", wrong[0], wrong[1]]).one_error();
     }
     assert_eq!(sandbox.recorded(), ["kept", "other"]);
 }
 
-/// A family, and an object that was made from all of it.
+/// A family, and an object that depends on all of it.
 fn family() -> Sandbox {
     let sandbox = Sandbox::new();
     let head = |name: &str| format!("apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\n");
@@ -111,7 +111,7 @@ fn family() -> Sandbox {
 }
 
 #[test]
-fn the_name_of_a_family_means_all_of_its_instances() {
+fn the_name_of_a_family_selects_all_instances() {
     let sandbox = family();
     let ship = sandbox.json(&["state", "show", "ship", "-o", "json"]);
     assert_eq!(ship["objects"][0]["dependencies"], serde_json::json!(["sea[*]"]), "no object is called `sea`");

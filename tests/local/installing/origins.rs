@@ -1,4 +1,4 @@
-//! What registries and mirrors say in tests.
+//! Responses of registries and mirrors in tests.
 
 use std::io::{Cursor, Write as _};
 
@@ -12,14 +12,13 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::site::{Answer, Site};
 
-/// The machine that the packages of tests are for, and another one.
+/// The platform of the test packages, and another one.
 pub(super) const HERE: &str = "linux_amd64";
 pub(super) const ELSEWHERE: &str = "darwin_arm64";
 
-/// A package.
 pub(super) fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    // Packing costs more than a test gains by it.
+    // Compression would only slow the tests down.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, content) in entries {
         writer.start_file(*name, options).unwrap();
@@ -28,7 +27,7 @@ pub(super) fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// The package of a version of `acme/thing`. Its program says which one it is.
+/// Returns the package of a version of `acme/thing`. Its program prints the version.
 pub(super) fn package(version: &str) -> Vec<u8> {
     let program = format!("#!/bin/sh\necho {version}\n");
     zip(&[("LICENSE", b"free"), ("terraform-provider-thing_v1", program.as_bytes())])
@@ -56,7 +55,7 @@ pub(super) fn signature(by: &str, content: &[u8]) -> Vec<u8> {
     signed.unwrap().to_armored_bytes(ArmorOptions::default()).unwrap()
 }
 
-/// A registry with `acme/thing` in these versions, whose lists are signed by a key.
+/// Serves a registry with these versions of `acme/thing`. The key signs the checksums.
 pub(super) fn registry(site: &Site, versions: &[&str], signed_by: &str) {
     site.put("/.well-known/terraform.json", Answer::json(&json!({"providers.v1": "/v1/providers/"})));
     let offered: Vec<Json> = versions.iter().map(|v| json!({"version": v, "protocols": ["5.0", "6.0"]})).collect();
@@ -79,7 +78,7 @@ fn release(site: &Site, version: &str, signed_by: &str) {
     let keys = json!({"gpg_public_keys": [{"key_id": "X", "ascii_armor": armored(&key(signed_by))}]});
     let download = json!({
         "protocols": ["5.0"], "os": "linux", "arch": "amd64", "filename": file(HERE),
-        // Where the package is, is said relative to nothing, and leads on from there.
+        // The URL of the package is absolute, and redirects.
         "download_url": site.url(&format!("/latest/{}", file(HERE))),
         "shasum": sha256(&here),
         "shasums_url": site.url(&format!("/files/{version}/SHA256SUMS")),
@@ -93,7 +92,7 @@ fn release(site: &Site, version: &str, signed_by: &str) {
     site.put(format!("/files/{version}/SHA256SUMS.sig"), Answer::of(signature(signed_by, sums.as_bytes())));
 }
 
-/// A network mirror at `/mirror/` with `example.com/acme/thing` in these versions.
+/// Serves a network mirror at `/mirror/` with these versions of `example.com/acme/thing`.
 pub(super) fn network_mirror(site: &Site, versions: &[&str]) {
     let root = "/mirror/example.com/acme/thing";
     let named: serde_json::Map<String, Json> = versions.iter().map(|v| ((*v).to_owned(), json!({}))).collect();
@@ -107,7 +106,7 @@ pub(super) fn network_mirror(site: &Site, versions: &[&str]) {
     }
 }
 
-/// An OCI registry with the repository `tofu/example.com/acme/thing` in these versions, for who has a token.
+/// Serves an OCI registry with these versions in `tofu/example.com/acme/thing`. It requires a token.
 pub(super) fn oci_mirror(site: &Site, versions: &[&str]) {
     let root = "/v2/tofu/example.com/acme/thing";
     let challenge = format!("Bearer realm=\"{}\",service=\"tests\",scope=\"repository:x:pull\"", site.url("/token"));

@@ -1,5 +1,4 @@
-//! A server on loopback that speaks HTTPS, and answers what a test puts there. It says exactly what it is told to,
-//! also half of it.
+//! An HTTPS server on loopback with the responses of a test, which can also be truncated.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,19 +10,18 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// What is answered to one path.
+/// The response for one path.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
-    /// How much of the body is sent before the connection ends.
+    /// The number of bytes of the body that are sent before the connection is closed.
     pub(super) sent: usize,
-    /// Only to who sends this header `Authorization`; others get what is here.
+    /// The required `Authorization` header, and the response for other requests.
     pub(super) only_for: Option<(String, Box<Answer>)>,
 }
 
-/// A request that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -36,14 +34,13 @@ struct Content {
     requests: Vec<Request>,
 }
 
-/// The server. It ends when it is dropped.
+/// The server. It stops when it is dropped.
 pub(super) struct Site {
     /// `localhost:PORT`.
     pub(super) host: String,
     /// The certificate to trust (PEM).
     pub(super) root: Vec<u8>,
     content: Arc<Mutex<Content>>,
-    /// Ends with us.
     _serving: JoinSet<()>,
 }
 
@@ -66,7 +63,7 @@ impl Answer {
         self
     }
 
-    /// The connection ends after so many bytes of the body.
+    /// Closes the connection after this number of bytes of the body.
     pub(super) fn cut(self, sent: usize) -> Self {
         Self { sent, ..self }
     }
@@ -100,7 +97,7 @@ impl Site {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, content) = (acceptor.clone(), Arc::clone(&served));
                 connections.spawn(async move {
-                    // Whoever does not trust us goes away, and that is a test of its own.
+                    // A client that does not trust the certificate closes the connection. A separate test checks this.
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let mut head = Vec::new();
                     while !head.ends_with(b"\r\n\r\n") {
@@ -125,12 +122,12 @@ impl Site {
         self.content.lock().unwrap().answers.insert(path.into(), answer);
     }
 
-    /// Changes what is answered to a path.
+    /// Changes the response for a path.
     pub(super) fn change(&self, path: &str, change: impl FnOnce(&mut Answer)) {
         change(self.content.lock().unwrap().answers.get_mut(path).unwrap());
     }
 
-    /// What was asked since this was called last.
+    /// Returns the requests since the last call.
     pub(super) fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.content.lock().unwrap().requests)
     }

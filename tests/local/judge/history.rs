@@ -1,5 +1,5 @@
-//! One history: a person edits what is wanted, again and again; a process plans and carries out, fails, crashes and
-//! starts anew. In the end the trouble stops, and everything must come out as it is wanted.
+//! One history: a user edits the desired state repeatedly, while a process plans, applies, fails, crashes and restarts.
+//! In the end, the faults stop, and all objects must match the desired state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,74 +11,72 @@ use purlin::graph;
 use purlin::load::{Config, Instance};
 use purlin::model::{Action, Address, Holder, ImportRequest, Operation, Reason, Recorded, Stored};
 use purlin::pipeline;
-use purlin::plan::{Held, Memo, Mode, Plan, PlanOptions, Refresh, moves};
+use purlin::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, moves};
 use purlin::process::Clock as _;
-use purlin::store::memory::{Hook, MemoryJournal, Moment, Point, Verdict};
+use purlin::store::memory::{FaultAction, FaultHook, FaultPoint, MemoryJournal, Moment};
 
-use super::saving::Filed;
+use super::desired_state::DesiredState;
+use super::fake_driver::{FakeDriver, TYPE};
+use super::plan_check::PlanCheck;
+use super::saved_plans::FiledPlan;
 use super::tape::Tape;
-use super::view::View;
-use super::wish::Wish;
 use super::witness::Witness;
-use super::world::{TYPE, World};
 use crate::kit::{Crash, Dice, ManualClock};
 
 pub(super) const NAMESPACE: &str = "default";
 
-/// After so many runs without any trouble everything must be as it is wanted. Leftovers and their successors may need
-/// a run each; a second chance for each is plenty.
+/// The number of runs without faults after which all objects must be up to date. Deposed objects and their successors
+/// can need a run each, and a retry.
 const RUNS_TO_CONVERGE: usize = 8;
 
-/// See the module.
 pub(super) struct History {
     pub(super) dice: Arc<Dice>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) crash: Arc<Crash>,
     pub witness: Arc<Witness>,
-    pub world: Arc<World>,
+    pub driver: Arc<FakeDriver>,
     journal: MemoryJournal,
-    pub wish: Wish,
-    /// Ids of things that somebody else destroyed.
+    pub desired: DesiredState,
+    /// IDs of objects that another client destroyed.
     pub lost: BTreeSet<String>,
-    /// What is not made anew before somebody says so.
+    /// Missing objects that are not created again without a confirmation.
     missing: BTreeSet<Address>,
-    /// The plan that is carried out, when it comes from a file.
-    pub(super) filed: Option<Filed>,
+    /// The applied plan, if it is a saved one.
+    pub(super) saved_plan: Option<FiledPlan>,
     processes: usize,
-    pub(super) trouble: Trouble,
-    /// What happened, for whoever has to find out why something went wrong.
-    pub trail: Vec<String>,
+    pub(super) fault_rates: FaultRates,
+    /// The events, for the analysis of failures.
+    pub events: Vec<String>,
 }
 
-/// How much goes wrong, in percent.
+/// The probabilities of faults, in percent.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Trouble {
+pub(super) struct FaultRates {
     calls_fail: usize,
     writes_fail: usize,
     crashes: usize,
     edits: usize,
     stops: usize,
-    /// Of a hundred new Resources so many describe what exists already.
+    /// New Resources with an import.
     pub imports: usize,
-    /// Of a hundred plans so many are saved before they are carried out.
+    /// Plans that are saved before they are applied.
     pub saved: usize,
 }
 
-/// What a plan is about, and where it leads.
+/// The mode and targets of a plan.
 #[derive(Default)]
-struct Aim {
+struct PlanSelection {
     targets: BTreeSet<Address>,
-    towards_nothing: bool,
-    only_reads: bool,
+    destroys_all: bool,
+    refresh_only: bool,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum RunOutcome {
     Crashed,
-    /// The plan had something to do.
+    /// The plan had changes.
     Done,
-    /// It had not.
     NothingToDo,
 }
 
@@ -92,8 +90,8 @@ impl History {
             5..=8 => scripted::Recovery::Find,
             _ => scripted::Recovery::Unknown,
         };
-        let world = World::new(Arc::clone(&dice), Arc::clone(&crash), Arc::clone(&witness), recovery);
-        let trouble = Trouble {
+        let world = FakeDriver::new(Arc::clone(&dice), Arc::clone(&crash), Arc::clone(&witness), recovery);
+        let fault_rates = FaultRates {
             calls_fail: [0, 10, 25][dice.below(3)],
             writes_fail: [0, 0, 2][dice.below(3)],
             crashes: [0, 30, 60][dice.below(3)],
@@ -106,54 +104,53 @@ impl History {
             clock: Arc::new(ManualClock::new()),
             crash,
             witness,
-            world: Arc::new(world),
+            driver: Arc::new(world),
             journal: MemoryJournal::default(),
-            wish: Wish::new(&dice),
+            desired: DesiredState::new(&dice),
             lost: BTreeSet::new(),
             missing: BTreeSet::new(),
-            filed: None,
+            saved_plan: None,
             processes: 0,
-            trouble,
-            trail: vec![format!("creates are recovered by {recovery:?}")],
+            fault_rates,
+            events: vec![format!("creates are recovered by {recovery:?}")],
             dice,
         }
     }
 
-    /// Lives through it.
     pub(super) async fn live(&mut self) -> Result<(), String> {
         for _ in 0..2 + self.dice.below(4) {
             for _ in 0..=self.dice.below(3) {
-                self.run(self.trouble).await?;
-                self.meddle();
+                self.run(self.fault_rates).await?;
+                self.change_outside();
             }
-            self.wish.edit(&self.dice);
-            self.describe_what_exists();
+            self.desired.edit(&self.dice);
+            self.add_imports();
         }
-        self.wish.calm_down();
-        self.describe_what_is_free();
+        self.desired.make_reachable();
+        self.drop_conflicting_imports();
         for _ in 0..RUNS_TO_CONVERGE {
             self.unprotect();
-            self.say_what_was_followed();
-            if self.run(Trouble::default()).await? == Ended::NothingToDo {
+            self.drop_completed_moves();
+            if self.run(FaultRates::default()).await? == RunOutcome::NothingToDo {
                 return self.has_converged();
             }
         }
-        Err(format!("not settled after {RUNS_TO_CONVERGE} runs without trouble"))
+        Err(format!("not converged after {RUNS_TO_CONVERGE} runs without faults"))
     }
 
     pub(super) fn note(&mut self, what: impl Into<String>) {
-        self.trail.push(what.into());
+        self.events.push(what.into());
     }
 
-    /// Others change and destroy things by hand, one or, seldom, nearly all.
-    fn meddle(&mut self) {
-        let things = self.world.things();
+    /// Changes and destroys objects like another client: one or, rarely, nearly all.
+    fn change_outside(&mut self) {
+        let things = self.driver.objects();
         if self.dice.chance(10)
             && let Some(thing) = self.dice.pick(&things)
         {
             let argument = ["label", "shape"][self.dice.below(2)];
-            self.note(format!("somebody else changes {argument} of {}", thing.id));
-            self.world.change(&thing.id, argument);
+            self.note(format!("another client changes {argument} of {}", thing.id));
+            self.driver.change(&thing.id, argument);
         }
         let many = self.dice.chance(1);
         if !many && !self.dice.chance(10) {
@@ -163,8 +160,8 @@ impl History {
         let all = things.iter().enumerate().filter(|(at, _)| *at == one || (many && self.dice.chance(80)));
         let all: Vec<_> = all.map(|(_, thing)| thing.clone()).collect();
         for thing in &all {
-            self.note(format!("somebody else destroys {}", thing.id));
-            self.world.lose(&thing.id);
+            self.note(format!("another client destroys {}", thing.id));
+            self.driver.lose(&thing.id);
             self.lost.insert(thing.id.clone());
         }
     }
@@ -184,7 +181,7 @@ impl History {
 
     fn correct(&mut self, record: &purlin::model::Record) {
         self.journal.put(record).unwrap();
-        self.witness.corrected(record);
+        self.witness.record_edited(record);
     }
 
     pub(super) fn records(&self) -> Recorded {
@@ -192,152 +189,154 @@ impl History {
     }
 
     fn config(&self) -> Config {
-        if self.wish.wants.is_empty() {
-            // An empty folder is no desired state, so here somebody says it in so many words.
+        if self.desired.resources.is_empty() {
+            // An empty directory is not a desired state, so this configuration is explicitly empty.
             return Config { namespace: NAMESPACE.into(), ..Config::default() };
         }
-        let mut config = crate::kit::load(&self.wish.yaml()).config;
+        let mut config = crate::kit::load(&self.desired.yaml()).config;
         assert!(config.incomplete.is_empty(), "{:?}", config.incomplete);
         for (address, instance) in &mut config.instances {
             let instance = Arc::make_mut(instance);
             assert!(instance.problems.is_empty(), "{:?}", instance.problems);
-            instance.generation = self.wish.generation();
-            instance.deleting = self.wish.wants[&*address.name].deleting;
+            instance.generation = self.desired.generation();
+            instance.deleting = self.desired.resources[&*address.name].deleting;
         }
         for (name, family) in &mut config.families {
             let shared = Arc::make_mut(&mut Arc::make_mut(family).shared);
             assert!(shared.problems.is_empty(), "{:?}", shared.problems);
-            shared.generation = self.wish.generation();
-            shared.deleting = self.wish.wants[&**name].deleting;
+            shared.generation = self.desired.generation();
+            shared.deleting = self.desired.resources[&**name].deleting;
         }
-        // A family that is being deleted asks for no instance.
+        // A family that is being deleted has no desired instances.
         let Config { instances, families, .. } = &mut config;
         instances.retain(|address, instance| !(families.contains_key(&address.name) && instance.deleting));
         config
     }
 
-    /// A new process over what is durable.
-    fn start_process(&mut self, trouble: Trouble) -> Arc<Engine> {
+    /// Starts a process with the stored records.
+    fn start_process(&mut self, trouble: FaultRates) -> Arc<Engine> {
         self.processes += 1;
         let countdown = self.dice.chance(trouble.crashes).then(|| self.dice.below(60));
         self.crash.arm(countdown);
         self.journal = self.journal.restarted(self.hook(trouble));
-        self.world.set_failures(trouble.calls_fail);
+        self.driver.set_failures(trouble.calls_fail);
         let total = [1, 3, 256][self.dice.below(3)];
         let engine = Engine::new(
-            Registry::default().with(TYPE, Arc::clone(&self.world) as _),
+            Registry::default().with(TYPE, Arc::clone(&self.driver) as _),
             Arc::new(self.journal.clone()),
             Arc::clone(&self.clock) as _,
             Arc::clone(&self.dice) as _,
             Limits { total, ..Limits::default() },
             Holder { pod: "".into(), process: format!("process-{}", self.processes).into() },
         );
-        Arc::new(engine.with_hooks(Arc::clone(&self.world) as _))
+        Arc::new(engine.with_hooks(Arc::clone(&self.driver) as _))
     }
 
-    fn hook(&self, trouble: Trouble) -> Hook {
+    fn hook(&self, trouble: FaultRates) -> FaultHook {
         let (crash, dice) = (Arc::clone(&self.crash), Arc::clone(&self.dice));
-        let (witness, world) = (Arc::clone(&self.witness), Arc::clone(&self.world));
-        Arc::new(move |point: &Point| {
+        let (witness, world) = (Arc::clone(&self.witness), Arc::clone(&self.driver));
+        Arc::new(move |point: &FaultPoint| {
             if point.moment == Moment::After {
                 let (ids, address) = witness.moved_by(point.operation, &point.record);
                 world.relocate(&ids, &address);
-                let adopted = witness.adopted_by(&point.record, &world.things());
+                let adopted = witness.adopted_by(&point.record, &world.objects());
                 world.relocate(&adopted, &point.record.address.to_string());
-                witness.sees_write(point.operation, &point.record, &world.things());
+                witness.check_write(point.operation, &point.record, &world.objects());
             }
             if crash.tick() {
-                Verdict::Crash
+                FaultAction::Crash
             } else if dice.chance(trouble.writes_fail) {
-                Verdict::Fail
+                FaultAction::Fail
             } else {
-                Verdict::Proceed
+                FaultAction::Proceed
             }
         })
     }
 
-    /// One process from its start to its end, or to its crash.
-    async fn run(&mut self, trouble: Trouble) -> Result<Ended, String> {
+    /// Runs one process until it ends or crashes.
+    async fn run(&mut self, trouble: FaultRates) -> Result<RunOutcome, String> {
         let engine = self.start_process(trouble);
-        self.note(format!("process {} starts; wanted:\n{}", self.processes, self.wish.yaml()));
+        self.note(format!("process {} starts; desired state:\n{}", self.processes, self.desired.yaml()));
         let ended = self.run_process(&engine, trouble).await?;
-        if ended == Ended::Crashed {
+        if ended == RunOutcome::Crashed {
             self.note("the process crashes");
-            self.world.settle_in_flight();
+            self.driver.resolve_in_flight();
         }
-        self.witness.takes_stock(&self.world.things(), &self.lost);
-        self.object()?;
+        self.witness.check_inventory(&self.driver.objects(), &self.lost);
+        self.check_objections()?;
         Ok(ended)
     }
 
-    fn object(&self) -> Result<(), String> {
+    fn check_objections(&self) -> Result<(), String> {
         let objections = self.witness.objections();
         if objections.is_empty() { Ok(()) } else { Err(objections.join("\n")) }
     }
 
-    async fn run_process(&mut self, engine: &Arc<Engine>, trouble: Trouble) -> Result<Ended, String> {
-        let Some(held) = self.recover_all(engine).await else { return Ok(Ended::Crashed) };
-        self.object()?;
+    async fn run_process(&mut self, engine: &Arc<Engine>, trouble: FaultRates) -> Result<RunOutcome, String> {
+        let Some(held) = self.recover_all(engine).await else { return Ok(RunOutcome::Crashed) };
+        self.check_objections()?;
         let recorded = self.records();
         let mut run = Run::new(Arc::clone(engine), recorded);
         let Some(mut tape) = self.adopt_new_plan(engine, &mut run, &held, trouble).await? else {
-            return Ok(Ended::Crashed);
+            return Ok(RunOutcome::Crashed);
         };
         let idle = tape.has_nothing_to_do();
         let mut is_stopped = false;
         loop {
-            let Some(next) = self.crash.clone().survive(run.next()).await else { return Ok(Ended::Crashed) };
+            let Some(next) = self.crash.clone().survive(run.next()).await else { return Ok(RunOutcome::Crashed) };
             let Some(progress) = next else { break };
             self.follow(&mut tape, &progress)?;
             if !is_stopped && self.dice.chance(trouble.edits) {
-                self.wish.edit(&self.dice);
-                self.note(format!("in the middle of it, wanted from now on:\n{}", self.wish.yaml()));
+                self.desired.edit(&self.dice);
+                self.note(format!("new desired state during the run:\n{}", self.desired.yaml()));
                 match self.adopt_new_plan(engine, &mut run, &held, trouble).await? {
                     Some(new) => tape = new,
-                    None => return Ok(Ended::Crashed),
+                    None => return Ok(RunOutcome::Crashed),
                 }
             }
             if self.dice.chance(trouble.stops) {
-                self.note("it is told to stop");
+                self.note("a shutdown is requested");
                 run.schedule.stop();
                 is_stopped = true;
             }
         }
-        self.object()?;
+        self.check_objections()?;
         if !is_stopped {
-            tape.is_told_whole()?;
+            tape.check_complete()?;
         }
-        self.refuses_what_is_out_of_date()?;
-        Ok(if idle { Ended::NothingToDo } else { Ended::Done })
+        self.check_stale_rejection()?;
+        Ok(if idle { RunOutcome::NothingToDo } else { RunOutcome::Done })
     }
 
     fn follow(&mut self, tape: &mut Tape, progress: &Progress) -> Result<(), String> {
         self.note(format!("  {}: {:?}", progress.step.id(), progress.kind));
-        self.object()?;
+        self.check_objections()?;
         tape.follow(progress, &self.records())
     }
 
-    /// Settles every open intent; gives the objects that have to wait. `None`: crashed.
-    async fn recover_all(&mut self, engine: &Engine) -> Option<BTreeMap<Address, Held>> {
+    /// Resolves open intents, and returns the blocked objects. `None`: crashed.
+    async fn recover_all(&mut self, engine: &Engine) -> Option<BTreeMap<Address, ObjectBlock>> {
         let config = self.config();
         let mut held = BTreeMap::new();
         let open: Vec<Address> =
             self.records().values().filter(|s| s.record.intent.is_some()).map(|s| s.record.address.clone()).collect();
         for address in open {
-            // A call of recovery may fail as well; a few attempts are enough for most.
+            // Recovery can fail too. A few attempts are usually sufficient.
             for _ in 0..4 {
                 let Some(stored) = self.records().remove(&address) else { break };
                 let instance = config.resource(&address).map(|instance| self.with_import(instance, &stored));
-                let recovered = execute::recover(engine, &stored, instance.as_ref(), HolderState::Gone);
+                let recovered = execute::recover(engine, &stored, instance.as_ref(), HolderState::Ended);
                 let (recovered, _) = self.crash.clone().survive(recovered).await?;
-                self.note(format!("  recover {address}: {}", told(&recovered)));
+                self.note(format!("  recover {address}: {}", describe_recovery(&recovered)));
                 match recovered {
-                    Recovery::Settled(_) | Recovery::Erased => {
+                    Recovery::Resolved(_) | Recovery::Erased => {
                         held.remove(&address);
                         break;
                     }
-                    Recovery::Held(why, _) if why.reason == Reason::CreateOutcomeUnknown => self.decide(&stored),
-                    Recovery::Held(why, again) => {
+                    Recovery::Blocked(why, _) if why.reason == Reason::CreateOutcomeUnknown => {
+                        self.remove_unknown_create(&stored);
+                    }
+                    Recovery::Blocked(why, again) => {
                         held.insert(address.clone(), why);
                         match again {
                             Some(time) => self.clock.advance_to(time),
@@ -348,55 +347,56 @@ impl History {
             }
             let still_open = self.records().get(&address).is_some_and(|stored| stored.record.intent.is_some());
             if still_open && !held.contains_key(&address) {
-                let why = Held { reason: Reason::OperationInProgress, message: "recovery is under way".into() };
+                let why =
+                    ObjectBlock { reason: Reason::OperationInProgress, message: "recovery is in progress".into() };
                 held.insert(address, why);
             }
         }
         Some(held)
     }
 
-    /// Nobody but a person can tell what a create came to. If something is there, it is named for adoption.
+    /// For a create with an unknown outcome, the user imports the created object if it exists.
     fn with_import(&self, instance: &Instance, stored: &Stored) -> Instance {
         let mut instance = instance.clone();
         let intent = stored.record.intent.as_deref().filter(|intent| intent.operation == Operation::Create);
-        if let (scripted::Recovery::Unknown, Some(intent)) = (self.world.recovery, intent) {
-            let made = self.world.things().into_iter().find(|thing| *thing.made_by == *intent.operation_id);
+        if let (scripted::Recovery::Unknown, Some(intent)) = (self.driver.recovery, intent) {
+            let made = self.driver.objects().into_iter().find(|thing| *thing.created_by == *intent.operation_id);
             instance.import = made.map(|thing| ImportRequest::Id(thing.id.into()));
         }
         instance
     }
 
-    /// The person says that the create never happened, and sees to it that this is so.
-    fn decide(&mut self, stored: &Stored) {
+    /// The user destroys the created object, if it exists, and edits the record.
+    fn remove_unknown_create(&mut self, stored: &Stored) {
         let mut record = stored.record.as_ref().clone();
         let Some(intent) = record.intent.take() else { return };
-        let made = self.world.things().into_iter().find(|thing| *thing.made_by == *intent.operation_id);
+        let made = self.driver.objects().into_iter().find(|thing| *thing.created_by == *intent.operation_id);
         if let Some(thing) = made {
-            self.world.lose(&thing.id);
+            self.driver.lose(&thing.id);
         }
         if let Some(old) = intent.deposed.and_then(|key| record.deposed.remove(&key)) {
             record.current = Some(old);
         }
-        self.note(format!("  a person says that the create of {} never happened", record.address));
+        self.note(format!("  the user removes the intent to create {}", record.address));
         self.correct(&record);
     }
 
-    /// Plans, judges the plan, and gives it to the run. `None`: crashed.
+    /// Plans, checks the plan, and adopts it in the run. `None`: crashed.
     async fn adopt_new_plan(
         &mut self,
         engine: &Engine,
         run: &mut Run,
-        held: &BTreeMap<Address, Held>,
-        trouble: Trouble,
+        held: &BTreeMap<Address, ObjectBlock>,
+        trouble: FaultRates,
     ) -> Result<Option<Tape>, String> {
-        let memo = &mut Memo::default();
+        let memo = &mut ResponseCache::default();
         let config = Arc::new(self.config());
         let is_troubled = trouble.calls_fail + trouble.crashes > 0;
         let refresh = if is_troubled && self.dice.chance(20) { Refresh::None } else { Refresh::All };
         let addresses: Vec<Address> = config.instances.keys().cloned().collect();
         let replace = self.dice.pick(&addresses).filter(|_| is_troubled && self.dice.chance(5));
         let mut replace: BTreeSet<Address> = replace.into_iter().cloned().collect();
-        // Somebody has looked at it, and says that these are to be made anew.
+        // The user confirms that these objects are created again.
         replace.extend(std::mem::take(&mut self.missing));
         let aim = self.aim(&config, run, is_troubled);
         loop {
@@ -406,7 +406,7 @@ impl History {
             let running = run.schedule.running(|address| scope.contains(address));
             let recorded = run.schedule.records().clone();
             let options = PlanOptions {
-                mode: match (aim.towards_nothing, aim.only_reads) {
+                mode: match (aim.destroys_all, aim.refresh_only) {
                     (true, _) => Mode::Destroy,
                     (_, true) => Mode::RefreshOnly,
                     _ => Mode::Normal,
@@ -414,15 +414,15 @@ impl History {
                 targets: aim.targets.clone(),
                 refresh: refresh.clone(),
                 replace: replace.clone(),
-                held: held.clone(),
+                blocked: held.clone(),
                 running: running.clone(),
                 seed: engine.random.number(),
                 destroy_orphans: true,
                 ..PlanOptions::default()
             };
             let is_alone = running.is_empty() && run.schedule.is_idle();
-            // The command line does not take what is to be replaced and is not selected.
-            // Nor what is moved away by the same plan, under its old name.
+            // The command line rejects replacements of unselected objects, and old names of objects that the plan
+            // moves.
             let may_move = aim.targets.iter().any(|address| moves_away(&config, address));
             let can_be_saved = is_alone && !may_move && (replace.is_empty() || aim.targets.is_empty());
             let is_saved = can_be_saved && self.dice.chance(trouble.saved);
@@ -431,16 +431,16 @@ impl History {
                 false => self.crash.clone().survive(pipeline::plan(engine, &config, &recorded, &options, memo)).await,
             };
             let Some(made) = made else { return Ok(None) };
-            let pipeline::Planned { plan, graph, config, moves } = made;
-            let recorded = if moves.is_empty() { recorded } else { moves::carried(&recorded, &moves) };
-            // The plan has them among all others.
+            let pipeline::OrderedPlan { plan, graph, config, moves } = made;
+            let recorded = if moves.is_empty() { recorded } else { moves::apply_moves(&recorded, &moves) };
+            // The plan contains these warnings among others.
             let (_, warnings) = graph::build(&plan, &config, &recorded, &running);
             for one in &moves {
                 self.note(format!("  move {} to {}", one.from, one.to));
             }
-            self.tell_plan(&plan);
-            let view = View {
-                wish: &self.wish,
+            self.note_plan(&plan);
+            let view = PlanCheck {
+                desired: &self.desired,
                 records: &recorded,
                 plan: &plan,
                 graph: &graph,
@@ -448,22 +448,22 @@ impl History {
                 running: &running,
                 requested: &replace,
                 targets: &aim.targets,
-                towards_nothing: aim.towards_nothing,
-                only_reads: aim.only_reads,
-                world: &self.world,
+                destroys_all: aim.destroys_all,
+                refresh_only: aim.refresh_only,
+                driver: &self.driver,
             };
-            let ruled = view.ruled();
+            let ruled = view.apply_rules();
             let (permits, forgets) = view.judge(&ruled)?;
             let tape = Tape::new(&view, ruled, is_alone);
             if is_saved {
-                // Until somebody carries it out.
-                self.meddle();
+                // Between saving and applying.
+                self.change_outside();
             }
-            let missing = plan.changes.iter().filter(|change| change.blocked == Some(Reason::MassDisappearance));
+            let missing = plan.changes.iter().filter(|change| change.blocked == Some(Reason::ManyObjectsMissing));
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
-            let carried = execute::carry_out(engine.journal.as_ref(), run.schedule.records_mut(), &moves);
+            let carried = execute::apply_moves(engine.journal.as_ref(), run.schedule.records_mut(), &moves);
             match self.crash.clone().survive(carried).await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
@@ -480,31 +480,32 @@ impl History {
                 graph,
                 namespace: options.namespace_value,
                 running,
-                wishes: Arc::default(),
+                desired_digests: Arc::default(),
             };
             if run.schedule.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);
-                self.is_watched_from_now_on(run);
+                self.update_witness(run);
                 return Ok(Some(tape));
             }
-            self.note("  a step ended meanwhile: planned again");
+            self.note("  a step ended during planning: plan again");
             self.clock.advance(Duration::from_millis(1));
         }
     }
 
-    /// The witness knows what the present manifests say of triggers and hooks.
-    fn is_watched_from_now_on(&self, run: &Run) {
-        let wanted = self.wish.instances().into_iter();
-        let triggers = wanted.map(|x| (x.to_string(), self.wish.triggers(&x))).collect();
-        self.witness.triggers(triggers, &self.world.things());
-        let all = self.wish.instances().into_iter().chain(run.schedule.records().keys().cloned());
-        let drains = all.filter_map(|x| Some((x.to_string(), self.wish.wants.get(&*x.name)?.drain == Some(false))));
+    /// Passes the triggers and hooks of the current manifests to the witness.
+    fn update_witness(&self, run: &Run) {
+        let wanted = self.desired.instances().into_iter();
+        let triggers = wanted.map(|x| (x.to_string(), self.desired.triggers(&x))).collect();
+        self.witness.triggers(triggers, &self.driver.objects());
+        let all = self.desired.instances().into_iter().chain(run.schedule.records().keys().cloned());
+        let drains =
+            all.filter_map(|x| Some((x.to_string(), self.desired.resources.get(&*x.name)?.drain == Some(false))));
         self.witness.drains(drains.collect());
     }
 
-    /// Now and then a person wants only a part, or has enough of it. What is under way is planned around as it is.
-    fn aim(&mut self, config: &Config, run: &Run, is_troubled: bool) -> Aim {
-        let mut aim = Aim::default();
+    /// Sometimes selects targets, destroys everything, or only refreshes.
+    fn aim(&mut self, config: &Config, run: &Run, is_troubled: bool) -> PlanSelection {
+        let mut aim = PlanSelection::default();
         let fresh = run.schedule.running(|_| true).is_empty() && run.schedule.is_idle();
         if !is_troubled || !fresh {
             return aim;
@@ -518,12 +519,12 @@ impl History {
                 aim.targets.extend(target.map(|x| if whole { Address::single(x.name) } else { x }));
             }
         }
-        aim.towards_nothing = self.dice.chance(4);
-        aim.only_reads = !aim.towards_nothing && self.dice.chance(4);
-        if !aim.targets.is_empty() || aim.towards_nothing || aim.only_reads {
-            let mode = match (aim.towards_nothing, aim.only_reads) {
-                (true, _) => "to be destroyed",
-                (_, true) => "only read",
+        aim.destroys_all = self.dice.chance(4);
+        aim.refresh_only = !aim.destroys_all && self.dice.chance(4);
+        if !aim.targets.is_empty() || aim.destroys_all || aim.refresh_only {
+            let mode = match (aim.destroys_all, aim.refresh_only) {
+                (true, _) => "destroy",
+                (_, true) => "refresh only",
                 _ => "selected",
             };
             self.note(format!("  {mode}: {:?}", aim.targets.iter().map(ToString::to_string).collect::<Vec<_>>()));
@@ -531,7 +532,7 @@ impl History {
         aim
     }
 
-    fn tell_plan(&mut self, plan: &Plan) {
+    fn note_plan(&mut self, plan: &Plan) {
         for change in plan.changes.iter().filter(|change| change.action != Action::NoOp) {
             let deposed = change.deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let order = change.order.map(|order| format!(" {order:?}")).unwrap_or_default();
@@ -547,15 +548,15 @@ impl History {
     }
 }
 
-fn told(recovery: &Recovery) -> String {
+fn describe_recovery(recovery: &Recovery) -> String {
     match recovery {
-        Recovery::Settled(stored) => format!("settled: current {:?}", stored.record.current.as_ref().map(|o| o.id())),
+        Recovery::Resolved(stored) => format!("resolved: current {:?}", stored.record.current.as_ref().map(|o| o.id())),
         Recovery::Erased => "erased".into(),
-        Recovery::Held(held, again) => format!("held {}: {} until {again:?}", held.reason, held.message),
+        Recovery::Blocked(held, again) => format!("blocked {}: {} until {again:?}", held.reason, held.message),
     }
 }
 
-/// Whether an object that is recorded at this address may be moved to another one by the next plan.
+/// Whether the next plan can move the object of this address.
 fn moves_away(config: &Config, address: &Address) -> bool {
     let names_it = |instance: &Arc<Instance>| instance.moved_from.iter().any(|one| one.name == address.name);
     let is_named = || config.instances.values().any(names_it);

@@ -1,18 +1,18 @@
-//! The ordering rules R1 to R9, read off their text: every pair of steps is looked at, closures are plain sets.
-//! Shares nothing with the planner or the graph.
+//! The ordering rules R1 to R9, implemented directly from their text, with loops over all pairs of steps and plain
+//! sets. It shares no code with the planner or the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use purlin::model::{Action, Address, DeposedKey, InstanceKey, Step};
 
-/// A step, as the rules name them.
+/// A step, named as in the rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Node {
     /// Create, update or record-only step.
     C(Address),
     /// Destroy or forget of the current object.
     D(Address),
-    /// Destroy or forget of a leftover.
+    /// Destroy or forget of a deposed object.
     L(Address, DeposedKey),
 }
 
@@ -28,53 +28,53 @@ impl Node {
 
 pub(super) type Relation = BTreeMap<Address, BTreeSet<Address>>;
 
-/// Stands for all wanted instances of a Resource, in relations. It has no steps.
-pub(super) fn all_wanted(name: &str) -> Address {
+/// Represents all desired instances of a Resource in relations. It has no steps.
+pub(super) fn all_desired(name: &str) -> Address {
     Address { name: name.into(), key: InstanceKey::Key("* wanted".into()) }
 }
 
-/// Stands for all recorded instances of a Resource.
+/// Represents all recorded instances of a Resource.
 pub(super) fn all_recorded(name: &str) -> Address {
     Address { name: name.into(), key: InstanceKey::Key("* recorded".into()) }
 }
 
-/// What the rules speak of.
+/// The input of the rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    /// Wanted objects.
-    pub wanted: BTreeSet<Address>,
-    /// Those of them that ask for create-before-destroy, by their flag or by being orphaned when replaced.
-    pub asks: BTreeSet<Address>,
+    /// Desired objects.
+    pub desired: BTreeSet<Address>,
+    /// Desired objects with create-before-destroy, by their flag or because a replacement forgets the old object.
+    pub configured_create_first: BTreeSet<Address>,
     /// Objects whose record has the flag.
     pub flagged: BTreeSet<Address>,
-    /// What wanted objects refer to, as it is recorded.
-    pub refers: Relation,
-    /// Direct references between wanted objects.
-    pub wants: Relation,
+    /// References of desired objects, in the recorded form.
+    pub references: Relation,
+    /// Direct references between desired objects.
+    pub configured: Relation,
     /// Direct dependencies of recorded current objects.
     pub used: Relation,
-    /// Direct dependencies of leftovers.
-    pub leftovers: BTreeMap<(Address, DeposedKey), BTreeSet<Address>>,
-    /// What the plan does with current objects.
+    /// Direct dependencies of deposed objects.
+    pub deposed: BTreeMap<(Address, DeposedKey), BTreeSet<Address>>,
+    /// The planned actions of current objects.
     pub actions: BTreeMap<Address, Action>,
-    /// Which leftovers it removes.
-    pub removed: BTreeSet<(Address, DeposedKey)>,
-    /// Create-first replacements whose old object has to stay for now.
+    /// Deposed objects that the plan destroys or forgets.
+    pub removed_deposed: BTreeSet<(Address, DeposedKey)>,
+    /// Create-before-destroy replacements whose destroy is held.
     pub held: BTreeSet<Address>,
 }
 
-/// Which steps wait for which.
+/// The order of the steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     /// The first waits for the second.
     pub waits: BTreeSet<(Node, Node)>,
-    /// Released objects that went back to the classic order.
-    pub fell_back: BTreeSet<Address>,
-    /// Edges of leftovers that were dropped, or that the rules except.
+    /// Released objects with the usual order (R6).
+    pub fallbacks: BTreeSet<Address>,
+    /// Edges of deposed objects that were dropped, or that the rules exclude.
     pub dropped: BTreeSet<(Node, Node)>,
 }
 
-/// Everything that each one reaches in one or more steps.
+/// Returns the transitive closure.
 fn closure(direct: &Relation) -> Relation {
     let reached = |start: &Address| {
         let mut found = BTreeSet::new();
@@ -89,21 +89,21 @@ fn closure(direct: &Relation) -> Relation {
     direct.keys().map(|start| (start.clone(), reached(start))).collect()
 }
 
-/// Whether somebody uses itself through others. These rules say nothing about that, and it never is.
-pub(super) fn has_ring(direct: &Relation) -> bool {
+/// Whether an object depends on itself through others. The rules assume that none does.
+pub(super) fn has_cycle(direct: &Relation) -> bool {
     closure(direct).iter().any(|(one, reached)| reached.contains(one))
 }
 
-/// Who creates first.
+/// Returns the objects with create-before-destroy, including inherited.
 pub(super) fn create_first(facts: &Facts) -> BTreeSet<Address> {
-    let mut set = facts.asks.clone();
-    set.extend(facts.flagged.difference(&facts.wanted).cloned());
-    set.extend(facts.leftovers.values().flatten().cloned());
+    let mut set = facts.configured_create_first.clone();
+    set.extend(facts.flagged.difference(&facts.desired).cloned());
+    set.extend(facts.deposed.values().flatten().cloned());
     loop {
         let of = |relation: &Relation| -> Vec<Address> {
             set.iter().filter_map(|one| relation.get(one)).flatten().cloned().collect()
         };
-        let more: BTreeSet<Address> = of(&facts.wants).into_iter().chain(of(&facts.used)).collect();
+        let more: BTreeSet<Address> = of(&facts.configured).into_iter().chain(of(&facts.used)).collect();
         if more.is_subset(&set) {
             return set;
         }
@@ -111,27 +111,26 @@ pub(super) fn create_first(facts: &Facts) -> BTreeSet<Address> {
     }
 }
 
-/// The rules at work.
 struct Rules<'a> {
     facts: &'a Facts,
     first: &'a BTreeSet<Address>,
-    /// Everything that the plan tells of.
+    /// All objects of the plan.
     objects: BTreeSet<Address>,
-    wants: Relation,
+    configured: Relation,
     used: Relation,
-    /// What each leftover used, through everything.
-    leftovers: BTreeMap<(Address, DeposedKey), BTreeSet<Address>>,
+    /// Transitive dependencies of deposed objects.
+    deposed: BTreeMap<(Address, DeposedKey), BTreeSet<Address>>,
 }
 
-/// What the rules say.
+/// Applies the rules.
 pub(super) fn order(facts: &Facts, first: &BTreeSet<Address>) -> Order {
     let used = closure(&facts.used);
     let through = |direct: &BTreeSet<Address>| -> BTreeSet<Address> {
         direct.iter().chain(direct.iter().filter_map(|one| used.get(one)).flatten()).cloned().collect()
     };
-    let leftovers = facts.leftovers.iter().map(|(key, direct)| (key.clone(), through(direct))).collect();
+    let deposed = facts.deposed.iter().map(|(key, direct)| (key.clone(), through(direct))).collect();
     let objects = facts.actions.keys().cloned().collect();
-    Rules { facts, first, objects, wants: closure(&facts.wants), used, leftovers }.order()
+    Rules { facts, first, objects, configured: closure(&facts.configured), used, deposed }.order()
 }
 
 impl Rules<'_> {
@@ -140,7 +139,7 @@ impl Rules<'_> {
         matches!(action, Some(Action::Create | Action::Update | Action::Record | Action::Replace))
     }
 
-    /// Whether it has a step `C` that changes it: a record-only step orders nothing but records.
+    /// Whether it has a step `C` that changes the object. A record-only step does not.
     fn changes(&self, x: &Address) -> bool {
         self.has_c(x) && self.facts.actions.get(x) != Some(&Action::Record)
     }
@@ -154,8 +153,8 @@ impl Rules<'_> {
         self.first.contains(x)
     }
 
-    fn wants(&self, b: &Address, a: &Address) -> bool {
-        self.wants.get(b).is_some_and(|all| all.contains(a))
+    fn references(&self, b: &Address, a: &Address) -> bool {
+        self.configured.get(b).is_some_and(|all| all.contains(a))
     }
 
     fn used(&self, b: &Address, a: &Address) -> bool {
@@ -165,28 +164,29 @@ impl Rules<'_> {
     fn order(&self) -> Order {
         let mut order = Order { dropped: self.mutual(), ..Order::default() };
         let fixed = without_contradictions(self.fixed(), &mut order.dropped);
-        let mut soft = self.between_leftovers_and_later_users();
+        let mut soft = self.between_deposed_and_later_dependents();
         let released: BTreeSet<Address> = self.objects.iter().filter(|a| self.is_released(a)).cloned().collect();
         loop {
             let mut waits = fixed.clone();
             waits.extend(soft.iter().cloned());
             for a in &released {
-                waits.extend(self.released(a, order.fell_back.contains(a)));
+                waits.extend(self.released(a, order.fallbacks.contains(a)));
             }
             let reach = Reach::new(&waits);
-            let rings = |edge: &&(Node, Node)| reach.has(&edge.1, &edge.0);
-            let ringed: Vec<_> = soft.iter().filter(rings).cloned().collect();
-            if !ringed.is_empty() {
-                for edge in ringed {
+            let closes_cycle = |edge: &&(Node, Node)| reach.has(&edge.1, &edge.0);
+            let in_cycles: Vec<_> = soft.iter().filter(closes_cycle).cloned().collect();
+            if !in_cycles.is_empty() {
+                for edge in in_cycles {
                     soft.remove(&edge);
                     order.dropped.insert(edge);
                 }
                 continue;
             }
-            let in_ring =
-                |a: &&Address| !order.fell_back.contains(*a) && self.released(a, false).iter().any(|edge| rings(&edge));
-            match released.iter().find(in_ring) {
-                Some(a) => drop(order.fell_back.insert(a.clone())),
+            let is_in_cycle = |a: &&Address| {
+                !order.fallbacks.contains(*a) && self.released(a, false).iter().any(|edge| closes_cycle(&edge))
+            };
+            match released.iter().find(is_in_cycle) {
+                Some(a) => drop(order.fallbacks.insert(a.clone())),
                 None => {
                     order.waits = waits;
                     self.newcomers(&mut order.waits);
@@ -199,7 +199,7 @@ impl Rules<'_> {
     /// R9.
     fn newcomers(&self, waits: &mut BTreeSet<(Node, Node)>) {
         for x in self.objects.iter().filter(|x| self.has_c(x) && self.has_d(x) && !self.is_first(x)) {
-            for a in self.objects.iter().filter(|a| self.has_c(a) && self.wants(x, a) && !self.used(x, a)) {
+            for a in self.objects.iter().filter(|a| self.has_c(a) && self.references(x, a) && !self.used(x, a)) {
                 let edge = (Node::D(x.clone()), Node::C(a.clone()));
                 if edge.0 != edge.1 && !Reach::new(waits).has(&edge.1, &edge.0) {
                     waits.insert(edge);
@@ -208,20 +208,20 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether somebody with a step used it and wants it no more, and it is not create-before-destroy.
+    /// Whether it is destroyed, is not create-before-destroy, and a dependent with a step no longer references it.
     fn is_released(&self, a: &Address) -> bool {
-        self.has_d(a) && !self.is_first(a) && self.objects.iter().any(|b| self.lets_go(b, a))
+        self.has_d(a) && !self.is_first(a) && self.objects.iter().any(|b| self.releases(b, a))
     }
 
-    fn lets_go(&self, b: &Address, a: &Address) -> bool {
-        self.used(b, a) && self.has_c(b) && !self.wants(b, a)
+    fn releases(&self, b: &Address, a: &Address) -> bool {
+        self.used(b, a) && self.has_c(b) && !self.references(b, a)
     }
 
-    /// R5 for those who let go of a released object, and R6.
+    /// R5 for the former dependents of a released object, and R6.
     fn released(&self, a: &Address, fell_back: bool) -> BTreeSet<(Node, Node)> {
         let mut edges = BTreeSet::new();
         let turned = |from: Node, to: Node| if fell_back { (to, from) } else { (from, to) };
-        for b in self.objects.iter().filter(|b| self.lets_go(b, a)) {
+        for b in self.objects.iter().filter(|b| self.releases(b, a)) {
             edges.insert(turned(Node::D(a.clone()), Node::C(b.clone())));
         }
         if !self.has_c(a) {
@@ -241,7 +241,7 @@ impl Rules<'_> {
                 edges.insert(if self.is_first(b) { (d(b), c(b)) } else { (c(b), d(b)) }); // R3
             }
             for a in &self.objects {
-                if self.wants(b, a) && self.has_c(b) && self.has_c(a) {
+                if self.references(b, a) && self.has_c(b) && self.has_c(a) {
                     edges.insert((c(b), c(a))); // R1
                 }
                 if !self.used(b, a) {
@@ -250,41 +250,41 @@ impl Rules<'_> {
                 if self.has_d(a) && self.has_d(b) {
                     edges.insert((d(a), d(b))); // R2
                 }
-                // R4; a released object that only goes is R6's.
+                // R4. R6 applies to a released object that is only destroyed.
                 let is_r6 = self.is_released(b) && !self.has_c(b);
                 if self.has_d(b) && self.changes(a) && !is_r6 {
                     edges.insert(if self.is_first(b) { (d(b), c(a)) } else { (c(a), d(b)) });
                 }
-                // R5, but for released objects.
+                // R5, except for released objects.
                 if self.has_c(b) && self.has_d(a) {
                     if self.is_first(a) {
                         edges.insert((d(a), c(b)));
-                    } else if self.wants(b, a) {
+                    } else if self.references(b, a) {
                         edges.insert((c(b), d(a)));
                     }
                 }
             }
         }
-        edges.extend(self.leftovers_fixed());
+        edges.extend(self.fixed_deposed());
         edges
     }
 
-    fn leftovers_fixed(&self) -> BTreeSet<(Node, Node)> {
+    fn fixed_deposed(&self) -> BTreeSet<(Node, Node)> {
         let mut edges = BTreeSet::new();
-        for (x, key) in &self.facts.removed {
+        for (x, key) in &self.facts.removed_deposed {
             let this = Node::L(x.clone(), *key);
             if self.has_c(x) {
                 edges.insert((this.clone(), Node::C(x.clone())));
             }
-            for y in self.leftovers.get(&(x.clone(), *key)).into_iter().flatten() {
+            for y in self.deposed.get(&(x.clone(), *key)).into_iter().flatten() {
                 if self.changes(y) {
                     edges.insert((this.clone(), Node::C(y.clone())));
                 }
                 if self.has_d(y) {
                     edges.insert((Node::D(y.clone()), this.clone()));
                 }
-                for (other, other_key) in self.facts.removed.iter().filter(|(other, _)| other == y) {
-                    let mutual = self.leftovers.get(&(other.clone(), *other_key)).is_some_and(|all| all.contains(x));
+                for (other, other_key) in self.facts.removed_deposed.iter().filter(|(other, _)| other == y) {
+                    let mutual = self.deposed.get(&(other.clone(), *other_key)).is_some_and(|all| all.contains(x));
                     if !mutual {
                         edges.insert((Node::L(other.clone(), *other_key), this.clone()));
                     }
@@ -294,10 +294,10 @@ impl Rules<'_> {
         edges
     }
 
-    /// Leftovers that used each other, or what uses their object now: they have no order.
+    /// Returns the unordered pairs: deposed objects that depended on each other, or on a current dependent.
     fn mutual(&self) -> BTreeSet<(Node, Node)> {
-        let used = |x: &(Address, DeposedKey), y: &Address| self.leftovers.get(x).is_some_and(|all| all.contains(y));
-        let all = &self.facts.removed;
+        let used = |x: &(Address, DeposedKey), y: &Address| self.deposed.get(x).is_some_and(|all| all.contains(y));
+        let all = &self.facts.removed_deposed;
         let pairs = all.iter().flat_map(|x| all.iter().map(move |y| (x, y)));
         let mutual = pairs.filter(|(x, y)| used(x, &y.0) && used(y, &x.0));
         let mut pairs: BTreeSet<_> =
@@ -311,11 +311,11 @@ impl Rules<'_> {
         pairs
     }
 
-    /// The last kind of R7.
-    fn between_leftovers_and_later_users(&self) -> BTreeSet<(Node, Node)> {
+    /// The last part of R7.
+    fn between_deposed_and_later_dependents(&self) -> BTreeSet<(Node, Node)> {
         let mut edges = BTreeSet::new();
-        for (x, key) in &self.facts.removed {
-            let of_this = self.leftovers.get(&(x.clone(), *key));
+        for (x, key) in &self.facts.removed_deposed {
+            let of_this = self.deposed.get(&(x.clone(), *key));
             for b in self.objects.iter().filter(|b| self.used(b, x)) {
                 if of_this.is_some_and(|all| all.contains(b)) {
                     continue;
@@ -333,8 +333,7 @@ impl Rules<'_> {
     }
 }
 
-/// Leftovers were recorded at different times, so they may contradict each other; what they say of each other's order
-/// is void then.
+/// Removes contradictory edges between deposed objects, which were recorded at different times.
 fn without_contradictions(
     edges: BTreeSet<(Node, Node)>,
     dropped: &mut BTreeSet<(Node, Node)>,
@@ -347,7 +346,7 @@ fn without_contradictions(
     kept
 }
 
-/// Who waits for whom, directly or through others.
+/// The transitive order of steps.
 pub(super) struct Reach {
     numbers: BTreeMap<Node, usize>,
     reached: Vec<Vec<bool>>,
@@ -382,7 +381,6 @@ impl Reach {
         }
     }
 
-    /// Every pair.
     pub(super) fn pairs(&self) -> BTreeSet<(&Node, &Node)> {
         let nodes: Vec<&Node> = self.numbers.keys().collect();
         let all = (0..nodes.len()).flat_map(|from| (0..nodes.len()).map(move |to| (from, to)));

@@ -1,4 +1,4 @@
-//! Follows the steps of one plan: each starts only after everything that the rules say it waits for.
+//! Checks the events of one plan: each step starts only after the steps that the rules require.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,32 @@ use purlin::cli::json::StepEvent;
 use purlin::execute::{Progress, ProgressKind};
 use purlin::model::{Action, Address, Operation, Recorded};
 
+use super::plan_check::{PlanCheck, RuleResult};
 use super::rules::{Facts, Node};
-use super::view::{Ruled, View};
 
-/// See the module.
 pub(super) struct Tape {
     facts: Facts,
     first: BTreeSet<Address>,
-    /// What each step waits for, directly.
+    /// The direct predecessors of each step.
     waits: BTreeMap<Node, BTreeSet<Node>>,
     started: BTreeSet<Node>,
-    /// Objects with a step of an earlier plan under way: what is told of them until it ends is not of this plan.
+    /// Objects with a running step of an earlier plan. Until it ends, their events do not belong to this plan.
     inherited: BTreeSet<Address>,
     finished: BTreeSet<Node>,
-    /// Steps of other plans were running when this one was made, so the records told less than the planner knew.
+    /// Whether steps of other plans were running during planning, so that the records were incomplete.
     is_partial_view: bool,
-    /// Records follow what is read, and keep what they say besides.
-    only_reads: bool,
+    /// Whether the plan only updates records to the values that were read.
+    refresh_only: bool,
     steps: usize,
-    /// No other plan was carried out before it in this run, so that everything that is told is of this one.
+    /// Whether this is the only plan of the run, so that all events belong to it.
     is_alone: bool,
-    /// Ids of the steps that the plan announced, each with what was told of it, as `apply -o json` tells it.
+    /// The events of each planned step, by its ID, as `apply -o json` reports them.
     announced: BTreeMap<String, Vec<String>>,
 }
 
 impl Tape {
-    pub(super) fn new(view: &View<'_>, ruled: Ruled, is_alone: bool) -> Self {
-        let Ruled { facts, first, order } = ruled;
+    pub(super) fn new(view: &PlanCheck<'_>, ruled: RuleResult, is_alone: bool) -> Self {
+        let RuleResult { facts, first, order } = ruled;
         let is_partial_view = !view.running.is_empty();
         let mut waits: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
         for (from, to) in order.waits {
@@ -47,7 +46,7 @@ impl Tape {
         let inherited = view.running.iter().map(|running| running.step.address.clone()).collect();
         let (started, finished) = (BTreeSet::new(), BTreeSet::new());
         let announced = view.graph.nodes().map(|node| (view.graph.step(node).id(), Vec::new())).collect();
-        let only_reads = view.only_reads;
+        let refresh_only = view.refresh_only;
         Self {
             facts,
             first,
@@ -56,7 +55,7 @@ impl Tape {
             inherited,
             finished,
             is_partial_view,
-            only_reads,
+            refresh_only,
             steps,
             is_alone,
             announced,
@@ -67,15 +66,19 @@ impl Tape {
         self.steps == 0
     }
 
-    /// Takes an event.
+    /// Checks an event.
     pub(super) fn follow(&mut self, progress: &Progress, records: &Recorded) -> Result<(), String> {
         let node = Node::of(&progress.step);
         let id = progress.step.id();
-        self.is_announced(progress)?;
+        self.check_announced(progress)?;
         match &progress.kind {
             ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) => {}
-            ProgressKind::LetGo => return Err(format!("{id} was let go of, and nothing is ever waited for")),
-            ProgressKind::Withdrawn => return Err(format!("{id} was withdrawn, and nobody wishes for something else")),
+            ProgressKind::WaitInterrupted => {
+                return Err(format!("{id}: a wait was interrupted, but no step waits for readiness"));
+            }
+            ProgressKind::Superseded => {
+                return Err(format!("{id} was superseded, but the desired state is unchanged"));
+            }
             ProgressKind::Started if self.inherited.contains(&progress.step.address) => {}
             ProgressKind::Started => {
                 let early: Vec<&Node> = self
@@ -86,17 +89,17 @@ impl Tape {
                     .filter(|other| !self.finished.contains(other))
                     .collect();
                 if !early.is_empty() {
-                    return Err(format!("{id} has started, and must wait for {early:?}"));
+                    return Err(format!("{id} has started before {early:?}"));
                 }
-                // What was running already may tell of its start only now, under a name that another step has by now.
+                // A step of an earlier plan may report its start only now, with an ID that another step has.
                 if !self.started.insert(node) && !self.is_partial_view {
                     return Err(format!("{id} has started twice"));
                 }
             }
             ProgressKind::Finished => {
-                // What ended before this plan was made may be told of only now.
+                // A step that ended before this plan may be reported only now.
                 if self.started.contains(&node) {
-                    self.is_recorded_as_it_must(&progress.step.address, progress.step.operation, records)?;
+                    self.check_record(&progress.step.address, progress.step.operation, records)?;
                 }
                 self.finished.insert(node);
                 self.inherited.remove(&progress.step.address);
@@ -111,47 +114,49 @@ impl Tape {
         Ok(())
     }
 
-    /// Events are about steps that the plan has named, under the same ids.
-    fn is_announced(&mut self, progress: &Progress) -> Result<(), String> {
+    /// Checks that the event belongs to a planned step, with the same ID.
+    fn check_announced(&mut self, progress: &Progress) -> Result<(), String> {
         if !self.is_alone
             || matches!(progress.kind, ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_))
         {
             return Ok(());
         }
-        let told = serde_json::to_value(StepEvent::new(progress)).map_err(|error| error.to_string())?;
-        let text = |field: &str| told[field].as_str().unwrap_or_default().to_owned();
+        let event = serde_json::to_value(StepEvent::new(progress)).map_err(|error| error.to_string())?;
+        let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let Some(events) = self.announced.get_mut(&text("node")) else {
-            return Err(format!("{told} is told of a step that the plan has not named"));
+            return Err(format!("{event} does not belong to a planned step"));
         };
         events.push(text("event"));
         Ok(())
     }
 
-    /// The run has ended by itself: of each step that the plan named its start and its end were told, or that it was
-    /// skipped.
-    pub(super) fn is_told_whole(&self) -> Result<(), String> {
+    /// Checks after a complete run that the start and end of every planned step were reported, or that it was skipped.
+    pub(super) fn check_complete(&self) -> Result<(), String> {
         let is_whole = |events: &Vec<String>| {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
             matches!(events[..], ["started", "finished" | "failed"] | ["skipped"])
         };
         let wrong = self.announced.iter().find(|(_, events)| self.is_alone && !is_whole(events));
-        wrong.map_or(Ok(()), |(id, events)| Err(format!("of {id} was told {events:?}")))
+        wrong.map_or(Ok(()), |(id, events)| Err(format!("the events of {id} are incomplete: {events:?}")))
     }
 
-    /// The record names direct dependencies and carries the effective flag.
-    fn is_recorded_as_it_must(&self, x: &Address, operation: Operation, records: &Recorded) -> Result<(), String> {
-        if operation.removes() || self.is_partial_view || self.only_reads || !self.facts.wanted.contains(x) {
+    /// Checks that the record contains the direct dependencies and the effective flag.
+    fn check_record(&self, x: &Address, operation: Operation, records: &Recorded) -> Result<(), String> {
+        if operation.removes() || self.is_partial_view || self.refresh_only || !self.facts.desired.contains(x) {
             return Ok(());
         }
-        // Of a blocked object only what the manifest says about keeping it is recorded.
+        // For a blocked object, only the protection and deletion policy are recorded.
         if self.facts.actions.get(x) == Some(&Action::Blocked) {
             return Ok(());
         }
         let current = records.get(x).and_then(|stored| stored.record.current.clone());
-        let Some(current) = current else { return Err(format!("{x}: nothing is recorded after its step")) };
+        let Some(current) = current else { return Err(format!("{x}: no object is recorded after its step")) };
         let dependencies: BTreeSet<Address> = current.dependencies.iter().cloned().collect();
-        if dependencies != self.facts.refers[x] {
-            return Err(format!("{x}: recorded with {dependencies:?}, and refers to {:?}", self.facts.refers[x]));
+        if dependencies != self.facts.references[x] {
+            return Err(format!(
+                "{x}: {dependencies:?} are recorded, but it references {:?}",
+                self.facts.references[x]
+            ));
         }
         if current.create_before_destroy != self.first.contains(x) {
             return Err(format!("{x}: recorded with the flag {}", current.create_before_destroy));

@@ -1,5 +1,4 @@
-//! Watches every write of a record and every effect on the world as it happens, and objects to what must never be.
-//! It keeps its own copy of what is durable.
+//! Checks every write of a record and every effect of a call when it happens. It has a separate copy of the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,49 +6,47 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use purlin::model::{ObjectStatus, OnFailure, Operation, Record, RecordedObject};
 use purlin::store::memory;
 
-use super::world::{NOBODY, Thing, ids};
+use super::fake_driver::{FakeObject, UNMANAGED, ids};
 
-/// Why a thing may be destroyed, judged when the plan was made.
+/// A permission to destroy an object, from the judgment of the plan.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Permit {
-    /// Addresses of users whose use does not stand in the way: they follow after a delete-first replacement.
-    pub follow_later: BTreeSet<String>,
+    /// Dependents that do not prevent the destroy, because they change after a destroy-before-create replacement.
+    pub later_dependents: BTreeSet<String>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct WitnessState {
     objections: Vec<String>,
     records: BTreeMap<String, Record>,
-    /// By id of the thing.
+    /// By ID of the object.
     permits: BTreeMap<String, Permit>,
-    /// Addresses whose objects the present plan forgets.
+    /// Addresses whose objects the current plan forgets.
     forgets: BTreeSet<String>,
-    /// By address: the targets of its triggers, as they are wanted.
+    /// By address: the configured targets of its triggers.
     triggers: BTreeMap<String, BTreeSet<String>>,
-    /// By id of the thing: the `echo` of the targets of its triggers when it was made.
-    saw: BTreeMap<String, BTreeMap<String, String>>,
-    /// By address: whether the manifest has a hook before a destroy that must not fail. Without a manifest the record
-    /// tells.
+    /// By ID of the object: the `echo` of the targets of its triggers when it was created.
+    trigger_values: BTreeMap<String, BTreeMap<String, String>>,
+    /// By address: whether the manifest has a required hook before the destroy. Without a manifest, the record decides.
     drains: BTreeMap<String, bool>,
-    /// Hooks that ran, with the id of the thing that they ran for.
+    /// Hooks that ran, with the ID of their object.
     ran: BTreeSet<(String, String)>,
-    /// Ids of things that were forgotten: nobody is responsible for them any more.
+    /// IDs of forgotten objects, which Purlin no longer manages.
     forgotten: BTreeSet<String>,
-    /// Ids of things that somebody else had made, or that were forgotten, and that were adopted.
+    /// IDs of adopted objects, which another client created or which were forgotten.
     adopted: BTreeSet<String>,
 }
 
-/// See the module.
 #[derive(Default)]
-pub(super) struct Witness(Mutex<Seen>);
+pub(super) struct Witness(Mutex<WitnessState>);
 
 impl Witness {
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, WitnessState> {
         self.0.lock().unwrap()
     }
 
-    /// Something happened that must never happen.
-    pub(super) fn object(&self, what: String) {
+    /// Records an objection.
+    pub(super) fn add_objection(&self, what: String) {
         self.lock().objections.push(what);
     }
 
@@ -62,11 +59,11 @@ impl Witness {
     }
 
     /// The record was edited by hand.
-    pub(super) fn corrected(&self, record: &Record) {
+    pub(super) fn record_edited(&self, record: &Record) {
         self.lock().records.insert(record.address.to_string(), record.clone());
     }
 
-    /// A new plan is in force. What is being destroyed already keeps its permit, also when only its step has begun.
+    /// Sets the permits of a new plan. Objects whose destroy has started keep their permit.
     pub(super) fn permits(
         &self,
         permits: BTreeMap<String, Permit>,
@@ -76,7 +73,7 @@ impl Witness {
         let mut seen = self.lock();
         let begun = |record: &&Record| running.contains(&record.address.to_string());
         let begun = seen.records.values().filter(begun).flat_map(known_ids);
-        let destroying: BTreeSet<String> = seen.records.values().filter_map(under_destruction).chain(begun).collect();
+        let destroying: BTreeSet<String> = seen.records.values().filter_map(destroyed_id).chain(begun).collect();
         seen.permits.retain(|id, _| destroying.contains(id));
         for (id, permit) in permits {
             seen.permits.entry(id).or_insert(permit);
@@ -84,19 +81,19 @@ impl Witness {
         seen.forgets.extend(forgets);
     }
 
-    /// From now on these objects are triggered by these.
-    pub(super) fn triggers(&self, triggers: BTreeMap<String, BTreeSet<String>>, things: &[Thing]) {
+    /// Sets the triggers by address.
+    pub(super) fn triggers(&self, triggers: BTreeMap<String, BTreeSet<String>>, things: &[FakeObject]) {
         let mut seen = self.lock();
-        // What is not watched any more is seen for the first time when it is watched again.
-        for (id, saw) in &mut seen.saw {
+        // A removed trigger that is added again starts without a recorded value.
+        for (id, saw) in &mut seen.trigger_values {
             let address = things.iter().find(|thing| thing.id == *id).map_or("", |thing| &thing.address);
             saw.retain(|target, _| triggers.get(address).is_some_and(|targets| targets.contains(target)));
         }
         seen.triggers = triggers;
     }
 
-    /// The things that a write moves, and the address to which they belong from then on: that of the record, or, when a
-    /// move is taken back, that of the record that was on its way there.
+    /// Returns the objects that a write moves, and their new address: that of the record or, if a move is reverted,
+    /// that of the record that was being moved.
     pub(super) fn moved_by(&self, operation: memory::Operation, record: &Record) -> (BTreeSet<String>, String) {
         let seen = self.lock();
         let here = known_ids(record);
@@ -109,13 +106,13 @@ impl Witness {
         }
     }
 
-    /// The things that a write adopts: nobody was responsible for them before. They belong to the record from then on.
-    pub(super) fn adopted_by(&self, record: &Record, things: &[Thing]) -> BTreeSet<String> {
+    /// Returns the unmanaged objects that a write adopts.
+    pub(super) fn adopted_by(&self, record: &Record, things: &[FakeObject]) -> BTreeSet<String> {
         let mut seen = self.lock();
-        let is_nobodys = |thing: &&Thing| thing.address == NOBODY || seen.forgotten.contains(&thing.id);
+        let is_nobodys = |thing: &&FakeObject| thing.address == UNMANAGED || seen.forgotten.contains(&thing.id);
         let nobodys = ids(&things.iter().filter(is_nobodys).cloned().collect::<Vec<_>>());
         let adopted: BTreeSet<String> = known_ids(record).intersection(&nobodys).cloned().collect();
-        // What somebody else destroys after the plan is adopted all the same.
+        // An object that another client destroyed after planning is still adopted.
         let lost = known_ids(record).into_iter().filter(|id| id.starts_with("stranger-"));
         seen.adopted.extend(lost);
         seen.forgotten.retain(|id| !adopted.contains(id));
@@ -123,18 +120,18 @@ impl Witness {
         adopted
     }
 
-    /// From now on these manifests have, or have not, a hook before a destroy that must not fail.
+    /// Sets for each address whether the manifest has a required hook before the destroy.
     pub(super) fn drains(&self, drains: BTreeMap<String, bool>) {
         self.lock().drains = drains;
     }
 
-    /// A hook ran to its end, and did not fail.
-    pub(super) fn sees_hook(&self, hook: &str, id: &str) {
+    /// Records a successful hook.
+    pub(super) fn record_hook(&self, hook: &str, id: &str) {
         self.lock().ran.insert((hook.to_owned(), id.to_owned()));
     }
 
-    /// A thing was made: what triggers it is remembered as it is.
-    pub(super) fn sees_made(&self, address: &str, id: &str, things: &[Thing]) {
+    /// Records the values of the triggers of a created object.
+    pub(super) fn record_created(&self, address: &str, id: &str, things: &[FakeObject]) {
         let mut seen = self.lock();
         let targets = seen.triggers.get(address).cloned().unwrap_or_default();
         let echo = |target: &String| {
@@ -144,15 +141,15 @@ impl Witness {
             Some((target.clone(), thing.echo.clone()))
         };
         let saw = targets.iter().filter_map(echo).collect();
-        seen.saw.insert(id.to_owned(), saw);
+        seen.trigger_values.insert(id.to_owned(), saw);
     }
 
-    /// What a thing saw of one that triggers it, when it was made.
-    pub(super) fn saw(&self, id: &str, target: &str) -> Option<String> {
-        self.lock().saw.get(id)?.get(target).cloned()
+    /// Returns the value of a trigger when the object was created.
+    pub(super) fn trigger_value(&self, id: &str, target: &str) -> Option<String> {
+        self.lock().trigger_values.get(id)?.get(target).cloned()
     }
 
-    pub(super) fn sees_create(&self, address: &str, operation: &str, things: &[Thing]) {
+    pub(super) fn check_create(&self, address: &str, operation: &str, things: &[FakeObject]) {
         let mut seen = self.lock();
         let known = seen.records.get(address).map(known_ids).unwrap_or_default();
         let strangers: Vec<String> = things
@@ -162,42 +159,43 @@ impl Witness {
             .map(|thing| thing.id.clone())
             .collect();
         if !strangers.is_empty() {
-            seen.objections.push(format!("{address}: created again, though {strangers:?} exist and are not recorded"));
+            seen.objections
+                .push(format!("{address}: created again, although {strangers:?} exist and are not recorded"));
         }
-        seen.must_be_intended(address, operation, Operation::Create);
+        seen.require_intent(address, operation, Operation::Create);
     }
 
-    pub(super) fn sees_update(&self, address: &str, operation: &str) {
-        self.lock().must_be_intended(address, operation, Operation::Update);
+    pub(super) fn check_update(&self, address: &str, operation: &str) {
+        self.lock().require_intent(address, operation, Operation::Update);
     }
 
-    pub(super) fn sees_destroy(&self, address: &str, operation: &str, id: &str, things: &[Thing]) {
+    pub(super) fn check_destroy(&self, address: &str, operation: &str, id: &str, things: &[FakeObject]) {
         let mut seen = self.lock();
-        seen.must_be_intended(address, operation, Operation::Destroy);
-        if seen.records.get(address).and_then(under_destruction).as_deref() != Some(id) {
-            seen.objections.push(format!("{address}: {id} is destroyed, which is not what was intended"));
+        seen.require_intent(address, operation, Operation::Destroy);
+        if seen.records.get(address).and_then(destroyed_id).as_deref() != Some(id) {
+            seen.objections.push(format!("{address}: {id} is destroyed without an intent for it"));
         }
-        let by_record = seen.records.get(address).and_then(chosen).is_some_and(|object| {
+        let by_record = seen.records.get(address).and_then(destroyed_object).is_some_and(|object| {
             object.hooks.iter().any(|hook| &*hook.name == "drain" && hook.on_failure == OnFailure::Fail)
         });
         let by_manifest = seen.drains.get(address).copied().unwrap_or(by_record);
         if by_record && by_manifest && !seen.ran.contains(&("drain".to_owned(), id.to_owned())) {
-            seen.objections.push(format!("{address}: {id} is destroyed, and its hook has not run"));
+            seen.objections.push(format!("{address}: {id} is destroyed, but its hook has not run"));
         }
         let Some(permit) = seen.permits.get(id).cloned() else {
-            seen.objections.push(format!("{address}: {id} is destroyed, and no plan in force says so"));
+            seen.objections.push(format!("{address}: {id} is destroyed, but no current plan contains it"));
             return;
         };
         let users = things.iter().filter(|user| user.uses(id) && !seen.forgotten.contains(&user.id));
-        let users = users.filter(|user| !permit.follow_later.contains(&user.address));
+        let users = users.filter(|user| !permit.later_dependents.contains(&user.address));
         let users: Vec<String> = users.map(|user| user.id.clone()).collect();
         if !users.is_empty() {
-            seen.objections.push(format!("{address}: {id} is destroyed while {users:?} use it"));
+            seen.objections.push(format!("{address}: {id} is destroyed while {users:?} depend on it"));
         }
     }
 
-    /// A write has taken effect.
-    pub(super) fn sees_write(&self, operation: memory::Operation, record: &Record, things: &[Thing]) {
+    /// Checks a completed write.
+    pub(super) fn check_write(&self, operation: memory::Operation, record: &Record, things: &[FakeObject]) {
         let mut seen = self.lock();
         let address = record.address.to_string();
         let empty = || Record::empty(record.namespace.clone(), record.address.clone(), "".into(), "".into());
@@ -206,16 +204,16 @@ impl Witness {
         let exists = |id: &String| things.iter().any(|thing| thing.id == *id);
 
         let kept = known_ids(&new);
-        let elsewhere = |seen: &Seen, id: &String| {
+        let elsewhere = |seen: &WitnessState, id: &String| {
             seen.records.iter().any(|(other, record)| *other != address && known_ids(record).contains(id))
         };
         for id in known_ids(&old).difference(&kept).filter(|id| exists(id)) {
             if operation == memory::Operation::Erase && elsewhere(&seen, id) {
-                // It has arrived there, or has never left.
+                // The move is complete, or was reverted.
             } else if seen.forgets.contains(&address) {
                 seen.forgotten.insert(id.clone());
             } else {
-                seen.objections.push(format!("{address}: its record lets go of {id}, which still exists"));
+                seen.objections.push(format!("{address}: its record drops {id}, which still exists"));
             }
         }
         let mut objections = Vec::new();
@@ -223,23 +221,23 @@ impl Witness {
             let leaves = |other: &Record| other.moving_to.as_deref() == Some(&record.address);
             let mut others = seen.records.iter().filter(|(other, _)| **other != address);
             if let Some((other, _)) = others.find(|(_, other)| known_ids(other).contains(id) && !leaves(other)) {
-                objections.push(format!("it takes {id}, which is {other}'s"));
+                objections.push(format!("it records {id}, which belongs to {other}"));
             }
         }
         if new.current.as_ref().is_some_and(|object| object.status == ObjectStatus::Tainted)
             && is_adopted(&seen, new.current.as_ref())
         {
-            objections.push("what it has adopted is tainted".to_owned());
+            objections.push("its adopted object is tainted".to_owned());
         }
         if operation == memory::Operation::Intend && new.intent.is_some() && old.intent.is_some() {
             objections.push("an intent is written over an open one".to_owned());
         }
         match (&old.intent, &new.intent) {
             (Some(closed), None) if closed.operation == Operation::Create => {
-                let made = things.iter().find(|thing| *thing.made_by == *closed.operation_id);
+                let made = things.iter().find(|thing| *thing.created_by == *closed.operation_id);
                 match made {
                     Some(made) if !kept.contains(&made.id) => {
-                        objections.push(format!("its create is settled without {}, which it made", made.id));
+                        objections.push(format!("its create is resolved without {}, which it created", made.id));
                     }
                     Some(_) => {}
                     None => {
@@ -248,17 +246,19 @@ impl Witness {
                         if old.is_some()
                             && (current != old || new.deposed.keys().any(|key| Some(*key) == closed.deposed))
                         {
-                            objections.push(format!("its create made nothing, and {old:?} is not current again"));
+                            objections.push(format!("its create created nothing, but {old:?} is not current again"));
                         }
                     }
                 }
             }
             (None, Some(opened)) if opened.operation == Operation::Create => match opened.deposed {
-                None if new.current.is_some() => objections.push("a create is intended over an object".into()),
-                // What is adopted may have to be replaced at once.
+                None if new.current.is_some() => {
+                    objections.push("a create is intended although an object is current".into());
+                }
+                // An adopted object can be replaced in the same plan.
                 Some(key) if old.current.is_none() && is_adopted(&seen, new.deposed.get(&key)) => {}
                 Some(key) if !is_same(new.deposed.get(&key), old.current.as_ref()) => {
-                    objections.push("what it deposes is not its current object".into());
+                    objections.push("the deposed object is not its current object".into());
                 }
                 _ => {}
             },
@@ -271,36 +271,36 @@ impl Witness {
         }
     }
 
-    /// Nothing runs: every thing is in a record, or covered by an open intent; and the other way round, every
-    /// recorded object exists unless `lost` says that somebody else destroyed it.
-    pub(super) fn takes_stock(&self, things: &[Thing], lost: &BTreeSet<String>) {
+    /// Checks, while no step runs, that a record or an open intent covers every object, and that every recorded object
+    /// exists unless another client destroyed it (`lost`).
+    pub(super) fn check_inventory(&self, things: &[FakeObject], lost: &BTreeSet<String>) {
         let mut seen = self.lock();
         let mut objections = Vec::new();
-        let is_ours = |thing: &&Thing| thing.address != NOBODY && !seen.forgotten.contains(&thing.id);
+        let is_ours = |thing: &&FakeObject| thing.address != UNMANAGED && !seen.forgotten.contains(&thing.id);
         for thing in things.iter().filter(is_ours) {
             let record = seen.records.get(&thing.address);
             let is_known = record.is_some_and(|record| {
                 known_ids(record).contains(&thing.id)
-                    || record.intent.as_ref().is_some_and(|intent| *intent.operation_id == *thing.made_by)
+                    || record.intent.as_ref().is_some_and(|intent| *intent.operation_id == *thing.created_by)
             });
             if !is_known {
-                objections.push(format!("{}: {} exists and nothing tells of it", thing.address, thing.id));
+                objections.push(format!("{}: {} exists, but is not recorded", thing.address, thing.id));
             }
         }
         let existing = ids(things);
         for record in seen.records.values() {
             let gone = known_ids(record).into_iter().filter(|id| !existing.contains(id) && !lost.contains(id));
-            let gone: Vec<String> = gone.filter(|id| under_destruction(record).as_ref() != Some(id)).collect();
+            let gone: Vec<String> = gone.filter(|id| destroyed_id(record).as_ref() != Some(id)).collect();
             if !gone.is_empty() {
-                objections.push(format!("{}: {gone:?} are recorded and do not exist", record.address));
+                objections.push(format!("{}: {gone:?} are recorded, but do not exist", record.address));
             }
         }
         seen.objections.extend(objections);
     }
 }
 
-impl Seen {
-    fn must_be_intended(&mut self, address: &str, operation_id: &str, operation: Operation) {
+impl WitnessState {
+    fn require_intent(&mut self, address: &str, operation_id: &str, operation: Operation) {
         let intent = self.records.get(address).and_then(|record| record.intent.as_deref());
         if !intent.is_some_and(|intent| intent.operation == operation && *intent.operation_id == *operation_id) {
             self.objections.push(format!("{address}: {} without a durable intent", operation.as_str()));
@@ -308,24 +308,24 @@ impl Seen {
     }
 }
 
-fn is_adopted(seen: &Seen, object: Option<&Arc<RecordedObject>>) -> bool {
+fn is_adopted(seen: &WitnessState, object: Option<&Arc<RecordedObject>>) -> bool {
     object.and_then(|object| object.id()).is_some_and(|id| seen.adopted.contains(id))
 }
 
-/// Whether what is deposed is what was current, whatever was seen of it in between.
+/// Whether the deposed object is the former current one, ignoring changes of its value.
 fn is_same(deposed: Option<&Arc<RecordedObject>>, current: Option<&Arc<RecordedObject>>) -> bool {
     let (Some(deposed), Some(current)) = (deposed, current) else { return false };
     deposed.id() == current.id() && deposed.status == current.status && deposed.dependencies == current.dependencies
 }
 
-/// The ids of all objects of a record.
+/// Returns the IDs of all objects of a record.
 pub(super) fn known_ids(record: &Record) -> BTreeSet<String> {
     let objects = record.current.iter().chain(record.deposed.values());
     objects.filter_map(|object| object.id()).map(str::to_owned).collect()
 }
 
-/// What an open intent is destroying.
-fn chosen(record: &Record) -> Option<&RecordedObject> {
+/// Returns the object that an open intent destroys.
+fn destroyed_object(record: &Record) -> Option<&RecordedObject> {
     let intent = record.intent.as_deref().filter(|intent| intent.operation == Operation::Destroy)?;
     let object = match intent.deposed {
         Some(key) => record.deposed.get(&key)?,
@@ -334,7 +334,7 @@ fn chosen(record: &Record) -> Option<&RecordedObject> {
     Some(object)
 }
 
-/// The id of what an open intent is destroying.
-fn under_destruction(record: &Record) -> Option<String> {
-    chosen(record)?.id().map(str::to_owned)
+/// Returns the ID of the object that an open intent destroys.
+fn destroyed_id(record: &Record) -> Option<String> {
+    destroyed_object(record)?.id().map(str::to_owned)
 }

@@ -1,9 +1,9 @@
-//! What goes to a provider and comes back, call by call.
+//! Requests to a provider and its responses, call by call.
 
 use std::fs;
 
 use purlin::cty::Value;
-use purlin::plugin::{Deferred, Encoded, ImportResourceState, MoveResourceState, RawState};
+use purlin::plugin::{Deferred, EncodedValue, ImportResourceState, MoveResourceState, RawState};
 use serde_json::json;
 
 use super::corner::{Corner, Object};
@@ -17,7 +17,7 @@ fn string(object: &Value, attribute: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_object_of_a_published_provider_is_made_changed_and_destroyed() {
+async fn an_object_of_a_published_provider_is_created_updated_and_destroyed() {
     let random = Corner::with(launch("random"), json!({})).await;
     let made = random.create("random_integer", json!({"min": 5, "max": 5})).await;
     assert_eq!(made.state.get("result"), random.value("random_integer", json!({"result": 5})).get("result"));
@@ -30,7 +30,7 @@ async fn an_object_of_a_published_provider_is_made_changed_and_destroyed() {
 }
 
 #[tokio::test]
-async fn a_provider_of_the_old_sdk_takes_the_same_messages() {
+async fn a_provider_with_the_old_sdk_accepts_the_same_messages() {
     let kafka = Corner::with(launch("kafka"), json!({"bootstrap_servers": ["localhost:9092"]})).await;
     let config = json!({"name": "orders", "partitions": 2, "replication_factor": 1});
     let planned = kafka.plan("kafka_topic", None, &kafka.value("kafka_topic", config)).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_provider_of_the_old_sdk_takes_the_same_messages() {
 }
 
 #[tokio::test]
-async fn a_provider_of_the_old_sdk_answers_as_it_is_used_to() {
+async fn a_provider_with_the_old_sdk_responds_as_documented() {
     let legacy = Corner::with(launch("legacy"), json!({})).await;
     let given = json!({
         "name": "a", "casing": "MiXed", "one": [{"key": "k", "value": null, "port": null}], "many": [], "unordered": [],
@@ -49,7 +49,7 @@ async fn a_provider_of_the_old_sdk_answers_as_it_is_used_to() {
     let planned = legacy.plan("legacy_thing", None, &config).await.unwrap();
     assert!(planned.legacy_type_system);
     let made = legacy.create("legacy_thing", given).await;
-    assert_eq!(string(&made.state, "casing"), "mixed", "it changes what it is given");
+    assert_eq!(string(&made.state, "casing"), "mixed", "the provider changes the configured value");
     assert!(String::from_utf8_lossy(&made.private).contains("schema_version"));
     let seen = legacy.read("legacy_thing", &made).await.unwrap();
     assert_eq!(seen.private, made.private);
@@ -67,7 +67,7 @@ async fn a_provider_of_the_old_sdk_answers_as_it_is_used_to() {
 }
 
 #[tokio::test]
-async fn every_kind_of_attribute_goes_through() {
+async fn every_kind_of_attribute_is_transferred() {
     let corner = Corner::start().await;
     let given = json!({
         "name": "a", "text": "t", "amount": 12_345_678_901_234_567_890_u64, "tags": {"x": "y"}, "names": ["b", "a"],
@@ -85,7 +85,7 @@ async fn every_kind_of_attribute_goes_through() {
     for attribute in ["text", "amount", "tags", "names", "any", "password"] {
         assert_eq!(made.get(attribute), config.get(attribute), "{attribute}");
     }
-    assert!(made.get("secret_wo").unwrap().is_null(), "it is never given back");
+    assert!(made.get("secret_wo").unwrap().is_null(), "write-only attributes are not returned");
     assert_eq!(
         made.get("secret_length"),
         corner.value("corner_thing", json!({"secret_length": 6})).get("secret_length")
@@ -95,7 +95,7 @@ async fn every_kind_of_attribute_goes_through() {
 }
 
 #[tokio::test]
-async fn what_needs_another_object_is_named() {
+async fn attributes_that_force_a_replacement_are_returned() {
     let corner = Corner::start().await;
     let made = corner.create("corner_thing", json!({"name": "a", "rule": []})).await;
     let config = corner.value("corner_thing", json!({"name": "b", "rule": []}));
@@ -106,7 +106,7 @@ async fn what_needs_another_object_is_named() {
 }
 
 #[tokio::test]
-async fn private_data_go_from_call_to_call() {
+async fn private_data_is_passed_from_call_to_call() {
     let corner = Corner::start().await;
     let mut made = corner.create("corner_counted", json!({"text": "a"})).await;
     for text in ["b", "c"] {
@@ -122,10 +122,10 @@ async fn private_data_go_from_call_to_call() {
 }
 
 #[tokio::test]
-async fn a_look_sees_what_somebody_else_has_done() {
+async fn a_read_returns_changes_of_another_client() {
     let corner = Corner::start().await;
     let made = corner.create("corner_thing", json!({"name": "a", "text": "t", "rule": []})).await;
-    let file = corner.folder().join(string(&made.state, "id"));
+    let file = corner.directory_path().join(string(&made.state, "id"));
     fs::write(&file, "changed").unwrap();
     let seen = corner.read("corner_thing", &made).await.unwrap();
     assert_eq!(string(&corner.decoded("corner_thing", &seen.state), "text"), "changed");
@@ -145,7 +145,7 @@ async fn an_object_is_imported_by_id_and_by_identity() {
     let made = corner.create("corner_identified", json!({"region": "north", "name": "x"})).await;
     let identity = made.identity.clone().unwrap();
     assert_eq!(identity, made_identity("north", "x"));
-    let Encoded::Msgpack(identity) = identity else { panic!("{identity:?}") };
+    let EncodedValue::Msgpack(identity) = identity else { panic!("{identity:?}") };
     let by_identity = ImportResourceState::Identity(purlin::plugin::Msgpack(identity));
     for (request, id) in [(by_identity, "north-x"), (ImportResourceState::Id("x".into()), "home-x")] {
         let found = corner.client.import_resource_state("corner_identified", request).await.unwrap();
@@ -160,17 +160,17 @@ async fn an_object_is_imported_by_id_and_by_identity() {
     corner.client.close().await;
 }
 
-fn made_identity(region: &str, name: &str) -> Encoded {
+fn made_identity(region: &str, name: &str) -> EncodedValue {
     let mut bytes = vec![0x82];
     for text in ["name", name, "region", region] {
         bytes.push(0xa0 | u8::try_from(text.len()).unwrap());
         bytes.extend_from_slice(text.as_bytes());
     }
-    Encoded::Msgpack(bytes)
+    EncodedValue::Msgpack(bytes)
 }
 
 #[tokio::test]
-async fn old_states_and_identities_are_brought_up_to_date() {
+async fn old_states_and_identities_are_upgraded() {
     let corner = Corner::start().await;
     let old = RawState(br#"{"id":"1","label":"old"}"#.to_vec());
     let upgraded = corner.client.upgrade_resource_state("corner_versioned", 0, old).await.unwrap();
@@ -195,7 +195,7 @@ async fn old_states_and_identities_are_brought_up_to_date() {
 }
 
 #[tokio::test]
-async fn a_provider_puts_off_only_when_it_may() {
+async fn a_provider_defers_only_if_allowed() {
     let mut patient = launch("corner");
     patient.deferral_allowed = true;
     for (launch, allowed) in [(patient, true), (launch("corner"), false)] {
@@ -212,7 +212,7 @@ async fn a_provider_puts_off_only_when_it_may() {
 #[tokio::test]
 async fn a_data_source_is_read() {
     let corner = Corner::start().await;
-    fs::write(corner.folder().join("x"), "found").unwrap();
+    fs::write(corner.directory_path().join("x"), "found").unwrap();
     let config = |id: &str| corner.encoded("corner_lookup", &corner.value("corner_lookup", json!({"id": id})));
     assert_eq!(corner.client.validate_data_source_config("corner_lookup", config("x")).await.unwrap(), []);
     let answer = corner.client.read_data_source("corner_lookup", config("x")).await.unwrap();
@@ -223,7 +223,7 @@ async fn a_data_source_is_read() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_provider_may_do_without_is_absent() {
+async fn a_missing_optional_method_is_allowed() {
     let kafka = Corner::with(launch("kafka"), json!({"bootstrap_servers": ["localhost:9092"]})).await;
     let null = purlin::plugin::Msgpack::null();
     assert_eq!(kafka.client.generate_resource_config("kafka_topic", null).await.unwrap(), None);

@@ -1,33 +1,31 @@
-//! The provider `corner` with its folder, and one call after the other for an object of it.
+//! The provider `corner` with its directory, and helpers that call it for one object.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use purlin::cty::{self, Type, Value, json::Unsupported};
+use purlin::cty::{self, Type, Value, json::UnsupportedAttributes};
 use purlin::plugin::schema::{Attribute, Block, Nesting};
 use purlin::plugin::{
-    Applied, ApplyResourceChange, Client, Encoded, Launch, Msgpack, PlanResourceChange, Planned, PluginError,
-    ReadAnswer, ReadResource,
+    ApplyResourceChange, ApplyResourceChangeResponse, Client, EncodedValue, Launch, Msgpack, PlanResourceChange,
+    PlanResourceChangeResponse, PluginError, ReadResource, ReadResourceResponse,
 };
 use serde_json::json;
 
 use super::launch;
 
-/// A running `corner`.
 pub(super) struct Corner {
     pub(super) client: Client,
     types: BTreeMap<String, Type>,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
-/// An object of it.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) state: Value,
     pub(super) private: Vec<u8>,
-    pub(super) identity: Option<Encoded>,
+    pub(super) identity: Option<EncodedValue>,
 }
 
 impl Corner {
@@ -35,11 +33,11 @@ impl Corner {
         Self::with(launch("corner"), json!({})).await
     }
 
-    /// A provider with settings; `corner` and `legacy` get their folder as well.
+    /// Starts a provider with a configuration, to which the directory is added for `corner` and `legacy`.
     pub(super) async fn with(launch: Launch, mut settings: serde_json::Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         if ["corner", "legacy"].contains(&launch.name.as_str()) {
-            settings["folder"] = json!(folder.path());
+            settings["folder"] = json!(directory.path());
         }
         let client = Client::start(&launch).await.unwrap();
         let (schema, said) = client.schema().await.unwrap();
@@ -51,18 +49,18 @@ impl Corner {
             types.insert("corner_lookup".into(), implied(&lookup.block));
         }
         let provider = implied(&schema.provider().unwrap().block);
-        client.set_up(encoded(&filled(settings, &provider), &provider)).await.unwrap();
-        Self { client, types, folder }
+        client.validate_and_configure(encoded(&filled(settings, &provider), &provider)).await.unwrap();
+        Self { client, types, directory }
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
+    pub(super) fn directory_path(&self) -> &Path {
+        self.directory.path()
     }
 
-    /// The objects that exist.
+    /// Returns the number of existing objects.
     pub(super) fn objects(&self) -> usize {
         let markers = ["started", "release"];
-        let files = fs::read_dir(self.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+        let files = fs::read_dir(self.directory_path()).unwrap().map(|entry| entry.unwrap().file_name());
         files.filter(|name| !markers.iter().any(|marker| name == marker)).count()
     }
 
@@ -78,20 +76,22 @@ impl Corner {
         encoded(value, self.type_of(name))
     }
 
-    pub(super) fn decoded(&self, name: &str, value: &Encoded) -> Value {
+    pub(super) fn decoded(&self, name: &str, value: &EncodedValue) -> Value {
         match value {
-            Encoded::Msgpack(bytes) => cty::msgpack::decode(bytes, self.type_of(name)).unwrap(),
-            Encoded::Json(bytes) => cty::json::decode(bytes, self.type_of(name), Unsupported::Refuse).unwrap(),
+            EncodedValue::Msgpack(bytes) => cty::msgpack::decode(bytes, self.type_of(name)).unwrap(),
+            EncodedValue::Json(bytes) => {
+                cty::json::decode(bytes, self.type_of(name), UnsupportedAttributes::Reject).unwrap()
+            }
         }
     }
 
-    /// Plans to make, or change, an object. What is computed is proposed as it was, and otherwise as configured.
+    /// Plans a create or an update. The proposed value has the prior computed attributes and the configured others.
     pub(super) async fn plan(
         &self,
         name: &str,
         prior: Option<&Object>,
         config: &Value,
-    ) -> Result<Planned, PluginError> {
+    ) -> Result<PlanResourceChangeResponse, PluginError> {
         let state = prior.map_or(Value::Null, |prior| prior.state.clone());
         let kept = |attribute: &str| state.get(attribute).filter(|_| ["id", "token"].contains(&attribute)).cloned();
         let Value::Object(attributes) = config else { panic!("an object") };
@@ -114,7 +114,7 @@ impl Corner {
         name: &str,
         prior: Option<&Object>,
         config: &Value,
-        planned: &Planned,
+        planned: &PlanResourceChangeResponse,
     ) -> ApplyResourceChange {
         let state = prior.map_or(Value::Null, |prior| prior.state.clone());
         ApplyResourceChange {
@@ -127,31 +127,30 @@ impl Corner {
         }
     }
 
-    /// Plans and applies.
     pub(super) async fn change(
         &self,
         name: &str,
         prior: Option<&Object>,
         config: serde_json::Value,
-    ) -> Result<Applied, PluginError> {
+    ) -> Result<ApplyResourceChangeResponse, PluginError> {
         let config = self.value(name, config);
         let planned = self.plan(name, prior, &config).await?;
         assert!(planned.diagnostics.is_empty(), "{:?}", planned.diagnostics);
         self.client.apply_resource_change(self.application(name, prior, &config, &planned)).await
     }
 
-    /// Makes an object without any trouble.
+    /// Creates an object, and requires success.
     pub(super) async fn create(&self, name: &str, config: serde_json::Value) -> Object {
         let applied = self.change(name, None, config).await.unwrap();
         assert!(applied.diagnostics.is_empty(), "{:?}", applied.diagnostics);
         self.object(name, applied)
     }
 
-    pub(super) fn object(&self, name: &str, applied: Applied) -> Object {
+    pub(super) fn object(&self, name: &str, applied: ApplyResourceChangeResponse) -> Object {
         Object { state: self.decoded(name, &applied.state), private: applied.private, identity: applied.identity }
     }
 
-    pub(super) async fn read(&self, name: &str, object: &Object) -> Result<ReadAnswer, PluginError> {
+    pub(super) async fn read(&self, name: &str, object: &Object) -> Result<ReadResourceResponse, PluginError> {
         let request = ReadResource {
             type_name: name.into(),
             state: self.encoded(name, &object.state),
@@ -161,7 +160,11 @@ impl Corner {
         self.client.read_resource(request).await
     }
 
-    pub(super) async fn destroy(&self, name: &str, object: &Object) -> Result<Applied, PluginError> {
+    pub(super) async fn destroy(
+        &self,
+        name: &str,
+        object: &Object,
+    ) -> Result<ApplyResourceChangeResponse, PluginError> {
         let request = ApplyResourceChange {
             type_name: name.into(),
             prior: self.encoded(name, &object.state),
@@ -173,9 +176,9 @@ impl Corner {
         self.client.apply_resource_change(request).await
     }
 
-    /// Waits until a call has come to its slow part.
+    /// Waits until a call runs its slow part.
     pub(super) async fn at_work(&self) {
-        while !self.folder().join("started").exists() {
+        while !self.directory_path().join("started").exists() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -185,13 +188,13 @@ fn encoded(value: &Value, ty: &Type) -> Msgpack {
     Msgpack(cty::msgpack::encode(value, ty).unwrap())
 }
 
-/// The value of an object's type, with null for what is not given.
+/// Adds null for the missing attributes of an object type.
 fn filled(mut given: serde_json::Value, ty: &Type) -> Value {
     let Type::Object(attributes) = ty else { panic!("an object's type") };
     for name in attributes.keys() {
         given.as_object_mut().unwrap().entry(name.as_ref()).or_insert(serde_json::Value::Null);
     }
-    cty::json::decode(given.to_string().as_bytes(), ty, Unsupported::Refuse).unwrap()
+    cty::json::decode(given.to_string().as_bytes(), ty, UnsupportedAttributes::Reject).unwrap()
 }
 
 fn implied(block: &Block) -> Type {

@@ -1,31 +1,31 @@
-//! The form of a scenario file.
+//! The format of a scenario file.
 //!
-//! `== script`, a line each:
-//! - `<address> <call>: <answer>, ...`: what the driver answers. Calls: `validate`, `plan`, `read`, `import`, `move`, `create`,
-//!   `update`, `ready` (waiting for that), `destroy`, `hook`. Answers: `ok`, `fail [kind] [text]`, `partly [kind] [text]` (an error with an object),
-//!   `crash before`, `crash after`, `hold` (until what happens meanwhile has happened), `gone`, `warn <text>` (and `ok`),
-//!   `unready` (`ok`, and to be waited for), `invalid`. Kinds:
-//!   `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
-//! - `journal: crash|fail before|after intend|record|erase <address>`: once.
-//! - `world: lose <address>`, `world: lose leftover of <address>`, `world: put <id> <json>`,
-//!   `world: change <address> <attribute> <json>`: somebody else does it, before the round.
-//! - `copy <kind>/<name>: foreign|changed|lost|crash after|fail`: somebody else makes, changes or removes a published
-//!   copy, or the next writing of it crashes or fails.
-//! - `world: configure <hash>`: from now on the driver is configured otherwise.
-//! - `record <address>: tainted|interrupted|unprotected`: the record is edited before the round.
-//! - `recovery: repeat|find|unknown`: how creates are recovered; in the first round only.
-//! - `clock: <seconds>`: so much time passes before the round.
+//! Lines of `== script`:
+//! - `<address> <call>: <response>, ...`: the responses of the driver. Calls: `validate`, `plan`, `read`, `import`,
+//!   `move`, `create`, `update`, `ready` (the wait for readiness), `destroy`, `hook`. Responses: `ok`,
+//!   `fail [kind] [message]`, `partly [kind] [message]` (an error with an object), `crash before`, `crash after`,
+//!   `hold` (until after the next `meanwhile` section), `gone`, `warn <message>` (and `ok`), `unready` (`ok`, with a
+//!   wait for readiness), `invalid`. Kinds: `transient`, `terminal`, `invalidConfig`, `forbidden`, `alreadyExists`.
+//! - `journal: crash|fail before|after intend|record|erase <address>`: a single fault.
+//! - `world: lose <address>`, `world: lose deposed of <address>`, `world: put <id> <json>`,
+//!   `world: change <address> <attribute> <json>`: changes by another client before the round.
+//! - `copy <kind>/<name>: foreign|changed|lost|crash after|fail`: another client creates, changes or removes a
+//!   published copy, or the next write of it crashes or fails.
+//! - `world: configure <hash>`: changes the configuration of the driver.
+//! - `record <address>: tainted|interrupted|unprotected`: edits the record before the round.
+//! - `recovery: repeat|find|unknown`: how the driver recovers creates; only in the first round.
+//! - `clock: <seconds>`: advances the clock before the round.
 //!
-//! `== options`, a line each: `mode: destroy`, `mode: refresh only`, `refresh: none`, `replace: <address>`, `target: <address>`, `parallel: <n>`,
-//! `failed creates: <cap>`, `holder: unknown` (of open intents), `cluster` (Resources have UIDs and marks, and records
-//! without a Resource are abandoned), `deleting: <address>`, `show: values`.
+//! Lines of `== options`: `mode: destroy`, `mode: refresh only`, `refresh: none`, `replace: <address>`,
+//! `target: <address>`, `parallel: <n>`, `failed creates: <limit>`, `holder: unknown` (of open intents), `cluster`
+//! (Resources have UIDs and annotations, and records without a Resource are abandoned), `deleting: <address>`,
+//! `show: values`.
 
-use purlin::driver::scripted::{Answer, Line, Operation, Script};
+use purlin::driver::scripted::{Operation, Script, ScriptLine, ScriptedOutcome};
 use purlin::model::Address;
 use purlin::store::memory;
 use serde_json::{Value as Json, json};
 
-/// A file.
 #[derive(Debug, Default)]
 pub(super) struct Scenario {
     pub title: String,
@@ -33,10 +33,10 @@ pub(super) struct Scenario {
     pub rounds: Vec<Round>,
 }
 
-/// What begins a round.
+/// The start of a round.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// What was applied before, without any trouble; nothing is said about it.
+    /// Applied before the first round without errors, and not shown.
     Applied(String),
     Desired(String),
     Again,
@@ -44,7 +44,7 @@ pub(super) enum Start {
     MeanwhileStop,
 }
 
-/// One round: what is given.
+/// The input of a round.
 #[derive(Debug)]
 pub(super) struct Round {
     pub start: Start,
@@ -55,10 +55,10 @@ pub(super) struct Round {
 /// A line of a script.
 #[derive(Debug)]
 pub(super) enum Cue {
-    Driver(Line),
+    Driver(ScriptLine),
     Journal(Fault),
     Lose(Address),
-    LoseLeftover(Address),
+    LoseDeposed(Address),
     Put(String, Json),
     Change(Address, String, Json),
     Record(Address, String),
@@ -68,10 +68,10 @@ pub(super) enum Cue {
     Configure(String),
 }
 
-/// The journal stops once at this point.
+/// A single fault of the journal.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    pub verdict: memory::Verdict,
+    pub verdict: memory::FaultAction,
     pub moment: memory::Moment,
     pub operation: memory::Operation,
     pub address: Address,
@@ -91,14 +91,14 @@ pub(super) struct Options {
     pub cluster: bool,
     pub deleting: Vec<Address>,
     pub show_values: bool,
-    /// What runs ends while the new plan is made, for which the run stands still.
+    /// The running steps end while the new plan is computed, for which the run is paused.
     pub paused: bool,
 }
 
 pub(super) fn parse(text: &str) -> Result<Scenario, String> {
     let mut sections = text.split("\n== ");
     let head = sections.next().unwrap_or_default();
-    let (title, trap) = head.split_once('\n').ok_or("a title and a text come first")?;
+    let (title, trap) = head.split_once('\n').ok_or("a title and a trap are required")?;
     let mut scenario = Scenario { title: title.to_owned(), trap: trap.trim().to_owned(), rounds: Vec::new() };
     for section in sections {
         let (name, body) = section.split_once('\n').unwrap_or((section, ""));
@@ -114,7 +114,7 @@ pub(super) fn parse(text: &str) -> Result<Scenario, String> {
                 *(if input == "script" { &mut round.script } else { &mut round.options }) = body;
                 continue;
             }
-            expected if super::show::SECTIONS.contains(&expected) => continue,
+            expected if super::render::SECTIONS.contains(&expected) => continue,
             unknown => return Err(format!("unknown section `{unknown}`")),
         };
         scenario.rounds.push(Round { start, script: String::new(), options: String::new() });
@@ -167,8 +167,8 @@ fn cue(line: &str) -> Result<Cue, String> {
     match (subject.trim(), words.as_slice()) {
         ("journal", [verdict, moment, operation, of]) => Ok(Cue::Journal(Fault {
             verdict: match *verdict {
-                "crash" => memory::Verdict::Crash,
-                "fail" => memory::Verdict::Fail,
+                "crash" => memory::FaultAction::Crash,
+                "fail" => memory::FaultAction::Fail,
                 _ => return Err(unknown()),
             },
             moment: match *moment {
@@ -184,7 +184,7 @@ fn cue(line: &str) -> Result<Cue, String> {
             },
             address: address(of)?,
         })),
-        ("world", ["lose", "leftover", "of", of]) => Ok(Cue::LoseLeftover(address(of)?)),
+        ("world", ["lose", "deposed", "of", of]) => Ok(Cue::LoseDeposed(address(of)?)),
         ("world", ["lose", of]) => Ok(Cue::Lose(address(of)?)),
         ("world", ["put", id, json @ ..]) => Ok(Cue::Put((*id).to_owned(), json_of(&json.join(" "))?)),
         ("world", ["change", of, attribute, json @ ..]) => {
@@ -199,7 +199,7 @@ fn cue(line: &str) -> Result<Cue, String> {
         (subject, _) => match subject.split_once(' ') {
             Some(("copy", target)) => Ok(Cue::Copy(target.to_owned(), rest.to_owned())),
             Some(("record", of)) => Ok(Cue::Record(address(of)?, rest.to_owned())),
-            Some((on, call)) => Ok(Cue::Driver(Line {
+            Some((on, call)) => Ok(Cue::Driver(ScriptLine {
                 on: on.to_owned(),
                 operation: operation(call).ok_or_else(unknown)?,
                 answers: rest
@@ -213,7 +213,7 @@ fn cue(line: &str) -> Result<Cue, String> {
 }
 
 fn json_of(text: &str) -> Result<Json, String> {
-    serde_json::from_str(text).map_err(|error| format!("`{text}` is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("`{text}` is not valid JSON: {error}"))
 }
 
 fn operation(text: &str) -> Option<Operation> {
@@ -232,25 +232,25 @@ fn operation(text: &str) -> Option<Operation> {
     })
 }
 
-/// Every call is held at a gate of its own, so that they go on one after another.
-fn answer(gate: &str, text: &str) -> Option<Answer> {
+/// Every call is held at a separate gate, so that the calls continue one after another.
+fn answer(gate: &str, text: &str) -> Option<ScriptedOutcome> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     Some(match (word, rest) {
-        ("ok", "") => Answer::Ok,
-        ("crash", "before") => Answer::CrashBefore,
-        ("crash", "after") => Answer::CrashAfter,
-        ("hold", "") => Answer::Hold(gate.to_owned()),
-        ("gone", "") => Answer::Lose,
-        ("unready", "") => Answer::Unready,
-        ("invalid", "") => Answer::InvalidPlan,
-        ("warn", text) => Answer::Warn(text.trim().to_owned()),
+        ("ok", "") => ScriptedOutcome::Ok,
+        ("crash", "before") => ScriptedOutcome::CrashBefore,
+        ("crash", "after") => ScriptedOutcome::CrashAfter,
+        ("hold", "") => ScriptedOutcome::Hold(gate.to_owned()),
+        ("gone", "") => ScriptedOutcome::Lose,
+        ("unready", "") => ScriptedOutcome::Unready,
+        ("invalid", "") => ScriptedOutcome::InvalidPlan,
+        ("warn", text) => ScriptedOutcome::Warn(text.trim().to_owned()),
         ("fail", rest) => failure("fail", rest)?,
         ("partly", rest) => failure("failPartly", rest)?,
         _ => return None,
     })
 }
 
-fn failure(form: &str, text: &str) -> Option<Answer> {
+fn failure(form: &str, text: &str) -> Option<ScriptedOutcome> {
     let kinds = ["transient", "terminal", "invalidConfig", "forbidden", "alreadyExists"];
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (kind, message) = if kinds.contains(&word) { (word, rest) } else { ("transient", text) };

@@ -1,4 +1,4 @@
-//! A driver and a journal that write down what they are called for, in the order in which it happens.
+//! A driver and a journal that log their calls in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
-use purlin::driver::publish::CopyOf;
+use purlin::driver::publish::CopyTarget;
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, Expected, FindCreated, NotReady,
-    Publisher, Scripted, TakeOver,
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Publisher,
+    ReadinessError, Scripted, TakeOver,
 };
 use purlin::execute::{Journal, JournalError};
-use purlin::model::data::Texts;
+use purlin::model::data::StringData;
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, Record,
     RecordedObject, Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 
-/// What happened, a line each.
+/// The log, with one line for each event.
 #[derive(Clone, Default)]
 pub(super) struct Tape(Arc<Mutex<Vec<String>>>);
 
@@ -33,11 +33,11 @@ impl Tape {
     }
 }
 
-/// Notes every call that changes something, and what recovery asks.
+/// Logs calls that change objects, calls of recovery, and reads of data sources.
 pub(super) struct TapedDriver {
     pub inner: Scripted,
     pub tape: Tape,
-    /// The calls for which each object was made, for naming objects after their addresses.
+    /// By address: the IDs of the created objects, in order. Output shows the address and number instead of the ID.
     pub names: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
 }
 
@@ -108,10 +108,10 @@ impl Driver for TapedDriver {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        tell: &'a (dyn Fn(&str) + Send + Sync),
-    ) -> BoxFuture<'a, Result<ObjectState, NotReady>> {
+        report: &'a (dyn Fn(&str) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         self.tape.note(format!("  wait for {}", context.address));
-        self.inner.wait_ready(context, object, tell)
+        self.inner.wait_ready(context, object, report)
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
@@ -119,7 +119,7 @@ impl Driver for TapedDriver {
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
-        self.inner.recovery().through(self)
+        self.inner.recovery().with_finder(self)
     }
 
     fn data(&self) -> Option<&dyn DataSources> {
@@ -138,7 +138,7 @@ impl FindCreated for TapedDriver {
         planned: &'a Value,
     ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
         async move {
-            self.tape.note(format!("  find what was made for {}", context.address));
+            self.tape.note(format!("  find the created object of {}", context.address));
             let found = self.inner.find_created(context, planned).await;
             self.name(context, found.as_ref().ok().and_then(Option::as_ref));
             found
@@ -152,12 +152,12 @@ impl DataSources for TapedDriver {
         self.inner.data_schema(type_name, provider)
     }
 
-    fn expect_data<'a>(
+    fn plan_data<'a>(
         &'a self,
         context: &'a CallContext,
         config: &'a Value,
-    ) -> BoxFuture<'a, Result<Expected, DriverError>> {
-        self.inner.expect_data(context, config)
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
+        self.inner.plan_data(context, config)
     }
 
     fn read_data<'a>(
@@ -173,7 +173,7 @@ impl DataSources for TapedDriver {
     }
 }
 
-/// Notes every hook with what it runs.
+/// Logs every hook with its command.
 pub(super) struct TapedHooks {
     pub inner: Scripted,
     pub tape: Tape,
@@ -187,7 +187,7 @@ impl HookRunner for TapedHooks {
     }
 }
 
-/// Notes every write, and keeps the marks that a Resource would carry in a cluster.
+/// Logs every write, and holds the annotations that a Resource would have in a cluster.
 pub(super) struct TapedJournal {
     pub inner: MemoryJournal,
     pub tape: Tape,
@@ -202,7 +202,7 @@ impl Journal for TapedJournal {
             let deposed = record.intent.as_ref().and_then(|intent| intent.deposed);
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             match what {
-                // Without an intent it is a record for a Resource, which gets its marks if it has none.
+                // Without an intent, it creates the record of a Resource, which gets its annotation.
                 "" => self.tape.note(format!("  record {address}{}", status(&record))),
                 _ => self.tape.note(format!("  intend {address} {what}{deposed}")),
             }
@@ -245,8 +245,8 @@ fn status(record: &Record) -> String {
 /// The published copies that exist, by kind and name.
 #[derive(Default)]
 pub(super) struct Copies {
-    held: Mutex<BTreeMap<String, (String, Texts)>>,
-    /// What is to happen at the next writing of a copy.
+    held: Mutex<BTreeMap<String, (String, StringData)>>,
+    /// The fault of the next write, by copy.
     faults: Mutex<BTreeMap<String, String>>,
     crash: tokio::sync::Notify,
 }
@@ -255,10 +255,10 @@ impl Copies {
     pub(super) fn edit(&self, target: &str, edit: &str) -> Result<(), String> {
         let mut held = self.held.lock().unwrap();
         match edit {
-            "foreign" => drop(held.insert(target.to_owned(), ("somebody else".to_owned(), Texts::new()))),
+            "foreign" => drop(held.insert(target.to_owned(), ("another client".to_owned(), StringData::new()))),
             "lost" => drop(held.remove(target)),
             "changed" => {
-                let (_, texts) = held.get_mut(target).ok_or_else(|| format!("there is no copy {target}"))?;
+                let (_, texts) = held.get_mut(target).ok_or_else(|| format!("the copy {target} does not exist"))?;
                 texts.values_mut().for_each(|text| *text = "changed".into());
             }
             "crash after" | "fail" => drop(self.faults.lock().unwrap().insert(target.to_owned(), edit.to_owned())),
@@ -267,15 +267,15 @@ impl Copies {
         Ok(())
     }
 
-    /// Waits until a writing crashes.
+    /// Waits until a write crashes.
     pub(super) async fn crashed(&self) {
         self.crash.notified().await;
     }
 
-    /// What there is, without what may be sensitive.
-    pub(super) fn told(&self) -> Vec<String> {
+    /// Returns a line for each copy, without sensitive values.
+    pub(super) fn lines(&self) -> Vec<String> {
         let held = self.held.lock().unwrap();
-        let shown = |(target, (owner, texts)): (&String, &(String, Texts))| {
+        let shown = |(target, (owner, texts)): (&String, &(String, StringData))| {
             let entries = texts.iter().map(|(key, text)| match target.starts_with("Secret") {
                 true => format!("{key}: (sensitive)"),
                 false => format!("{key}: {text}"),
@@ -286,20 +286,24 @@ impl Copies {
     }
 }
 
-/// Publishes into memory, and notes what it writes and removes.
+/// Publishes to memory, and logs writes and removals.
 pub(super) struct TapedPublisher {
     pub copies: Arc<Copies>,
     pub tape: Tape,
 }
 
 impl TapedPublisher {
-    fn name(copy: &CopyOf<'_>) -> String {
+    fn name(copy: &CopyTarget<'_>) -> String {
         format!("{}/{}", copy.target.kind.as_str(), copy.target.name)
     }
 }
 
 impl Publisher for TapedPublisher {
-    fn write<'a>(&'a self, copy: CopyOf<'a>, texts: &'a Texts) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+    fn write<'a>(
+        &'a self,
+        copy: CopyTarget<'a>,
+        texts: &'a StringData,
+    ) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
         async move {
             let (name, owner) = (Self::name(&copy), copy.context.address.to_string());
             let error = |kind, message: String| DriverError { kind, message, path: None, hint: None };
@@ -310,8 +314,11 @@ impl Publisher for TapedPublisher {
             }
             let foreign = self.copies.held.lock().unwrap().get(&name).is_some_and(|(other, _)| *other != owner);
             if foreign {
-                self.tape.note(format!("  publish {name}: it is there"));
-                return Err(error(ErrorKind::AlreadyExists, format!("{name} is there and is not ours")));
+                self.tape.note(format!("  publish {name}: it already exists"));
+                return Err(error(
+                    ErrorKind::AlreadyExists,
+                    format!("{name} exists and is not managed by this Resource"),
+                ));
             }
             self.tape.note(format!("  publish {name}"));
             self.copies.held.lock().unwrap().insert(name, (owner, texts.clone()));
@@ -324,18 +331,18 @@ impl Publisher for TapedPublisher {
         .boxed()
     }
 
-    fn read<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<Option<Texts>, DriverError>> {
+    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>> {
         let held = self.copies.held.lock().unwrap().get(&Self::name(&copy)).cloned();
         let ours = held.filter(|(owner, _)| **owner == *copy.context.address);
         async move { Ok(ours.map(|(_, texts)| texts)) }.boxed()
     }
 
-    fn remove<'a>(&'a self, copy: CopyOf<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
+    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>> {
         let name = Self::name(&copy);
         let mut held = self.copies.held.lock().unwrap();
         if held.get(&name).is_some_and(|(owner, _)| **owner == *copy.context.address) {
             held.remove(&name);
-            self.tape.note(format!("  withdraw {name}"));
+            self.tape.note(format!("  remove {name}"));
         }
         async { Ok(()) }.boxed()
     }

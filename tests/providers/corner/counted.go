@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// counted counts its updates in its private data: whoever loses those sees it at `updates`.
+// counted counts its updates in its private data, so that `updates` shows whether the client lost them.
 type counted struct{ configured }
 
 type countedModel struct {

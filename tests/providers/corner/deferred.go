@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// deferred is put off while the object that it needs is not there, or refused where that is not allowed.
+// deferred is deferred while the object that it needs does not exist. It fails if the client does not allow deferral.
 type deferred struct{ configured }
 
 func (*deferred) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {

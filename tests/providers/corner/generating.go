@@ -8,11 +8,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// generating makes configurations of states better than the framework does: it knows the default of `count_of`, and
-// leaves it out. Of a thing with the text `no config` it makes none.
+// generating improves the generated configurations of the framework: it omits the default of `count_of`. For a thing
+// with the text `no config`, it returns an error.
 type generating struct{ tfprotov6.ProviderServer }
 
-// GetProviderSchema says what the framework of this version forgets to say.
+// GetProviderSchema adds a capability that this version of the framework does not report.
 func (g *generating) GetProviderSchema(ctx context.Context, request *tfprotov6.GetProviderSchemaRequest) (*tfprotov6.GetProviderSchemaResponse, error) {
 	response, err := g.ProviderServer.GetProviderSchema(ctx, request)
 	if err == nil && response.ServerCapabilities != nil {

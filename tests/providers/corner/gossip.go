@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// gossip warns in every call, and tells all its secrets: the one that it was given, and the one that it has made. The
-// latter is the text of the object in the world, so that a reading may find another one.
+// gossip warns in every call, and includes its secrets in the warning: the configured one, and the generated one. The
+// latter is the text of the object in the world, so that a read may find another one.
 type gossip struct{ existing }
 
 type gossipModel struct {
@@ -23,7 +23,7 @@ type gossipModel struct {
 	Token  types.String `tfsdk:"token"`
 }
 
-func (m *gossipModel) tell(diagnostics *diag.Diagnostics) {
+func (m *gossipModel) warn(diagnostics *diag.Diagnostics) {
 	diagnostics.AddWarning("I should not say", fmt.Sprintf("secret <%s>, token <%s>", m.Secret.ValueString(), m.Token.ValueString()))
 }
 
@@ -48,16 +48,16 @@ func (*gossip) ModifyPlan(ctx context.Context, request resource.ModifyPlanReques
 	} else {
 		response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
 	}
-	model.tell(&response.Diagnostics)
+	model.warn(&response.Diagnostics)
 }
 
 func (g *gossip) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
-	model.ID, model.Token = types.StringValue(draw()), types.StringValue("canary-token-"+draw())
+	model.ID, model.Token = types.StringValue(newID()), types.StringValue("canary-token-"+newID())
 	if g.put(model.ID, model.Token, &response.Diagnostics) {
 		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
-		model.tell(&response.Diagnostics)
+		model.warn(&response.Diagnostics)
 	}
 }
 
@@ -68,29 +68,29 @@ func (g *gossip) Read(ctx context.Context, request resource.ReadRequest, respons
 		model.Token = types.StringValue(token)
 		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	}
-	model.tell(&response.Diagnostics)
+	model.warn(&response.Diagnostics)
 }
 
 func (*gossip) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.Plan.Get(ctx, &model)...)
 	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
-	model.tell(&response.Diagnostics)
+	model.warn(&response.Diagnostics)
 }
 
 func (g *gossip) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
 	g.existing.Delete(ctx, request, response)
-	model.tell(&response.Diagnostics)
+	model.warn(&response.Diagnostics)
 }
 
 func (*gossip) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), request, response)
-	response.Diagnostics.AddWarning("I should not say", "somebody looks for "+request.ID)
+	response.Diagnostics.AddWarning("I should not say", "an import looks for "+request.ID)
 }
 
-// rumour is the same to be read only.
+// rumour is the data source of the same name.
 type rumour struct{}
 
 func (*rumour) Metadata(_ context.Context, _ datasource.MetadataRequest, response *datasource.MetadataResponse) {
@@ -108,7 +108,7 @@ func (*rumour) Schema(_ context.Context, _ datasource.SchemaRequest, response *d
 func (*rumour) Read(ctx context.Context, request datasource.ReadRequest, response *datasource.ReadResponse) {
 	var model gossipModel
 	response.Diagnostics.Append(request.Config.Get(ctx, &model)...)
-	model.Token = types.StringValue("canary-rumour-" + draw())
+	model.Token = types.StringValue("canary-rumour-" + newID())
 	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
-	model.tell(&response.Diagnostics)
+	model.warn(&response.Diagnostics)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// identified has an identity: its region, which it may be imported without, and its name.
+// identified has an identity: its region, which is optional for an import, and its name.
 type identified struct{ existing }
 
 type identifiedModel struct {
@@ -46,7 +46,7 @@ func (*identified) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRe
 	}}
 }
 
-// UpgradeIdentity knows version 0, which had no region.
+// UpgradeIdentity upgrades from version 0, which had no region.
 func (*identified) UpgradeIdentity(context.Context) map[int64]resource.IdentityUpgrader {
 	return map[int64]resource.IdentityUpgrader{0: {
 		PriorSchema: &identityschema.Schema{Attributes: map[string]identityschema.Attribute{
@@ -86,7 +86,7 @@ func (*identified) Update(ctx context.Context, request resource.UpdateRequest, r
 	response.State.Raw = request.Plan.Raw
 }
 
-// ImportState takes the name as id, or an identity.
+// ImportState accepts the name as id, or an identity.
 func (*identified) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
 	found := identity{Region: types.StringValue("home"), Name: types.StringValue(request.ID)}
 	if request.ID == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// lookup reads the text of an object.
+// lookup is the data source `corner_lookup`, which reads the text of an object.
 type lookup struct{ world *world }
 
 type lookupModel struct {

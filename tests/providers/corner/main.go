@@ -1,5 +1,5 @@
-// Command corner is a provider for tests, of protocol 6: it has every corner that a provider can have, and does on
-// demand what providers should not do. Its objects are files, so that tests can see, change and remove them.
+// Command corner is a provider for tests with protocol 6. It covers the corner cases of providers, and fails on demand.
+// Its objects are files, so that tests can read, change and delete them.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	debug := flag.Bool("debug", false, "print where it listens, and serve whoever comes")
+	debug := flag.Bool("debug", false, "print the address, and accept any client")
 	flag.Parse()
 	serve := providerserver.NewProtocol6(&corner{})
 	factory := func() tfprotov6.ProviderServer { return &generating{serve()} }

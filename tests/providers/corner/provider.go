@@ -14,11 +14,11 @@ import (
 
 type corner struct{}
 
-type settings struct {
-	Folder types.String `tfsdk:"folder"`
-	Secret types.String `tfsdk:"secret"`
-	Fail   types.String `tfsdk:"fail"`
-	Warn   types.String `tfsdk:"warn"`
+type configuration struct {
+	Directory types.String `tfsdk:"folder"`
+	Secret    types.String `tfsdk:"secret"`
+	Fail      types.String `tfsdk:"fail"`
+	Warn      types.String `tfsdk:"warn"`
 }
 
 func (*corner) Metadata(_ context.Context, _ provider.MetadataRequest, response *provider.MetadataResponse) {
@@ -36,7 +36,7 @@ func (*corner) Schema(_ context.Context, _ provider.SchemaRequest, response *pro
 }
 
 func (*corner) Configure(_ context.Context, request provider.ConfigureRequest, response *provider.ConfigureResponse) {
-	var config settings
+	var config configuration
 	response.Diagnostics.Append(request.Config.Get(context.Background(), &config)...)
 	if response.Diagnostics.HasError() {
 		return
@@ -46,14 +46,14 @@ func (*corner) Configure(_ context.Context, request provider.ConfigureRequest, r
 		return
 	}
 	if text := config.Warn.ValueString(); text != "" {
-		response.Diagnostics.AddAttributeWarning(path.Root("warn"), "The settings are old", text)
+		response.Diagnostics.AddAttributeWarning(path.Root("warn"), "The configuration is old", text)
 	}
 	if secret := config.Secret.ValueString(); secret != "" {
-		// Not through the log of the framework: as a library would do it that knows nothing of it.
+		// Not through the log of the framework, like a library that does not use it.
 		_, _ = os.Stderr.WriteString("connecting with password " + secret + "\n")
 		_, _ = os.Stdout.WriteString("printed: password " + secret + "\n")
 	}
-	world := &world{folder: config.Folder.ValueString()}
+	world := &world{directory: config.Directory.ValueString()}
 	response.ResourceData = world
 	response.DataSourceData = world
 }

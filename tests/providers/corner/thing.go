@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// thing has attributes of every kind and does nothing else. Its text is what the world may change.
+// thing has attributes of every kind. Only its text is stored in the world.
 type thing struct{ existing }
 
 type thingModel struct {
@@ -64,11 +64,11 @@ func (*thing) Schema(_ context.Context, _ resource.SchemaRequest, response *reso
 			"names":    schema.SetAttribute{Optional: true, ElementType: types.StringType},
 			"any":      schema.DynamicAttribute{Optional: true},
 			"password": schema.StringAttribute{Optional: true, Sensitive: true},
-			// Secret, and drawn by the provider.
+			// A secret that the provider generates.
 			"token":             schema.StringAttribute{Computed: true, Sensitive: true, PlanModifiers: keep},
 			"secret_wo":         schema.StringAttribute{Optional: true, WriteOnly: true},
 			"secret_wo_version": schema.Int64Attribute{Optional: true},
-			// Shows that the write-only value came through.
+			// Shows whether the provider received the write-only value.
 			"secret_length": schema.Int64Attribute{Computed: true},
 			"one":           schema.SingleNestedAttribute{Optional: true, Attributes: inner()},
 			"many":          schema.ListNestedAttribute{Optional: true, NestedObject: nested},
@@ -81,21 +81,21 @@ func (*thing) Schema(_ context.Context, _ resource.SchemaRequest, response *reso
 	}
 }
 
-// finish gives everything that is still unknown a value.
+// finish replaces all unknown values.
 func (r *thing) finish(ctx context.Context, model *thingModel, secret types.String) {
 	if model.ID.IsUnknown() {
-		model.ID = types.StringValue(draw())
+		model.ID = types.StringValue(newID())
 	}
 	if model.Token.IsUnknown() {
-		model.Token = types.StringValue("token-" + draw())
+		model.Token = types.StringValue("token-" + newID())
 	}
 	model.SecretLength = types.Int64Value(int64(len(secret.ValueString())))
 	model.SecretWO = types.StringNull()
-	model.One = made(ctx, model.One).(types.Object)
-	model.Many = made(ctx, model.Many).(types.List)
-	model.Unordered = made(ctx, model.Unordered).(types.Set)
-	model.ByKey = made(ctx, model.ByKey).(types.Map)
-	model.Rule = made(ctx, model.Rule).(types.List)
+	model.One = withoutUnknowns(ctx, model.One).(types.Object)
+	model.Many = withoutUnknowns(ctx, model.Many).(types.List)
+	model.Unordered = withoutUnknowns(ctx, model.Unordered).(types.Set)
+	model.ByKey = withoutUnknowns(ctx, model.ByKey).(types.Map)
+	model.Rule = withoutUnknowns(ctx, model.Rule).(types.List)
 }
 
 func (r *thing) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
@@ -122,7 +122,7 @@ func (r *thing) Read(ctx context.Context, request resource.ReadRequest, response
 	if exists && text != before.ValueString() {
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
 	}
-	// Of an imported object nothing but the id is known before.
+	// Only the id of an imported object is known before.
 	if exists && count.IsNull() {
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("count_of"), 3)...)
 	}

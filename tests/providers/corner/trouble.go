@@ -14,18 +14,19 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// trouble fails on demand. Each `on_` attribute says what happens in that call:
+// trouble fails on demand. Each `on_` attribute selects what happens in that call:
 //
-//	error    an error diagnostic at the attribute, before anything is done
-//	warning  a warning, and all goes well
-//	partial  the work is done, the state is told, and an error as well
+//	error    an error diagnostic at the attribute, without a change
+//	warning  a warning, and the call succeeds
+//	partial  the object is changed, and the state is returned together with an error
 //	panic    the process panics
-//	exit     the process ends, with a word on standard error
-//	hang     no answer, ever, whatever is asked
-//	slow     no answer until the provider is stopped, or the file `release` is in its folder
-//	invalid  an answer that contradicts the plan
+//	exit     the process exits, with a message on standard error
+//	hang     the call never returns
+//	slow     the call returns when the provider is stopped, or the file `release` is in its directory
+//	invalid  the response contradicts the plan
 //
-// `swell` takes 170 MiB and keeps them. `grow` uses memory until there is none. It, `panic`, `exit` and `hang` come after the object was made or removed: the worst moment.
+// `swell` allocates 170 MiB and keeps them. `grow` allocates memory until it is exhausted. `grow`, `panic`, `exit` and
+// `hang` happen after the object was changed.
 type trouble struct{ existing }
 
 type troubleModel struct {
@@ -55,9 +56,9 @@ func (*trouble) Schema(_ context.Context, _ resource.SchemaRequest, response *re
 	}}
 }
 
-// refuse is what happens before the work of a call; it tells whether the work is to be done.
-func (r *trouble) refuse(attribute, what string, diagnostics *diag.Diagnostics) bool {
-	if r.peaceful() {
+// failBefore fails before the change, and reports whether it did.
+func (r *trouble) failBefore(attribute, what string, diagnostics *diag.Diagnostics) bool {
+	if r.failuresDisabled() {
 		return false
 	}
 	switch what {
@@ -70,9 +71,9 @@ func (r *trouble) refuse(attribute, what string, diagnostics *diag.Diagnostics) 
 	return false
 }
 
-// strike is what happens after the work of a call.
-func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostics *diag.Diagnostics) {
-	if r.peaceful() {
+// failAfter fails after the change.
+func (r *trouble) failAfter(ctx context.Context, attribute, what string, diagnostics *diag.Diagnostics) {
+	if r.failuresDisabled() {
 		return
 	}
 	switch what {
@@ -81,13 +82,13 @@ func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostic
 	case "panic":
 		panic("the provider panics as asked")
 	case "exit":
-		// Not to os.Stderr, which is a pipe to the client that ends with us.
+		// Not with os.Stderr, which is a pipe to the client that is closed at the exit.
 		println("giving up as asked")
 		os.Exit(3)
 	case "swell":
-		swollen = make([]byte, 170<<20)
-		for i := 0; i < len(swollen); i += 4096 {
-			swollen[i] = 1
+		retained = make([]byte, 170<<20)
+		for i := 0; i < len(retained); i += 4096 {
+			retained[i] = 1
 		}
 	case "grow":
 		var all [][]byte
@@ -110,25 +111,25 @@ func (r *trouble) strike(ctx context.Context, attribute, what string, diagnostic
 	}
 }
 
-// peaceful tells whether a test has put an end to all trouble: the file `peace` is in its folder.
-func (r *trouble) peaceful() bool {
-	if r.world == nil || r.world.folder == "" {
+// failuresDisabled reports whether the test has disabled all failures: the file `peace` is in the directory.
+func (r *trouble) failuresDisabled() bool {
+	if r.world == nil || r.world.directory == "" {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(r.world.folder, "peace"))
+	_, err := os.Stat(filepath.Join(r.world.directory, "peace"))
 	return err == nil
 }
 
-// started tells a test that the call has come this far.
+// started signals to the test that the call is running.
 func (r *trouble) started() {
-	if r.world != nil && r.world.folder != "" {
-		_ = os.WriteFile(filepath.Join(r.world.folder, "started"), nil, 0o600)
+	if r.world != nil && r.world.directory != "" {
+		_ = os.WriteFile(filepath.Join(r.world.directory, "started"), nil, 0o600)
 	}
 }
 
 func (r *trouble) released(ctx context.Context) bool {
 	for {
-		if _, err := os.Stat(filepath.Join(r.world.folder, "release")); err == nil {
+		if _, err := os.Stat(filepath.Join(r.world.directory, "release")); err == nil {
 			return true
 		}
 		select {
@@ -145,16 +146,16 @@ func (r *trouble) ModifyPlan(ctx context.Context, request resource.ModifyPlanReq
 	}
 	var what types.String
 	response.Diagnostics.Append(request.Plan.GetAttribute(ctx, path.Root("on_plan"), &what)...)
-	if r.refuse("on_plan", what.ValueString(), &response.Diagnostics) {
+	if r.failBefore("on_plan", what.ValueString(), &response.Diagnostics) {
 		return
 	}
-	r.strike(ctx, "on_plan", what.ValueString(), &response.Diagnostics)
-	if what.ValueString() == "invalid" && !r.peaceful() {
+	r.failAfter(ctx, "on_plan", what.ValueString(), &response.Diagnostics)
+	if what.ValueString() == "invalid" && !r.failuresDisabled() {
 		response.Diagnostics.Append(response.Plan.SetAttribute(ctx, path.Root("text"), "not what was asked for")...)
 	}
 }
 
-// change does the work of create and update.
+// change creates or updates an object.
 func (r *trouble) change(ctx context.Context, attribute string, plan tfsdk.Plan, state *tfsdk.State, diagnostics *diag.Diagnostics) {
 	var model troubleModel
 	diagnostics.Append(plan.Get(ctx, &model)...)
@@ -162,20 +163,20 @@ func (r *trouble) change(ctx context.Context, attribute string, plan tfsdk.Plan,
 	if attribute == "on_update" {
 		what = model.OnUpdate.ValueString()
 	}
-	if diagnostics.HasError() || r.refuse(attribute, what, diagnostics) {
+	if diagnostics.HasError() || r.failBefore(attribute, what, diagnostics) {
 		return
 	}
 	if model.ID.IsUnknown() {
-		model.ID = types.StringValue(draw())
+		model.ID = types.StringValue(newID())
 	}
 	if !r.put(model.ID, model.Text, diagnostics) {
 		return
 	}
-	if what == "invalid" && !r.peaceful() {
+	if what == "invalid" && !r.failuresDisabled() {
 		model.Text = types.StringValue("not what was planned")
 	}
 	diagnostics.Append(state.Set(ctx, &model)...)
-	r.strike(ctx, attribute, what, diagnostics)
+	r.failAfter(ctx, attribute, what, diagnostics)
 }
 
 func (r *trouble) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
@@ -189,25 +190,25 @@ func (r *trouble) Update(ctx context.Context, request resource.UpdateRequest, re
 func (r *trouble) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
 	var model troubleModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
-	if response.Diagnostics.HasError() || r.refuse("on_read", model.OnRead.ValueString(), &response.Diagnostics) {
+	if response.Diagnostics.HasError() || r.failBefore("on_read", model.OnRead.ValueString(), &response.Diagnostics) {
 		return
 	}
 	text, exists := r.find(ctx, model.ID, model.Text, response)
 	if exists && text != model.Text.ValueString() {
 		response.Diagnostics.Append(response.State.SetAttribute(ctx, path.Root("text"), text)...)
 	}
-	r.strike(ctx, "on_read", model.OnRead.ValueString(), &response.Diagnostics)
+	r.failAfter(ctx, "on_read", model.OnRead.ValueString(), &response.Diagnostics)
 }
 
 func (r *trouble) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
 	var model troubleModel
 	response.Diagnostics.Append(request.State.Get(ctx, &model)...)
-	if response.Diagnostics.HasError() || r.refuse("on_delete", model.OnDelete.ValueString(), &response.Diagnostics) {
+	if response.Diagnostics.HasError() || r.failBefore("on_delete", model.OnDelete.ValueString(), &response.Diagnostics) {
 		return
 	}
 	r.existing.Delete(ctx, request, response)
 	if !response.Diagnostics.HasError() {
-		r.strike(ctx, "on_delete", model.OnDelete.ValueString(), &response.Diagnostics)
+		r.failAfter(ctx, "on_delete", model.OnDelete.ValueString(), &response.Diagnostics)
 	}
 }
 
@@ -216,5 +217,5 @@ func (r *trouble) ImportState(ctx context.Context, request resource.ImportStateR
 	resource.ImportStatePassthroughID(ctx, path.Root("id"), request, response)
 }
 
-// swollen is what the process has and does not need.
-var swollen []byte
+// retained is the memory that `swell` has allocated.
+var retained []byte

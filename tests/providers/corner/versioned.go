@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// versioned has a schema that was changed: in version 0 its `title` was called `label`. It also takes over states of
-// `corner_thing`. With CORNER_SCHEMA=0 it is still of version 0. A label that is `stuck` cannot be upgraded.
+// versioned has a schema with two versions: in version 0, its `title` was called `label`. States of `corner_thing` can
+// be moved to it. With CORNER_SCHEMA=0 its schema has version 0. The label `stuck` cannot be upgraded.
 type versioned struct{ existing }
 
 type versionedModel struct {
@@ -78,7 +78,7 @@ func (*versioned) MoveState(context.Context) []resource.StateMover {
 
 func (r *versioned) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
 	response.State.Raw = request.Plan.Raw
-	id := types.StringValue(draw())
+	id := types.StringValue(newID())
 	if !r.put(id, types.StringNull(), &response.Diagnostics) {
 		return
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// world is where objects exist: a folder with a file for each, which holds its text.
-type world struct{ folder string }
+// world stores the objects: a directory with a file for each, which contains its text.
+type world struct{ directory string }
 
-// configured is the part that all resources share.
+// configured is embedded in all resources.
 type configured struct{ world *world }
 
 func (c *configured) Configure(_ context.Context, request resource.ConfigureRequest, _ *resource.ConfigureResponse) {
@@ -30,15 +30,15 @@ func (c *configured) Configure(_ context.Context, request resource.ConfigureRequ
 	}
 }
 
-// existing is the part that resources share whose objects are in the world.
+// existing is embedded in resources whose objects are in the world.
 type existing struct{ configured }
 
-// identifier is the attribute `id`, which the provider draws, and which stays.
+// identifier is the attribute `id`, which the provider generates once.
 func identifier() schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}}
 }
 
-// put writes an object, and tells whether it could.
+// put writes an object, and reports whether it succeeded.
 func (e *existing) put(id, text types.String, diagnostics *diag.Diagnostics) bool {
 	err := e.world.write(id.ValueString(), text.ValueString())
 	if err != nil {
@@ -47,8 +47,8 @@ func (e *existing) put(id, text types.String, diagnostics *diag.Diagnostics) boo
 	return err == nil
 }
 
-// find tells the text of an object, and whether it is there; one that is gone leaves the state. Without a folder each
-// object is there, with the text that it had before.
+// find returns the text of an object, and whether it exists; a missing object is removed from the state. Without a
+// directory, every object exists with its previous text.
 func (e *existing) find(ctx context.Context, id, before types.String, response *resource.ReadResponse) (string, bool) {
 	text, exists, err := e.world.read(id.ValueString(), before.ValueString())
 	switch {
@@ -68,26 +68,26 @@ func (e *existing) Delete(ctx context.Context, request resource.DeleteRequest, r
 	}
 }
 
-// draw makes an id.
-func draw() string {
+// newID returns a random id.
+func newID() string {
 	bytes := make([]byte, 8)
 	_, _ = rand.Read(bytes)
 	return hex.EncodeToString(bytes)
 }
 
-func (w *world) path(id string) string { return filepath.Join(w.folder, filepath.Base(id)) }
+func (w *world) path(id string) string { return filepath.Join(w.directory, filepath.Base(id)) }
 
 func (w *world) write(id, text string) error {
-	if w == nil || w.folder == "" {
+	if w == nil || w.directory == "" {
 		return nil
 	}
 	return os.WriteFile(w.path(id), []byte(text), 0o600)
 }
 
-// read tells the text of an object, and whether it is there.
-func (w *world) read(id, otherwise string) (string, bool, error) {
-	if w == nil || w.folder == "" {
-		return otherwise, true, nil
+// read returns the text of an object, and whether it exists.
+func (w *world) read(id, fallback string) (string, bool, error) {
+	if w == nil || w.directory == "" {
+		return fallback, true, nil
 	}
 	content, err := os.ReadFile(w.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +97,7 @@ func (w *world) read(id, otherwise string) (string, bool, error) {
 }
 
 func (w *world) remove(id string) error {
-	if w == nil || w.folder == "" {
+	if w == nil || w.directory == "" {
 		return nil
 	}
 	if err := os.Remove(w.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {

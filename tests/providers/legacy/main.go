@@ -1,5 +1,5 @@
-// Command legacy is a provider for tests, of protocol 5 and the second SDK. It does what such providers do: it does not
-// keep to the rules of plans, changes values on its own, and has blocks. Its objects are files, as those of `corner`.
+// Command legacy is a provider for tests with protocol 5 and the second SDK. Like many such providers, it violates the
+// rules of plans, normalizes values, and has nested blocks. Its objects are files, like those of `corner`.
 package main
 
 import (
@@ -24,11 +24,11 @@ func provider() *schema.Provider {
 			"legacy_thing":   thing(),
 			"legacy_trouble": trouble(),
 		},
-		ConfigureContextFunc: func(_ context.Context, settings *schema.ResourceData) (any, diag.Diagnostics) {
-			if text := settings.Get("fail").(string); text != "" {
+		ConfigureContextFunc: func(_ context.Context, configuration *schema.ResourceData) (any, diag.Diagnostics) {
+			if text := configuration.Get("fail").(string); text != "" {
 				return nil, diag.Errorf("the configuration is refused: %s", text)
 			}
-			return &world{folder: settings.Get("folder").(string)}, nil
+			return &world{directory: configuration.Get("folder").(string)}, nil
 		},
 	}
 }

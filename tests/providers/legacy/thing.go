@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 )
 
-// thing has what only the second SDK has: blocks of every kind, values that the provider writes otherwise than it was
-// told (`casing`, `document`), zero values for absent ones, timeouts, and an attribute computed from another.
+// thing has the features of the second SDK: blocks of every kind, values that the provider normalizes (`casing`,
+// `document`), zero values for absent ones, timeouts, and an attribute computed from another.
 func thing() *schema.Resource {
 	block := &schema.Resource{Schema: map[string]*schema.Schema{
 		"key":   {Type: schema.TypeString, Required: true},
@@ -40,13 +40,13 @@ func thing() *schema.Resource {
 			"size":     {Type: schema.TypeFloat, Optional: true},
 			"password": {Type: schema.TypeString, Optional: true, Sensitive: true},
 			"tags":     {Type: schema.TypeMap, Optional: true, Elem: &schema.Schema{Type: schema.TypeString}},
-			// Stored in lower case; other casing is no difference.
+			// Stored in lower case; a difference in case is ignored.
 			"casing": {
 				Type: schema.TypeString, Optional: true,
 				StateFunc:        func(value any) string { return strings.ToLower(value.(string)) },
 				DiffSuppressFunc: func(_, before, after string, _ *schema.ResourceData) bool { return strings.EqualFold(before, after) },
 			},
-			// JSON whose spaces are no difference.
+			// JSON; a difference in spaces is ignored.
 			"document": {
 				Type: schema.TypeString, Optional: true,
 				DiffSuppressFunc: func(_, before, after string, _ *schema.ResourceData) bool { return compact(before) == compact(after) },
@@ -82,7 +82,7 @@ func compact(text string) string {
 
 func write(ctx context.Context, data *schema.ResourceData, meta any) diag.Diagnostics {
 	if data.Id() == "" {
-		data.SetId(draw())
+		data.SetId(newID())
 	}
 	if err := meta.(*world).write(data.Id(), data.Get("text").(string)); err != nil {
 		return diag.FromErr(err)

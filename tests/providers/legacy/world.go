@@ -9,29 +9,29 @@ import (
 	"path/filepath"
 )
 
-// world is where objects exist: a folder with a file for each, which holds its text.
-type world struct{ folder string }
+// world stores the objects: a directory with a file for each, which contains its text.
+type world struct{ directory string }
 
-// draw makes an id.
-func draw() string {
+// newID returns a random id.
+func newID() string {
 	bytes := make([]byte, 8)
 	_, _ = rand.Read(bytes)
 	return hex.EncodeToString(bytes)
 }
 
-func (w *world) path(id string) string { return filepath.Join(w.folder, filepath.Base(id)) }
+func (w *world) path(id string) string { return filepath.Join(w.directory, filepath.Base(id)) }
 
 func (w *world) write(id, text string) error {
-	if w.folder == "" {
+	if w.directory == "" {
 		return nil
 	}
 	return os.WriteFile(w.path(id), []byte(text), 0o600)
 }
 
-// read tells the text of an object, and whether it is there.
-func (w *world) read(id, otherwise string) (string, bool, error) {
-	if w.folder == "" {
-		return otherwise, true, nil
+// read returns the text of an object, and whether it exists.
+func (w *world) read(id, fallback string) (string, bool, error) {
+	if w.directory == "" {
+		return fallback, true, nil
 	}
 	content, err := os.ReadFile(w.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +41,7 @@ func (w *world) read(id, otherwise string) (string, bool, error) {
 }
 
 func (w *world) remove(id string) error {
-	if w.folder == "" {
+	if w.directory == "" {
 		return nil
 	}
 	if err := os.Remove(w.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,9 +50,9 @@ func (w *world) remove(id string) error {
 	return nil
 }
 
-// peaceful tells whether a test has put an end to all trouble: the file `peace` is in its folder.
-func (w *world) peaceful() bool {
-	if w.folder == "" {
+// failuresDisabled reports whether the test has disabled all failures: the file `peace` is in the directory.
+func (w *world) failuresDisabled() bool {
+	if w.directory == "" {
 		return false
 	}
 	_, err := os.Stat(w.path("peace"))

@@ -1,25 +1,24 @@
-//! Who may do what: everybody everything, but for what is forbidden from outside.
+//! Authorization: every user may do everything that a test does not forbid.
 
 use std::collections::BTreeMap;
 
-use super::ask::Ask;
 use super::kinds::Kind;
 use super::refusal::Refusal;
+use super::request::ApiRequest;
 use super::store::Store;
 
-/// What somebody may not do. An empty field means any.
+/// A rule of what a user may not do. An empty field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forbidden {
-    /// In which namespace; objects of the cluster are in none, and only meant by the empty field.
+    /// A namespace. Cluster-scoped objects only match the empty field.
     pub(crate) namespace: String,
-    /// As RBAC has it: `get`, `patch`.
+    /// Verbs of RBAC, such as `get` and `patch`.
     pub(crate) verbs: Vec<String>,
     /// Plurals.
     pub(crate) resources: Vec<String>,
 }
 
 impl Forbidden {
-    /// Everything.
     pub(crate) fn everything() -> Self {
         Self::default()
     }
@@ -32,42 +31,41 @@ impl Forbidden {
     }
 }
 
-/// The rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     forbidden: BTreeMap<String, Vec<Forbidden>>,
-    /// Whether service accounts need a binding.
+    /// Whether ServiceAccounts need a RoleBinding.
     bound: bool,
 }
 
 impl Access {
-    /// From now on `user` may not do this. The client itself is the empty user.
+    /// The client itself is the empty user.
     pub(crate) fn forbid(&mut self, user: &str, what: Forbidden) {
         self.forbidden.entry(user.to_owned()).or_default().push(what);
     }
 
-    /// From now on `user` may do everything again.
+    /// Removes all rules of a user.
     pub(crate) fn allow(&mut self, user: &str) {
         self.forbidden.remove(user);
     }
 
-    /// Whether a service account may act in a namespace only while a RoleBinding there names it, and the Role that it
-    /// refers to exists: then the end of a namespace takes its accounts' rights away as it does in earnest.
+    /// Whether a ServiceAccount may act in a namespace only while a RoleBinding there names it and its Role exists. The
+    /// deletion of a namespace then removes the permissions, as in a real cluster.
     pub(crate) fn need_bindings(&mut self, need: bool) {
         self.bound = need;
     }
 
-    pub(crate) fn check(&self, store: &Store, ask: &Ask, kind: &Kind) -> Result<(), Refusal> {
-        let verb = ask.verb.right();
-        let place = &ask.place;
-        let forbidden = self.forbidden.get(&*ask.user).into_iter().flatten();
+    pub(crate) fn check(&self, store: &Store, request: &ApiRequest, kind: &Kind) -> Result<(), Refusal> {
+        let verb = request.verb.right();
+        let place = &request.place;
+        let forbidden = self.forbidden.get(&*request.user).into_iter().flatten();
         let refused = forbidden.into_iter().any(|one| one.meets(verb, kind, &place.namespace))
-            || (self.bound && !is_bound(store, &ask.user, &place.namespace));
+            || (self.bound && !is_bound(store, &request.user, &place.namespace));
         if !refused {
             return Ok(());
         }
-        let user = if ask.user.is_empty() { "system:serviceaccount:purlin-system:purlin" } else { &ask.user };
-        // Of a namespace itself one speaks as being in it.
+        let user = if request.user.is_empty() { "system:serviceaccount:purlin-system:purlin" } else { &request.user };
+        // The message about a namespace says that it is in itself.
         let namespace =
             if kind.group.is_empty() && &*kind.plural == "namespaces" { &place.name } else { &place.namespace };
         Err(Refusal::forbidden(user, verb, kind, &place.subresource, namespace, &place.name))

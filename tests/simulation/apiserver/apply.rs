@@ -1,5 +1,5 @@
-//! Server-side apply: what one manager wants is merged in, what it wanted before and wants no more is taken out, unless
-//! another manager wants it too.
+//! Server-side apply: merges the fields that a manager applies, and removes those that it applied before and no longer
+//! applies, unless another manager owns them.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, Manager, Owners, Shape, Step, compare, granular, item_step, shape};
 
-/// Fields that would change under other managers: each with the name of the manager, as it is told.
+/// Fields of other managers that would change: the display name of the manager, and the field.
 pub(crate) type Conflicts = Vec<(String, String)>;
 
-/// The object after an apply, and whose its fields are then.
+/// Returns the object and its owners after an apply.
 pub(crate) fn apply(
     live: &Value,
     owners: &Arc<Owners>,
@@ -31,7 +31,7 @@ pub(crate) fn apply(
     let mut conflicts = Vec::new();
     for (other, fields) in &others {
         let shared = difference.set.shared(fields);
-        conflicts.extend(shared.into_iter().map(|field| (other.told(), field)));
+        conflicts.extend(shared.into_iter().map(|field| (other.display_name(), field)));
     }
     if !force && !conflicts.is_empty() {
         return Err(conflicts);
@@ -71,7 +71,7 @@ fn merge(live: &mut Value, wanted: &Value, here: Shape, name: &str) {
     }
 }
 
-/// Takes out the paths of `last` that are not `kept`. A map or list that becomes empty by that goes as well.
+/// Removes the paths of `last` that are not in `kept`, and the maps and lists that become empty.
 fn take_out(value: &mut Value, last: &Fields, kept: &Fields, here: Shape, name: &str) {
     let nothing = Fields::default();
     match value {

@@ -1,30 +1,30 @@
-//! What a request brings: its body, and what it says about how it is meant.
+//! The body of a request and its options.
 
 use serde_json::Value;
 
-use super::ask::{Ask, PatchType};
 use super::fields::Manager;
 use super::kinds::Kind;
 use super::refusal::{Cause, Refusal};
+use super::request::{ApiRequest, PatchType};
 
-/// The server refuses larger bodies.
+/// The maximum size of a body in bytes.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
 
-pub(super) fn of(ask: &Ask) -> Result<Value, Refusal> {
-    if ask.body.len() > LARGEST_BODY {
+pub(super) fn of(request: &ApiRequest) -> Result<Value, Refusal> {
+    if request.body.len() > LARGEST_BODY {
         let message = format!("Request entity too large: limit is {LARGEST_BODY}");
         return Err(Refusal::new(413, "RequestEntityTooLarge", message));
     }
-    serde_json::from_slice(&ask.body).map_err(|error| {
+    serde_json::from_slice(&request.body).map_err(|error| {
         Refusal::bad_request(format!("the object provided is unrecognized (must be of type Object): {error}"))
     })
 }
 
-/// Whether a body is about what the path names.
-pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal> {
+/// Checks that a body matches the path.
+pub(super) fn fits(kind: &Kind, request: &ApiRequest, value: &Value) -> Result<(), Refusal> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, named) = (text(&value["apiVersion"]), text(&value["kind"]));
-    if (kind.custom || ask.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
+    if (kind.custom || request.patch.is_some()) && (api_version.is_empty() || named.is_empty()) {
         let what = if named.is_empty() { "Kind" } else { "apiVersion" };
         return Err(Refusal::bad_request(format!("Object '{what}' is missing in '{value}'")));
     }
@@ -50,7 +50,7 @@ pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal>
         )));
     }
     let namespace = text(&value["metadata"]["namespace"]);
-    if !namespace.is_empty() && namespace != ask.place.namespace {
+    if !namespace.is_empty() && namespace != request.place.namespace {
         return Err(Refusal::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
@@ -58,8 +58,8 @@ pub(super) fn fits(kind: &Kind, ask: &Ask, value: &Value) -> Result<(), Refusal>
     Ok(())
 }
 
-pub(super) fn is_dry(ask: &Ask) -> Result<bool, Refusal> {
-    match ask.query("dryRun") {
+pub(super) fn is_dry(request: &ApiRequest) -> Result<bool, Refusal> {
+    match request.query("dryRun") {
         "" => Ok(false),
         "All" => Ok(true),
         other => {
@@ -70,11 +70,11 @@ pub(super) fn is_dry(ask: &Ask) -> Result<bool, Refusal> {
     }
 }
 
-pub(super) fn manager(ask: &Ask, kind: &Kind) -> Manager {
+pub(super) fn manager(request: &ApiRequest, kind: &Kind) -> Manager {
     Manager {
-        name: ask.manager.clone(),
-        applies: ask.patch == Some(PatchType::Apply),
+        name: request.manager.clone(),
+        applies: request.patch == Some(PatchType::Apply),
         api_version: kind.api_version(),
-        subresource: ask.place.subresource.clone(),
+        subresource: request.place.subresource.clone(),
     }
 }

@@ -1,43 +1,48 @@
-//! Creates, be it by a POST or by whatever else finds nothing to change.
+//! Creates objects: by POST, and by PUT and apply of objects that do not exist.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::body::{fits, is_dry, manager, of};
 use super::fields::{Manager, Owners, after_update};
 use super::kinds::Kind;
 use super::refusal::Refusal;
+use super::request::ApiRequest;
 use super::store::Object;
 use super::write::seconds;
-use super::{Body, Done, Server, defaults, schema, validate};
+use super::{Body, Server, Success, defaults, schema, validate};
 
-/// Letters of drawn names, as the real server takes them.
+/// The characters of generated names, as in the real server.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Server {
-    pub(super) fn create(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
-        if !ask.place.name.is_empty() {
+    pub(super) fn create(
+        &mut self,
+        now: Timestamp,
+        request: &ApiRequest,
+        kind: &Arc<Kind>,
+    ) -> Result<Success, Refusal> {
+        if !request.place.name.is_empty() {
             return Err(Refusal::method_not_allowed());
         }
-        let mut value = of(ask)?;
-        fits(kind, ask, &value)?;
+        let mut value = of(request)?;
+        fits(kind, request, &value)?;
         if value["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
             return Err(Refusal::internal("resourceVersion should not be set on objects to be created"));
         }
-        value["metadata"]["namespace"] = ask.place.namespace.as_str().into();
+        value["metadata"]["namespace"] = request.place.namespace.as_str().into();
         let prefix = value["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
         if value["metadata"]["name"].as_str().unwrap_or_default().is_empty() && !prefix.is_empty() {
             value["metadata"]["name"] = self.drawn_name(&prefix).into();
         }
-        let manager = manager(ask, kind);
-        let object = self.make(now, kind, value, None, &manager, is_dry(ask)?)?;
-        Ok(Done { code: 201, body: Body::Object(object) })
+        let manager = manager(request, kind);
+        let object = self.make(now, kind, value, None, &manager, is_dry(request)?)?;
+        Ok(Success { code: 201, body: Body::Object(object) })
     }
 
-    /// Makes an object. `owners` are those of an apply.
+    /// Creates an object. `owners` are given by an apply.
     pub(super) fn make(
         &mut self,
         now: Timestamp,
@@ -63,7 +68,6 @@ impl Server {
         }
         let sent = value.clone();
         Self::prepare(kind, &mut value);
-        // A namespace that is going takes in nothing new, and one that is not there nothing at all.
         if kind.namespaced {
             self.check_namespace(kind, &namespace, &name)?;
         }
@@ -104,7 +108,7 @@ impl Server {
         }
     }
 
-    /// What the server does to a new object before it looks at it.
+    /// Prepares a new object before its validation.
     fn prepare(kind: &Kind, value: &mut Value) {
         if kind.status
             && let Some(map) = value.as_object_mut()
@@ -115,7 +119,7 @@ impl Server {
         defaults::fill(kind, value);
     }
 
-    /// What only the server can say of a new object.
+    /// Sets the fields of a new object that the server determines.
     fn complete(kind: &Kind, value: &mut Value, number: u64) {
         match (&*kind.group, &*kind.plural) {
             ("", "namespaces") => {
@@ -143,7 +147,7 @@ impl Server {
         }
     }
 
-    /// A CRD brings its kinds with it.
+    /// Adds the kinds of a CRD.
     pub(super) fn took_effect(&mut self, object: &Object) {
         if object.value["kind"] == "CustomResourceDefinition" {
             for kind in Kind::of_definition(&object.value) {

@@ -1,4 +1,4 @@
-//! What the server adds to objects: only what somebody looks at.
+//! The fields that the server adds to objects, as far as Purlin or its tests use them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
 
-/// Fills in what is left out.
+/// Sets the defaults of an object.
 pub(crate) fn fill(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.plural) {
         ("", "secrets") => secret(object),
@@ -29,7 +29,7 @@ pub(crate) fn fill(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Here what is empty is as good as nothing.
+/// Removes fields whose value is empty or null.
 fn drop_empty(map: &mut Map<String, Value>, names: &[&str]) {
     for name in names {
         let empty = map.get(*name).is_some_and(|value| match value {
@@ -43,7 +43,7 @@ fn drop_empty(map: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// Built-in kinds know no null.
+/// Removes null values, which built-in kinds do not store.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -58,9 +58,9 @@ fn drop_nulls(value: &mut Value) {
 fn secret(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     map.entry("type").or_insert_with(|| json!("Opaque"));
-    if let Some(Value::Object(texts)) = map.remove("stringData") {
+    if let Some(Value::Object(strings)) = map.remove("stringData") {
         let data = map.entry("data").or_insert_with(|| json!({}));
-        for (key, text) in texts {
+        for (key, text) in strings {
             data[key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
         }
     }
@@ -86,7 +86,7 @@ fn service(object: &mut Value) {
     }
 }
 
-/// The defaults of a schema, at all depths.
+/// Sets the defaults of a schema at all levels.
 fn from_schema(schema: &Value, value: &mut Value) {
     if let (Some(properties), Value::Object(map)) = (schema["properties"].as_object(), &mut *value) {
         for (name, schema) in properties {

@@ -1,29 +1,34 @@
-//! Deletes: at once, or when the last finalizer lets go.
+//! Deletes objects: immediately, or after the last finalizer is removed.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::body::is_dry;
 use super::kinds::Kind;
 use super::refusal::{Refusal, about};
+use super::request::ApiRequest;
 use super::store::Object;
-use super::write::{is_let_go, seconds};
-use super::{Body, Done, Server};
+use super::write::{can_be_removed, seconds};
+use super::{Body, Server, Success};
 
-/// The finalizers by which what depends on an object goes before it, or is let be.
+/// The finalizers for foreground deletion, and for orphaning dependents.
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 impl Server {
-    pub(super) fn delete(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
-        let options: Value = match ask.body.is_empty() {
+    pub(super) fn delete(
+        &mut self,
+        now: Timestamp,
+        request: &ApiRequest,
+        kind: &Arc<Kind>,
+    ) -> Result<Success, Refusal> {
+        let options: Value = match request.body.is_empty() {
             true => Value::Null,
-            false => serde_json::from_slice(&ask.body).map_err(|error| Refusal::bad_request(error.to_string()))?,
+            false => serde_json::from_slice(&request.body).map_err(|error| Refusal::bad_request(error.to_string()))?,
         };
-        let place = &ask.place;
+        let place = &request.place;
         let found = self.store.get(&kind.id(), &place.namespace, &place.name).cloned();
         let old = found.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
         let preconditions = &options["preconditions"];
@@ -43,10 +48,10 @@ impl Server {
             );
             return Err(Refusal::unmet(kind, old.name(), &why));
         }
-        let policy = options["propagationPolicy"].as_str().unwrap_or(ask.query("propagationPolicy"));
-        let dry = is_dry(ask)? || options["dryRun"][0] == "All";
+        let policy = options["propagationPolicy"].as_str().unwrap_or(request.query("propagationPolicy"));
+        let dry = is_dry(request)? || options["dryRun"][0] == "All";
         let (object, gone) = self.mark(now, kind, &old, policy, dry);
-        // The object is shown where something still holds it, and by a few kinds always.
+        // The response has the object while a finalizer holds it, and always for a few kinds.
         let body = match gone && !kind.returns_deleted {
             false => Body::Object(object),
             true => {
@@ -57,10 +62,11 @@ impl Server {
                 }))
             }
         };
-        Ok(Done { code: 200, body })
+        Ok(Success { code: 200, body })
     }
 
-    /// Marks an object as to be deleted, and removes it if nothing holds it. Gives its last state, and whether it is gone.
+    /// Marks an object for deletion, and removes it if no finalizer holds it. Returns its last state, and whether it is
+    /// removed.
     pub(super) fn mark(
         &mut self,
         now: Timestamp,
@@ -98,7 +104,7 @@ impl Server {
         if is_namespace {
             value["status"]["phase"] = "Terminating".into();
         }
-        let gone = is_let_go(kind, &value);
+        let gone = can_be_removed(kind, &value);
         if dry {
             return (Object::unstored(value, old.owners.clone()), gone);
         }
@@ -112,7 +118,7 @@ impl Server {
         (self.store.put(now, &kind.id(), value, old.owners.clone()), false)
     }
 
-    /// Removes an object for good.
+    /// Removes an object permanently.
     pub(super) fn remove(&mut self, now: Timestamp, kind: &Arc<Kind>, old: &Object) -> Option<Arc<Object>> {
         let last = self.store.remove(now, &kind.id(), old.namespace(), old.name());
         if &*kind.name == "CustomResourceDefinition" {
@@ -123,22 +129,28 @@ impl Server {
         last
     }
 
-    pub(super) fn delete_collection(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
+    pub(super) fn delete_collection(
+        &mut self,
+        now: Timestamp,
+        request: &ApiRequest,
+        kind: &Arc<Kind>,
+    ) -> Result<Success, Refusal> {
         let selectors =
-            super::selectors::Selectors::parse(kind, ask.query("labelSelector"), ask.query("fieldSelector"))?;
-        let dry = is_dry(ask)?;
+            super::selectors::Selectors::parse(kind, request.query("labelSelector"), request.query("fieldSelector"))?;
+        let dry = is_dry(request)?;
         let id = kind.id();
         let objects = self.store.table(&id).into_iter().flat_map(|table| table.objects.values());
-        let here = objects.filter(|object| ask.place.namespace.is_empty() || object.namespace() == ask.place.namespace);
+        let here = objects
+            .filter(|object| request.place.namespace.is_empty() || object.namespace() == request.place.namespace);
         let found: Vec<_> = here.filter(|object| selectors.fit(&object.value)).cloned().collect();
         let mut items = Vec::new();
         for object in found {
-            items.push(self.mark(now, kind, &object, ask.query("propagationPolicy"), dry).0.value.clone());
+            items.push(self.mark(now, kind, &object, request.query("propagationPolicy"), dry).0.value.clone());
         }
         let body = json!({
             "kind": format!("{}List", kind.name), "apiVersion": kind.api_version(),
             "metadata": {"resourceVersion": self.store.version().to_string()}, "items": items,
         });
-        Ok(Done { code: 200, body: Body::Json(body) })
+        Ok(Success { code: 200, body: Body::Json(body) })
     }
 }

@@ -1,25 +1,24 @@
-//! What there is to ask for: groups, versions, kinds, and health.
+//! Discovery of groups, versions and kinds, and health checks.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::refusal::Refusal;
-use super::{Body, Done, Server};
+use super::request::ApiRequest;
+use super::{Body, Server, Success};
 
-/// The answer to a path that is none.
 pub(super) fn no_such_page() -> Refusal {
     Refusal::new(404, "", "404 page not found\n")
 }
 
 impl Server {
-    pub(super) fn discover(&self, ask: &Ask) -> Result<Done, Refusal> {
-        let parts: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
+    pub(super) fn discover(&self, request: &ApiRequest) -> Result<Success, Refusal> {
+        let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
         let value = match parts.as_slice() {
             ["healthz" | "readyz" | "livez"] => {
-                return Ok(Done { code: 200, body: Body::Text(Bytes::from_static(b"ok")) });
+                return Ok(Success { code: 200, body: Body::Text(Bytes::from_static(b"ok")) });
             }
             ["version"] => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0"}),
             ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
@@ -39,7 +38,7 @@ impl Server {
             ["apis", group, version] => self.version_of(group, version)?,
             _ => return Err(no_such_page()),
         };
-        Ok(Done { code: 200, body: Body::Json(value) })
+        Ok(Success { code: 200, body: Body::Json(value) })
     }
 
     fn group(&self, group: &str) -> Option<Value> {
@@ -49,10 +48,12 @@ impl Server {
                 versions.push(kind.version.to_string());
             }
         }
-        let told = |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
-        let preferred = told(versions.first()?);
+        let version_entry =
+            |version: &String| json!({"groupVersion": format!("{group}/{version}"), "version": version});
+        let preferred = version_entry(versions.first()?);
         Some(json!({
-            "name": group, "versions": versions.iter().map(told).collect::<Value>(), "preferredVersion": preferred,
+            "name": group, "versions": versions.iter().map(version_entry).collect::<Value>(),
+            "preferredVersion": preferred,
         }))
     }
 
@@ -60,15 +61,15 @@ impl Server {
         let kinds = self.kinds.values().filter(|kind| *kind.group == *group && *kind.version == *version);
         let mut resources = BTreeMap::new();
         for kind in kinds {
-            let told = |name: String, verbs: &[&str]| {
+            let resource = |name: String, verbs: &[&str]| {
                 json!({"name": name, "singularName": kind.name.to_lowercase(), "namespaced": kind.namespaced,
                     "kind": &*kind.name, "verbs": verbs})
             };
             let all = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-            resources.insert(kind.plural.to_string(), told(kind.plural.to_string(), &all));
+            resources.insert(kind.plural.to_string(), resource(kind.plural.to_string(), &all));
             if kind.status {
                 let name = format!("{}/status", kind.plural);
-                resources.insert(name.clone(), told(name, &["get", "patch", "update"]));
+                resources.insert(name.clone(), resource(name, &["get", "patch", "update"]));
             }
         }
         if resources.is_empty() {

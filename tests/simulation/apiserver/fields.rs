@@ -1,7 +1,7 @@
-//! Who has set which field: sets of paths, and how two states of an object differ in them.
+//! The owners of fields: sets of paths, and the differences between two states of an object.
 //!
-//! As in the real server a path ends at a scalar, at something atomic, at an empty map, and at each item of a list that
-//! has keys. Which lists have keys is told by the names of fields, for all kinds alike.
+//! As in the real server, a path ends at a scalar, an atomic value, an empty map, and each item of a list with keys.
+//! The names of fields decide which lists have keys, for all kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(crate) enum Step {
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
-    /// Whether this very path is in it.
+    /// Whether the set contains this path itself.
     pub(crate) own: bool,
     pub(crate) below: BTreeMap<Step, Fields>,
 }
 
-/// Who writes, and how.
+/// An entry of `managedFields`, without its fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     pub(crate) name: String,
@@ -33,20 +33,20 @@ pub(crate) struct Manager {
     pub(crate) subresource: String,
 }
 
-/// Whose the fields of an object are.
+/// The fields of each manager.
 pub(crate) type Owners = BTreeMap<Manager, Fields>;
 
-/// How two states differ.
+/// The difference between two states of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// What was added or has another value.
+    /// Fields that were added or have another value.
     pub(crate) set: Fields,
     pub(crate) removed: Fields,
 }
 
 impl Manager {
-    /// In the words of a conflict.
-    pub(crate) fn told(&self) -> String {
+    /// The name in the message of a conflict.
+    pub(crate) fn display_name(&self) -> String {
         let mut text = format!("\"{}\"", self.name);
         if !self.subresource.is_empty() {
             text.push_str(&format!(" with subresource \"{}\"", self.subresource));
@@ -76,7 +76,7 @@ impl Fields {
         }
     }
 
-    /// Takes out what is in `other`, and what is below of it.
+    /// Removes the paths of `other` and everything below them.
     pub(crate) fn take_out(&mut self, other: &Self) {
         if other.own {
             *self = Self::default();
@@ -92,7 +92,7 @@ impl Fields {
         }
     }
 
-    /// What is in both, as paths in words.
+    /// The paths in both sets, as text.
     pub(crate) fn shared(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         self.shared_below(other, "", &mut found);
@@ -115,29 +115,28 @@ impl Fields {
     }
 }
 
-/// How a place of an object is merged.
+/// How a part of an object is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The object as a whole.
     Object,
-    /// Its metadata.
     Metadata,
     Map,
     Atomic,
     /// A list whose items have keys.
     Keyed(&'static [&'static str]),
-    /// A list of different values.
+    /// A list of unique values.
     Set,
 }
 
-/// How a field is merged, by its name and that of what it is in.
+/// How a field is merged, by its name and the name of its parent.
 pub(crate) fn shape(above: Shape, parent: &str, name: &str) -> Shape {
     match (above, name) {
         (Shape::Object, "metadata") => Shape::Metadata,
         (Shape::Metadata, "finalizers") => Shape::Set,
         (Shape::Metadata, "ownerReferences") => Shape::Keyed(&["uid"]),
         (_, "containers" | "initContainers" | "volumes" | "env") => Shape::Keyed(&["name"]),
-        // That of a ServiceAccount is atomic, that of a Pod is not.
+        // It is atomic in a ServiceAccount, but not in a Pod.
         (_, "imagePullSecrets") if above != Shape::Object => Shape::Keyed(&["name"]),
         (_, "secrets") if above == Shape::Object => Shape::Keyed(&["name"]),
         (_, "volumeMounts") => Shape::Keyed(&["mountPath"]),
@@ -152,7 +151,7 @@ pub(crate) fn shape(above: Shape, parent: &str, name: &str) -> Shape {
     }
 }
 
-/// Fields that nobody owns.
+/// Whether a field has owners.
 pub(crate) fn is_owned(above: Shape, name: &str) -> bool {
     match above {
         Shape::Object => !matches!(name, "apiVersion" | "kind"),
@@ -173,19 +172,19 @@ pub(crate) fn is_owned(above: Shape, name: &str) -> bool {
     }
 }
 
-/// The step to an item of a list: its keys, or itself.
+/// The step to an item of a list: its keys, or the item itself.
 pub(crate) fn item_step(shape: Shape, item: &Value) -> Step {
     let Shape::Keyed(keys) = shape else { return Step::Item(format!("={item}").into()) };
     let part = |key: &&str| match item.get(*key) {
         Some(value) => Some(format!("{key}={value}")),
-        // The default of the one key that may be left out.
+        // The default of the only optional key.
         None if *key == "protocol" => Some("protocol=\"TCP\"".to_owned()),
         None => None,
     };
     Step::Item(keys.iter().filter_map(part).collect::<Vec<_>>().join(",").into())
 }
 
-/// The granular fields of a map with the shapes of their values.
+/// The fields of a map that have owners.
 pub(crate) fn granular(map: &Map<String, Value>, shape: Shape) -> impl Iterator<Item = (&String, &Value)> {
     map.iter().filter(move |(name, _)| is_owned(shape, name))
 }
@@ -274,17 +273,17 @@ fn compare_in(
             collect_in(new, here, name, set);
         }
         (Some(old), None) => {
-            // What is gone is gone with all that is in it.
+            // A removed value is removed with all its fields.
             collect_in(old, here, name, removed);
         }
         (Some(old), Some(new)) => {
-            let mut gone = Fields::default();
-            collect_in(old, here, name, &mut gone);
-            let mut came = Fields::default();
-            collect_in(new, here, name, &mut came);
-            removed.add(&gone);
-            removed.take_out_exact(&came);
-            set.add(&came);
+            let mut before = Fields::default();
+            collect_in(old, here, name, &mut before);
+            let mut after = Fields::default();
+            collect_in(new, here, name, &mut after);
+            removed.add(&before);
+            removed.take_out_exact(&after);
+            set.add(&after);
         }
         (None, None) => {}
     }
@@ -301,7 +300,7 @@ fn compare_below(
 ) {
     let (mut set_below, mut removed_below) = (Fields::default(), Fields::default());
     if matches!(step, Step::Item(_)) {
-        // An item of its own that came or went is a path itself.
+        // An item that was added or removed is a path itself.
         set_below.own = old.is_none();
         removed_below.own = new.is_none();
     }
@@ -315,7 +314,7 @@ fn compare_below(
 }
 
 impl Fields {
-    /// Takes out just the paths of `other`, not what is below of them.
+    /// Removes the paths of `other`, but not the paths below them.
     pub(crate) fn take_out_exact(&mut self, other: &Self) {
         self.own &= !other.own;
         for (step, fields) in &other.below {
@@ -329,7 +328,7 @@ impl Fields {
     }
 }
 
-/// The owners after `manager` has changed `old` to `new` by other means than an apply.
+/// The owners after `manager` has changed `old` to `new` without server-side apply.
 pub(crate) fn after_update(owners: &Arc<Owners>, manager: &Manager, old: &Value, new: &Value) -> Arc<Owners> {
     let difference = compare(old, new);
     if difference.set.is_empty() && difference.removed.is_empty() {

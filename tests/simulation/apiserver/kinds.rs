@@ -1,4 +1,4 @@
-//! Which kinds are served, and how the server treats each: a table of the built-in ones, and what CRDs add to it.
+//! The kinds of the server and their properties: a table of the built-in ones, and those that CRDs define.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A type of object: its group and its plural.
 pub(crate) type Type = (Arc<str>, Arc<str>);
 
-/// How the names of a kind must look.
+/// The format of the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     /// A DNS subdomain.
@@ -20,7 +20,6 @@ pub(crate) enum Names {
     Segment,
 }
 
-/// What differs between kinds.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) group: Arc<str>,
@@ -28,17 +27,17 @@ pub(crate) struct Kind {
     pub(crate) name: Arc<str>,
     pub(crate) plural: Arc<str>,
     pub(crate) namespaced: bool,
-    /// Whether it has a status that is written separately.
+    /// Whether it has the subresource `status`.
     pub(crate) status: bool,
-    /// Whether it counts changes of what is wanted.
+    /// Whether it has a generation.
     pub(crate) generation: bool,
     /// Whether a CRD defines it.
     pub(crate) custom: bool,
-    /// Whether a DELETE that is done at once answers with the object.
+    /// Whether an immediate DELETE returns the object.
     pub(crate) returns_deleted: bool,
-    /// Whether a PUT may come without a resourceVersion.
+    /// Whether a PUT needs no resourceVersion.
     pub(crate) unconditional: bool,
-    /// Whether a PUT may make an object.
+    /// Whether a PUT may create an object.
     pub(crate) put_creates: bool,
     pub(crate) names: Names,
     /// The schema of a custom kind.
@@ -60,12 +59,12 @@ impl Kind {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The resource in the words of messages: `deployments.apps`.
+    /// The resource in messages: `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The kind in the words of messages: `Deployment.apps`.
+    /// The kind in messages: `Deployment.apps`.
     pub(crate) fn qualified(&self) -> String {
         if self.group.is_empty() { self.name.to_string() } else { format!("{}.{}", self.name, self.group) }
     }

@@ -1,6 +1,6 @@
-//! The network between clients and the server: what becomes of each request and of each event of a watch is decided by
-//! a [`Network`]. Everything waits by tokio's clock and runs on one thread, so a run with a paused clock and a seeded
-//! network is the same each time.
+//! The network between clients and the server. A [`Network`] decides the fate of each request and each watch event.
+//! Everything uses tokio's clock and runs on one thread, so that runs with a paused clock and a seeded network are
+//! identical.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -23,30 +23,30 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
-use super::ask::{Ask, Verb};
 use super::kinds::Type;
 use super::refusal::Refusal;
-use super::{Answer, Server, refused};
+use super::request::{ApiRequest, Verb};
+use super::{Server, ServerResponse, refused};
 
 #[path = "network/stream.rs"]
 mod stream;
 
-/// How many lines of the tape are kept.
+/// The number of lines that the tape keeps.
 const TAPE: usize = 20_000;
 
-/// A request as the network sees it.
+/// The data of a request by which a network decides its fate.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    /// Counts all requests of all clients.
+pub(crate) struct RequestInfo {
+    /// The number of the request among those of all clients.
     pub(crate) index: u64,
     pub(crate) client: Arc<str>,
-    /// Who is impersonated; empty for the client itself.
+    /// The impersonated user; empty for the client itself.
     pub(crate) user: Arc<str>,
     pub(crate) verb: Verb,
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) group: String,
-    /// The plural.
+    /// The plural of the type.
     pub(crate) resource: String,
     pub(crate) subresource: String,
     pub(crate) namespace: String,
@@ -55,73 +55,70 @@ pub(crate) struct Seen {
     pub(crate) version: u64,
 }
 
-/// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// How long it is on its way.
+    /// The delay of the request.
     pub(crate) before: Duration,
     pub(crate) outcome: Outcome,
-    /// How long the answer is on its way.
+    /// The delay of the response.
     pub(crate) after: Duration,
 }
 
-/// What happens when a request would arrive.
+/// What happens to a request after its delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It takes effect and is answered.
+    /// It takes effect, and the client receives the response.
     Deliver,
-    /// The connection is reset; it never takes effect.
+    /// It does not take effect, and the connection is reset.
     LoseRequest,
-    /// It takes effect; the connection is reset.
+    /// It takes effect, and the connection is reset.
     LoseAnswer,
-    /// It is refused with this, and takes no effect.
+    /// It does not take effect, and the client receives this error.
     Refuse { code: u16, reason: String, message: String, retry_after: Option<u32> },
-    /// A read is served as of this older version. A watch from there tells what came since.
+    /// A read returns the state at this older version. A watch from there delivers the later changes.
     ListAt(u64),
-    /// It never arrives, and nothing says so.
+    /// It does not take effect, and the client receives no response.
     Hang,
 }
 
-/// What becomes of an event of a watch. Events of one watch never overtake each other.
+/// The fate of a watch event. The events of a watch keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WatchFate {
-    /// It arrives after this time, or when those before it have.
+    /// It arrives after this time, or after the previous events if they take longer.
     Deliver(Duration),
-    /// It and all that happen within this time arrive together in the end, and of each object only the last state; an
-    /// object that came and went meanwhile is not seen at all.
+    /// It arrives together with all events of this time, at its end, with only the last state of each object. An object
+    /// that is created and deleted within the time causes no event.
     Coalesce(Duration),
-    /// The stream ends before it, as after its time.
+    /// The stream ends before the event, as after its timeout.
     End,
-    /// The server says that the version is too old, and ends the stream.
+    /// The server reports that the version is too old, and ends the stream.
     Expired,
-    /// The connection is reset before it.
+    /// The connection is reset before the event.
     Reset,
 }
 
 impl Fate {
-    /// A millisecond there, a millisecond back.
+    /// Delivers the request, with a delay of a millisecond in each direction.
     pub(crate) fn quick() -> Self {
         Self { before: Duration::from_millis(1), outcome: Outcome::Deliver, after: Duration::from_millis(1) }
     }
 }
 
-/// Decides. It is called with the server locked, so it must not ask the cluster anything.
+/// Decides the fate of requests and events. It is called while the server is locked, so it must not use the cluster.
 pub(crate) trait Network: Send {
-    /// The fate of a request.
-    fn request(&mut self, client: &str, request: &Seen) -> Fate;
-    /// The fate of an event; they are counted for each watch.
-    fn watch_event(&mut self, client: &str, watch: &Seen, event_no: u64) -> WatchFate;
+    fn request(&mut self, client: &str, request: &RequestInfo) -> Fate;
+    /// `event_no` counts the events of each watch.
+    fn watch_event(&mut self, client: &str, watch: &RequestInfo, event_no: u64) -> WatchFate;
 }
 
-/// Nothing ever goes wrong.
-pub(crate) struct Quiet;
+pub(crate) struct NoFaults;
 
-impl Network for Quiet {
-    fn request(&mut self, _: &str, _: &Seen) -> Fate {
+impl Network for NoFaults {
+    fn request(&mut self, _: &str, _: &RequestInfo) -> Fate {
         Fate::quick()
     }
 
-    fn watch_event(&mut self, _: &str, _: &Seen, _: u64) -> WatchFate {
+    fn watch_event(&mut self, _: &str, _: &RequestInfo, _: u64) -> WatchFate {
         WatchFate::Deliver(Duration::from_millis(1))
     }
 }
@@ -142,16 +139,16 @@ struct State {
     clients: BTreeMap<Arc<str>, JoinSet<()>>,
     requests: u64,
     tape: VecDeque<String>,
-    /// The last version that was told to those who wait for changes.
-    told: u64,
+    /// The last version of which the watches were notified.
+    published: u64,
     changed: BTreeMap<Type, Arc<Notify>>,
 }
 
-type Answered = Result<Response<AnswerBody>, io::Error>;
-type AnswerBody = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, io::Error>>>>;
+type ResponseResult = Result<Response<ResponseBody>, io::Error>;
+type ResponseBody = Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, io::Error>>>>;
 
 impl Cluster {
-    /// A cluster whose clock shows `epoch` now, and runs with tokio's.
+    /// Creates a cluster whose clock starts at `epoch` and runs with tokio's.
     pub(crate) fn new(epoch: Timestamp, network: impl Network + 'static) -> Self {
         let state = State {
             server: Server::new(epoch),
@@ -159,57 +156,55 @@ impl Cluster {
             clients: BTreeMap::new(),
             requests: 0,
             tape: VecDeque::new(),
-            told: 0,
+            published: 0,
             changed: BTreeMap::new(),
         };
         Self(Arc::new(Shared { state: Mutex::new(state), epoch, began: Instant::now() }))
     }
 
-    /// A client for one process. A process that comes after it has another name.
+    /// Creates the client of a process. `name` must be unique.
     pub(crate) fn client(&self, name: &str) -> kube::Client {
-        kube::Client::new(self.wire(name), "default")
+        kube::Client::new(self.connection(name), "default")
     }
 
-    /// The same as a service.
-    pub(crate) fn wire(&self, name: &str) -> Wire {
+    /// Creates the connection of a process, as a tower service. `name` must be unique.
+    pub(crate) fn connection(&self, name: &str) -> Connection {
         let name: Arc<str> = name.into();
         self.0.state().clients.entry(name.clone()).or_default();
-        Wire { shared: self.0.clone(), client: name }
+        Connection { shared: self.0.clone(), client: name }
     }
 
-    /// Ends all that is under way for a client: what has arrived has taken effect, what has not never does.
+    /// Disconnects a client. Its requests that have not arrived yet never take effect.
     pub(crate) fn disconnect(&self, name: &str) {
         let tasks = self.0.state().clients.remove(name);
-        // Dropped when nothing is locked any more: its tasks may lock.
+        // Dropping the tasks may lock the state, so it must be unlocked here.
         drop(tasks);
         self.0.write(&format!("{name} is cut off"));
     }
 
-    /// The time, by tokio's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.0.now()
     }
 
-    /// Does something to the server itself, and lets the watches know.
+    /// Calls `act` with the server, and notifies the watches.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Server, Timestamp) -> T) -> T {
         let now = self.now();
         let mut state = self.0.state();
         let result = act(&mut state.server, now);
-        state.tell();
+        state.publish();
         result
     }
 
-    /// From now on another one decides.
     pub(crate) fn set_network(&self, network: impl Network + 'static) {
         self.0.state().network = Box::new(network);
     }
 
-    /// Writes a line of one's own on the tape.
+    /// Writes a line on the tape.
     pub(crate) fn note(&self, line: &str) {
         self.0.write(line);
     }
 
-    /// How many requests were made.
+    /// The number of requests so far.
     pub(crate) fn requests(&self) -> u64 {
         self.0.state().requests
     }
@@ -221,19 +216,19 @@ impl Cluster {
 }
 
 impl State {
-    /// Wakes those who watch what has changed.
-    fn tell(&mut self) {
+    /// Notifies the watches of the types that have changed.
+    fn publish(&mut self) {
         let version = self.server.version();
-        if version == self.told {
+        if version == self.published {
             return;
         }
-        let types: BTreeSet<Type> = self.server.changes(self.told).map(|change| change.what.clone()).collect();
+        let types: BTreeSet<Type> = self.server.changes(self.published).map(|change| change.what.clone()).collect();
         for what in types {
             if let Some(changed) = self.changed.get(&what) {
                 changed.notify_waiters();
             }
         }
-        self.told = version;
+        self.published = version;
     }
 
     fn write(&mut self, at: Duration, line: &str) {
@@ -246,7 +241,7 @@ impl State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A judge that fails while it looks leaves what it looked at as it was.
+        // A test that panics while it reads the state does not change it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -260,52 +255,52 @@ impl Shared {
         self.state().write(at, line);
     }
 
-    /// Sends a request on its way.
-    fn start(self: &Arc<Self>, client: &Arc<str>, ask: Ask, sender: oneshot::Sender<Answered>) {
+    /// Starts the delivery of a request.
+    fn start(self: &Arc<Self>, client: &Arc<str>, request: ApiRequest, sender: oneshot::Sender<ResponseResult>) {
         let mut state = self.state();
         let state = &mut *state;
         state.requests += 1;
-        let seen = Seen {
+        let seen = RequestInfo {
             index: state.requests,
             client: client.clone(),
-            user: ask.user.clone(),
-            verb: ask.verb,
-            path: ask.path.clone(),
-            query: ask.query.clone(),
-            group: ask.place.group.clone(),
-            resource: ask.place.plural.clone(),
-            subresource: ask.place.subresource.clone(),
-            namespace: ask.place.namespace.clone(),
-            name: ask.place.name.clone(),
+            user: request.user.clone(),
+            verb: request.verb,
+            path: request.path.clone(),
+            query: request.query.clone(),
+            group: request.place.group.clone(),
+            resource: request.place.plural.clone(),
+            subresource: request.place.subresource.clone(),
+            namespace: request.place.namespace.clone(),
+            name: request.place.name.clone(),
             version: state.server.version(),
         };
-        // A client that is cut off gets no answer: the sender is dropped.
+        // A disconnected client receives no response: the sender is dropped.
         let Some(tasks) = state.clients.get_mut(client) else { return };
         while tasks.try_join_next().is_some() {}
         let fate = state.network.request(client, &seen);
-        tasks.spawn(deliver(self.clone(), seen, ask, fate, sender));
+        tasks.spawn(deliver(self.clone(), seen, request, fate, sender));
     }
 
-    /// What the server makes of a request that has arrived.
-    fn arrive(&self, seen: &Seen, ask: &Ask, at: Option<u64>, remark: &str) -> Answer {
+    /// Lets the server handle a request, and writes it on the tape.
+    fn arrive(&self, seen: &RequestInfo, request: &ApiRequest, at: Option<u64>, remark: &str) -> ServerResponse {
         let (now, elapsed) = (self.now(), self.began.elapsed());
         let mut state = self.state();
         let before = state.server.version();
-        let answer = state.server.answer(now, ask, at);
+        let answer = state.server.answer(now, request, at);
         let version = state.server.version();
         let code = match &answer {
-            Answer::Full(response) => response.status().as_u16(),
-            Answer::Watch(_) => 200,
+            ServerResponse::Full(response) => response.status().as_u16(),
+            ServerResponse::Watch(_) => 200,
         };
         let wrote = if version == before { String::new() } else { format!(" rv={version}") };
         let line = format!("{} -> {code}{wrote}{remark}", seen.line());
         state.write(elapsed, &line);
-        state.tell();
+        state.publish();
         answer
     }
 }
 
-impl Seen {
+impl RequestInfo {
     /// `a1 PATCH resources/shop/a status`
     fn line(&self) -> String {
         let mut line = format!("{} {}", self.client, self.verb.as_str().to_uppercase());
@@ -330,14 +325,22 @@ impl Seen {
     }
 }
 
-async fn deliver(shared: Arc<Shared>, seen: Seen, ask: Ask, fate: Fate, sender: oneshot::Sender<Answered>) {
+async fn deliver(
+    shared: Arc<Shared>,
+    seen: RequestInfo,
+    request: ApiRequest,
+    fate: Fate,
+    sender: oneshot::Sender<ResponseResult>,
+) {
     let Fate { before, outcome, after } = fate;
     sleep(before).await;
     let answer = match outcome {
-        Outcome::Deliver => Ok(shared.arrive(&seen, &ask, None, "")),
-        Outcome::ListAt(version) => Ok(shared.arrive(&seen, &ask, Some(version), &format!(" (as of rv={version})"))),
+        Outcome::Deliver => Ok(shared.arrive(&seen, &request, None, "")),
+        Outcome::ListAt(version) => {
+            Ok(shared.arrive(&seen, &request, Some(version), &format!(" (as of rv={version})")))
+        }
         Outcome::LoseAnswer => {
-            shared.arrive(&seen, &ask, None, " (answer lost)");
+            shared.arrive(&seen, &request, None, " (answer lost)");
             Err(())
         }
         Outcome::LoseRequest => {
@@ -351,7 +354,7 @@ async fn deliver(shared: Arc<Shared>, seen: Seen, ask: Ask, fate: Fate, sender: 
                 Some(seconds) => refusal.with_details(json!({"retryAfterSeconds": seconds})),
                 None => refusal,
             };
-            Ok(Answer::Full(refused(&refusal)))
+            Ok(ServerResponse::Full(refused(&refusal)))
         }
         Outcome::Hang => {
             shared.write(&format!("{} (hangs)", seen.line()));
@@ -361,24 +364,24 @@ async fn deliver(shared: Arc<Shared>, seen: Seen, ask: Ask, fate: Fate, sender: 
         }
     };
     sleep(after).await;
-    // Whoever asked may have given up.
+    // The client may have dropped its request.
     let _ = sender.send(match answer {
-        Ok(Answer::Full(response)) => Ok(response.map(|body| Either::Left(Full::new(body)))),
-        Ok(Answer::Watch(spec)) => Ok(Response::new(shared.open(seen, spec))),
+        Ok(ServerResponse::Full(response)) => Ok(response.map(|body| Either::Left(Full::new(body)))),
+        Ok(ServerResponse::Watch(spec)) => Ok(Response::new(shared.open(seen, spec))),
         Err(()) => Err(reset()),
     });
 }
 
 impl Shared {
-    /// A stream of events, which ends with the connection.
-    fn open(self: &Arc<Self>, seen: Seen, spec: super::WatchSpec) -> AnswerBody {
+    /// Opens a stream of events, which ends with the connection.
+    fn open(self: &Arc<Self>, seen: RequestInfo, spec: super::WatchSpec) -> ResponseBody {
         let (sender, receiver) = mpsc::unbounded_channel();
         let client = seen.client.clone();
         let mut state = self.state();
         if let Some(tasks) = state.clients.get_mut(&client) {
             tasks.spawn(stream::run(self.clone(), seen, spec, sender));
         }
-        // A stream that nobody ended was cut.
+        // A stream that closes without `End` was disconnected.
         let frames = futures::stream::unfold(Some(receiver), |receiver| async move {
             let mut receiver: mpsc::UnboundedReceiver<stream::Piece> = receiver?;
             match receiver.recv().await {
@@ -395,17 +398,17 @@ fn reset() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
 }
 
-/// The way of one client to the server.
+/// The connection of one client to the server.
 #[derive(Clone)]
-pub(crate) struct Wire {
+pub(crate) struct Connection {
     shared: Arc<Shared>,
     client: Arc<str>,
 }
 
-impl Service<Request<Body>> for Wire {
-    type Response = Response<AnswerBody>;
+impl Service<Request<Body>> for Connection {
+    type Response = Response<ResponseBody>;
     type Error = io::Error;
-    type Future = BoxFuture<'static, Answered>;
+    type Future = BoxFuture<'static, ResponseResult>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
@@ -416,10 +419,10 @@ impl Service<Request<Body>> for Wire {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect_bytes().await.map_err(io::Error::other)?;
-            let ask = Ask::of(&Request::from_parts(parts, body));
+            let request = ApiRequest::of(&Request::from_parts(parts, body));
             let (sender, receiver) = oneshot::channel();
-            shared.start(&client, ask, sender);
-            // What is on its way arrives, whether anybody still waits for the answer or not.
+            shared.start(&client, request, sender);
+            // The request arrives even if the client drops this future.
             receiver.await.unwrap_or_else(|_| Err(reset()))
         })
     }

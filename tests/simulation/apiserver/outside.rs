@@ -1,5 +1,5 @@
-//! The way in for tests and judges: objects and changes as they are, and the hand of somebody outside, who needs no
-//! rights and meets no network.
+//! Direct access for tests: they read objects and changes, and change objects without authorization and without the
+//! network.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::kinds::Type;
 use super::store::{Change, Object};
-use super::{Answer, Server};
+use super::{Server, ServerResponse};
 
 impl Server {
     /// The objects of a type, such as `("purlin.dev", "resources")`, in the order of namespaces and names.
@@ -19,7 +19,6 @@ impl Server {
         self.store.table(&what).into_iter().flat_map(|table| table.objects.values())
     }
 
-    /// One object.
     pub(crate) fn object(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.store.get(&(group.into(), plural.into()), namespace, name)
     }
@@ -39,45 +38,45 @@ impl Server {
         self.store.table(what).map_or(0, super::store::Table::last)
     }
 
-    /// Forgets what happened up to a version: lists and watches from before it are refused as too old.
+    /// Drops the changes up to a version. Lists and watches of earlier versions fail with `Expired`.
     pub(crate) fn compact(&mut self, up_to: u64) {
         self.store.compact(up_to);
     }
 
-    /// Makes an object, as `kubectl create` does.
+    /// Creates an object, as `kubectl create` does.
     ///
     /// # Panics
-    /// If the server refuses it.
+    /// If the server rejects it.
     pub(crate) fn insert(&mut self, now: Timestamp, object: Value) -> Arc<Object> {
         let path = self.path_of(&object, false);
-        let value = self.ask(now, &Method::POST, &path, "application/json", &object).expect("it is made");
+        let value = self.send(now, &Method::POST, &path, "application/json", &object).expect("the server accepts it");
         self.found(&value)
     }
 
-    /// Changes what an object is to be, as a merge patch does. Nothing when there is no such object.
+    /// Changes an object with a merge patch. `None` if the object does not exist.
     ///
     /// # Panics
-    /// If the server refuses it for another reason.
+    /// If the server rejects it for another reason.
     pub(crate) fn modify(&mut self, now: Timestamp, path: &str, patch: &Value) -> Option<Arc<Object>> {
-        match self.ask(now, &Method::PATCH, path, "application/merge-patch+json", patch) {
+        match self.send(now, &Method::PATCH, path, "application/merge-patch+json", patch) {
             Ok(value) => Some(self.found(&value)),
             Err((404, _)) => None,
             Err((code, message)) => panic!("{code}: {message}"),
         }
     }
 
-    /// Deletes an object, as `kubectl delete` does; whether there was one.
+    /// Deletes an object, as `kubectl delete` does. Returns whether it existed.
     pub(crate) fn erase(&mut self, now: Timestamp, path: &str) -> bool {
-        self.ask(now, &Method::DELETE, path, "application/json", &Value::Null).is_ok()
+        self.send(now, &Method::DELETE, path, "application/json", &Value::Null).is_ok()
     }
 
-    /// Takes all finalizers off an object, as somebody does who has had enough of waiting; whether there was one.
+    /// Removes all finalizers of an object. Returns whether the object existed.
     pub(crate) fn force_finalizers(&mut self, now: Timestamp, path: &str) -> bool {
         self.modify(now, path, &json!({"metadata": {"finalizers": null}})).is_some()
     }
 
-    /// A request in the name of an administrator: the body of the answer, or code and message of a refusal.
-    pub(crate) fn ask(
+    /// Sends a request as an administrator. Returns the body, or the code and the message of the error.
+    pub(crate) fn send(
         &mut self,
         now: Timestamp,
         method: &Method,
@@ -91,11 +90,11 @@ impl Server {
             .uri(path)
             .header(header::CONTENT_TYPE, content_type)
             .header(header::USER_AGENT, "kubectl/v1.36")
-            // Whatever the controller may not do, an administrator may.
+            // Rules for the controller do not apply to this user.
             .header("Impersonate-User", "admin")
             .body(body)
             .expect("a request");
-        let Answer::Full(response) = self.respond(now, &request) else { panic!("{path} is no watch") };
+        let ServerResponse::Full(response) = self.respond(now, &request) else { panic!("{path} is no watch") };
         let value: Value = serde_json::from_slice(response.body()).unwrap_or(Value::Null);
         if response.status().is_success() {
             return Ok(value);
@@ -103,7 +102,7 @@ impl Server {
         Err((response.status().as_u16(), value["message"].as_str().unwrap_or_default().to_owned()))
     }
 
-    /// The path of an object, or of the collection that it belongs into.
+    /// The path of an object if `named`, otherwise the path of its collection.
     ///
     /// # Panics
     /// If its kind is not served.
@@ -126,7 +125,7 @@ impl Server {
         let kind = self.kind_of(value).expect("its kind is served");
         let text = |name: &str| value["metadata"][name].as_str().unwrap_or_default();
         let found = self.store.get(&kind.id(), text("namespace"), text("name")).cloned();
-        // It may have gone with what was done to it.
+        // The request may have removed it.
         found.unwrap_or_else(|| Object::unstored(value.clone(), Arc::default()))
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// Applies a JSON patch. A test of `null` passes where there is nothing, as it does in the real server.
+/// Applies a JSON patch. A test for `null` succeeds if the path does not exist, as in the real server.
 pub(crate) fn json_patch(object: &mut Value, patch: &[Value]) -> Result<(), String> {
     patch.iter().try_for_each(|operation| apply(object, operation).ok_or_else(|| operation.to_string()))
 }
 
-/// One operation; `None` when it does not apply.
+/// Applies one operation. `None` if it fails.
 fn apply(object: &mut Value, operation: &Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     match operation["op"].as_str()? {

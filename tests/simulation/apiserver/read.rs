@@ -9,40 +9,38 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::kinds::{Kind, Type};
 use super::refusal::Refusal;
+use super::request::ApiRequest;
 use super::selectors::Selectors;
-use super::store::{Happened, Object, key};
-use super::{Body, Done, Server};
+use super::store::{ChangeKind, Object, key};
+use super::{Body, Server, Success};
 
-/// The annotation of a Pod in which whoever runs it leaves what it wrote.
+/// The annotation in which a test stores the log of a Pod.
 pub(crate) const POD_LOG: &str = "simulation/log";
 
-/// What is watched.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchSpec {
     pub(crate) what: Type,
-    /// Empty: everywhere.
+    /// Empty for all namespaces.
     pub(crate) namespace: String,
     selectors: Selectors,
-    /// The version after which events are told.
+    /// The version after which events are delivered.
     pub(crate) from: u64,
-    /// What is told of before: the objects that there are.
+    /// The existing objects, which are delivered first.
     pub(crate) initial: Vec<WatchEvent>,
     pub(crate) bookmarks: bool,
-    /// After how many seconds the stream ends.
+    /// The timeout of the stream in seconds.
     pub(crate) timeout: Option<u64>,
     metadata_only: bool,
     api_version: String,
     kind: Arc<str>,
 }
 
-/// What a watch tells.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchEvent {
     pub(crate) version: u64,
-    pub(crate) happened: Happened,
+    pub(crate) happened: ChangeKind,
     pub(crate) object: Arc<Object>,
 }
 
@@ -50,9 +48,9 @@ impl WatchSpec {
     /// An event as a line of the stream.
     pub(crate) fn line(&self, event: &WatchEvent) -> Bytes {
         let happened = match event.happened {
-            Happened::Added => "ADDED",
-            Happened::Modified => "MODIFIED",
-            Happened::Deleted => "DELETED",
+            ChangeKind::Added => "ADDED",
+            ChangeKind::Modified => "MODIFIED",
+            ChangeKind::Deleted => "DELETED",
         };
         let object = match self.metadata_only {
             true => Bytes::from(metadata_of(&event.object.value).to_string()),
@@ -88,22 +86,21 @@ impl WatchSpec {
 }
 
 impl Server {
-    pub(super) fn get(&mut self, ask: &Ask, kind: &Arc<Kind>, at: Option<u64>) -> Result<Done, Refusal> {
-        let place = &ask.place;
+    pub(super) fn get(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
+        let place = &request.place;
         let found = match at {
             None => self.store.get(&kind.id(), &place.namespace, &place.name).cloned(),
             Some(version) => self.as_of(kind, version)?.remove(&key(&place.namespace, &place.name)),
         };
         let found = found.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
         let body = match place.subresource.as_str() {
-            // Whoever runs Pods in a test leaves what they wrote here.
             "log" => {
                 let log = found.value["metadata"]["annotations"][POD_LOG].as_str().unwrap_or_default();
                 Body::Text(Bytes::from(log.to_owned()))
             }
             _ => Body::Object(found),
         };
-        Ok(Done { code: 200, body })
+        Ok(Success { code: 200, body })
     }
 
     fn as_of(&self, kind: &Kind, version: u64) -> Result<BTreeMap<Arc<str>, Arc<Object>>, Refusal> {
@@ -117,16 +114,16 @@ impl Server {
         Ok(self.store.table(&kind.id()).map(|table| table.at(version)).unwrap_or_default())
     }
 
-    pub(super) fn list(&mut self, ask: &Ask, kind: &Arc<Kind>, at: Option<u64>) -> Result<Done, Refusal> {
-        let selectors = Selectors::parse(kind, ask.query("labelSelector"), ask.query("fieldSelector"))?;
-        let limit = ask.query("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
-        let goes_on = token(ask.query("continue"))?;
-        let asked = ask.query("resourceVersion").parse::<u64>().unwrap_or(0);
+    pub(super) fn list(&mut self, request: &ApiRequest, kind: &Arc<Kind>, at: Option<u64>) -> Result<Success, Refusal> {
+        let selectors = Selectors::parse(kind, request.query("labelSelector"), request.query("fieldSelector"))?;
+        let limit = request.query("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
+        let goes_on = token(request.query("continue"))?;
+        let asked = request.query("resourceVersion").parse::<u64>().unwrap_or(0);
         if asked > self.store.version() {
             let message = format!("Too large resource version: {asked}, current: {}", self.store.version());
             return Err(Refusal::new(504, "Timeout", message));
         }
-        let exact = ask.query("resourceVersionMatch") == "Exact";
+        let exact = request.query("resourceVersionMatch") == "Exact";
         let at = match (&goes_on, at) {
             (Some((version, _)), _) => Some(*version),
             (None, Some(at)) => Some(at.max(asked)),
@@ -143,7 +140,8 @@ impl Server {
             Some(old) => old,
             None => self.store.table(&id).map_or(&nothing, |table| &table.objects),
         };
-        let prefix = if ask.place.namespace.is_empty() { String::new() } else { format!("{}/", ask.place.namespace) };
+        let prefix =
+            if request.place.namespace.is_empty() { String::new() } else { format!("{}/", request.place.namespace) };
         let start = goes_on.map_or_else(|| Bound::Included(prefix.clone()), |(_, after)| Bound::Excluded(after));
         let start = match &start {
             Bound::Included(start) => Bound::Included(start.as_str()),
@@ -162,21 +160,21 @@ impl Server {
                 metadata["remainingItemCount"] = left.into();
             }
         }
-        if kind.custom && !ask.metadata_only && metadata.get("continue").is_none() {
+        if kind.custom && !request.metadata_only && metadata.get("continue").is_none() {
             metadata["continue"] = "".into();
         }
-        let body = if ask.metadata_only {
+        let body = if request.metadata_only {
             let items = page.iter().map(|(_, object)| metadata_of(&object.value).to_string());
             list_body("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items)
         } else {
             let items = page.iter().map(|(_, object)| item(kind, object));
             list_body(&kind.api_version(), &format!("{}List", kind.name), &metadata, items)
         };
-        Ok(Done { code: 200, body: Body::Text(body) })
+        Ok(Success { code: 200, body: Body::Text(body) })
     }
 
-    pub(super) fn watch(&self, ask: &Ask, kind: &Arc<Kind>) -> Result<WatchSpec, Refusal> {
-        let asked = ask.query("resourceVersion");
+    pub(super) fn watch(&self, request: &ApiRequest, kind: &Arc<Kind>) -> Result<WatchSpec, Refusal> {
+        let asked = request.query("resourceVersion");
         let from = match asked {
             "" => None,
             text => Some(text.parse::<u64>().map_err(|_| {
@@ -185,23 +183,23 @@ impl Server {
         };
         let mut spec = WatchSpec {
             what: kind.id(),
-            namespace: ask.place.namespace.clone(),
-            selectors: Selectors::parse(kind, ask.query("labelSelector"), ask.query("fieldSelector"))?,
+            namespace: request.place.namespace.clone(),
+            selectors: Selectors::parse(kind, request.query("labelSelector"), request.query("fieldSelector"))?,
             from: from.unwrap_or(0),
             initial: Vec::new(),
-            bookmarks: ask.is("allowWatchBookmarks"),
-            timeout: ask.query("timeoutSeconds").parse().ok(),
-            metadata_only: ask.metadata_only,
+            bookmarks: request.is("allowWatchBookmarks"),
+            timeout: request.query("timeoutSeconds").parse().ok(),
+            metadata_only: request.metadata_only,
             api_version: kind.api_version(),
             kind: kind.name.clone(),
         };
-        // Without a version it begins with what there is.
+        // A watch without a version begins with the existing objects.
         if spec.from == 0 {
             spec.from = self.store.version();
             let objects = self.store.table(&spec.what).into_iter().flat_map(|table| table.objects.values());
             let events = objects.filter(|object| spec.covers(object)).map(|object| WatchEvent {
                 version: object.version,
-                happened: Happened::Added,
+                happened: ChangeKind::Added,
                 object: object.clone(),
             });
             spec.initial = events.collect();
@@ -209,39 +207,39 @@ impl Server {
         Ok(spec)
     }
 
-    /// Why a watch cannot begin after this version; nothing when it can.
-    pub(crate) fn is_forgotten(&self, version: u64) -> Option<Refusal> {
+    /// Returns the error if a watch cannot start at this version.
+    pub(crate) fn check_version(&self, version: u64) -> Option<Refusal> {
         (version < self.store.compacted()).then(|| too_old(version, self.store.compacted()))
     }
 
-    /// What a watch has to tell of what happened after `version`.
+    /// The events of a watch after `version`.
     ///
     /// # Errors
-    /// When that is forgotten already.
+    /// If the log is compacted beyond `version`.
     pub(crate) fn events(&self, watch: &WatchSpec, version: u64) -> Result<Vec<WatchEvent>, Refusal> {
-        // Who watches already goes on, as long as nothing is missing.
+        // A running watch continues as long as it misses no change of its type.
         if self.store.table(&watch.what).is_some_and(|table| version < table.forgotten) {
             return Err(too_old(version, self.store.compacted()));
         }
         let changes = self.store.table(&watch.what).into_iter().flat_map(|table| table.since(version));
-        let told = changes.filter_map(|change| {
+        let events = changes.filter_map(|change| {
             let was = change.before.as_ref().is_some_and(|before| watch.covers(before));
-            let is = change.happened != Happened::Deleted && watch.covers(&change.object);
+            let is = change.happened != ChangeKind::Deleted && watch.covers(&change.object);
             let (happened, object) = match (was, is) {
                 (false, false) => return None,
-                (false, true) => (Happened::Added, change.object.clone()),
-                (true, true) => (Happened::Modified, change.object.clone()),
-                (true, false) if change.happened == Happened::Deleted => (Happened::Deleted, change.object.clone()),
-                // It is still there, and fits no more: it is told as it was when it did.
+                (false, true) => (ChangeKind::Added, change.object.clone()),
+                (true, true) => (ChangeKind::Modified, change.object.clone()),
+                (true, false) if change.happened == ChangeKind::Deleted => (ChangeKind::Deleted, change.object.clone()),
+                // It exists, but no longer matches: the event has its last state that matched.
                 (true, false) => {
-                    let before = change.before.as_ref().expect("it was there");
+                    let before = change.before.as_ref().expect("it matched before");
                     let object = Object::new(before.value.clone(), change.version, before.owners.clone());
-                    (Happened::Deleted, object)
+                    (ChangeKind::Deleted, object)
                 }
             };
             Some(WatchEvent { version: change.version, happened, object })
         });
-        Ok(told.collect())
+        Ok(events.collect())
     }
 }
 
@@ -249,7 +247,7 @@ fn too_old(version: u64, compacted: u64) -> Refusal {
     Refusal::expired(format!("too old resource version: {version} ({})", compacted + 1))
 }
 
-/// An item of a list. Built-in kinds leave out what the list says of all.
+/// An item of a list. Items of built-in kinds have no `apiVersion` and `kind`.
 fn item(kind: &Kind, object: &Object) -> String {
     if kind.custom {
         return String::from_utf8(object.json().to_vec()).expect("JSON is UTF-8");

@@ -1,4 +1,4 @@
-//! What the server says when it refuses: objects of kind Status, with the words that the real one uses.
+//! The errors of the server: objects of the kind Status, with the messages of the real server.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::kinds::Kind;
 
-/// A refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
@@ -15,7 +14,7 @@ pub(crate) struct Refusal {
     pub(crate) details: Value,
 }
 
-/// What is wrong with a field.
+/// An error of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub(crate) reason: &'static str,
@@ -55,26 +54,26 @@ impl Refusal {
         self.with(details)
     }
 
-    /// The server's own trouble, for which it has no word.
+    /// An internal error, which has no reason.
     pub(crate) fn internal(message: &str) -> Self {
         Self::new(500, "", message)
     }
 
-    /// Whether it is no Status but a page for people.
+    /// Whether it is a plain-text page instead of a Status.
     pub(crate) fn is_page(&self) -> bool {
         self.reason.is_empty() && self.code == 404
     }
 
-    /// A PUT without a version, where one is needed. It is told of the resource instead of the kind.
+    /// A PUT without a required resourceVersion. The error names the resource instead of the kind.
     pub(crate) fn unversioned(kind: &Kind, name: &str) -> Self {
         let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         let message = format!("{} \"{name}\" is invalid: {}: {}", kind.resource(), cause.field, cause.message);
         let mut details = about(kind, name);
-        details["causes"] = json!([told(&cause)]);
+        details["causes"] = json!([cause_json(&cause)]);
         Self::new(422, "Invalid", message).with(details)
     }
 
-    /// A condition of a deletion that is not met. It is told of the kind instead of the resource.
+    /// A failed precondition of a deletion. The error names the kind instead of the resource.
     pub(crate) fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());
         let mut details = about(kind, name);
@@ -82,11 +81,11 @@ impl Refusal {
         Self::new(409, "Conflict", message).with(details)
     }
 
-    /// What is wrong with the options of a request.
+    /// Errors in the options of a request.
     pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
         let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let details = json!({
-            "group": "meta.k8s.io", "kind": options, "causes": causes.iter().map(told).collect::<Value>(),
+            "group": "meta.k8s.io", "kind": options, "causes": causes.iter().map(cause_json).collect::<Value>(),
         });
         let message = format!("{options}.meta.k8s.io \"\" is invalid: {}", texts.join(", "));
         Self::new(422, "Invalid", message).with(details)
@@ -133,7 +132,7 @@ impl Refusal {
         let mut texts: Vec<String> = Vec::new();
         for cause in causes {
             let text = format!("{}: {}", cause.field, cause.message);
-            // What is said twice among the causes is said once in words.
+            // Equal causes occur only once in the message.
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -143,7 +142,7 @@ impl Refusal {
             more => format!("[{}]", more.join(", ")),
         };
         let mut details =
-            json!({"name": name, "kind": &*kind.name, "causes": causes.iter().map(told).collect::<Value>()});
+            json!({"name": name, "kind": &*kind.name, "causes": causes.iter().map(cause_json).collect::<Value>()});
         if !kind.group.is_empty() {
             details["group"] = json!(&*kind.group);
         }
@@ -153,7 +152,7 @@ impl Refusal {
         Self::new(422, "Invalid", format!("{} \"{name}\" is invalid: {what}", kind.qualified())).with(details)
     }
 
-    /// The server knows the group and not the type, or not the sub-resource.
+    /// The group exists, but not the type or the subresource.
     pub(crate) fn no_such_resource() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").with(json!({}))
     }
@@ -201,18 +200,18 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
-    /// Fields that other managers have, each with the manager's name as it is told.
+    /// Fields of other managers, each with the display name of its manager.
     pub(crate) fn apply_conflicts(conflicts: &[(String, String)]) -> Self {
         let message = match conflicts {
             [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
             more => {
                 let managers: BTreeSet<&str> = more.iter().map(|(manager, _)| manager.as_str()).collect();
-                let told = managers.into_iter().map(|manager| {
+                let conflicts = managers.into_iter().map(|manager| {
                     let fields = more.iter().filter(|(other, _)| other == manager);
                     let fields: String = fields.map(|(_, field)| format!("\n- {field}")).collect();
                     format!("conflicts with {manager}:{fields}")
                 });
-                format!("Apply failed with {} conflicts: {}", more.len(), told.collect::<Vec<_>>().join("\n"))
+                format!("Apply failed with {} conflicts: {}", more.len(), conflicts.collect::<Vec<_>>().join("\n"))
             }
         };
         let causes = conflicts.iter().map(|(manager, field)| {
@@ -222,11 +221,11 @@ impl Refusal {
     }
 }
 
-fn told(cause: &Cause) -> Value {
+fn cause_json(cause: &Cause) -> Value {
     json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
 }
 
-/// Which object a refusal is about.
+/// The details that name the object of an error.
 pub(crate) fn about(kind: &Kind, name: &str) -> Value {
     let mut details = json!({"kind": &*kind.plural});
     if !name.is_empty() {

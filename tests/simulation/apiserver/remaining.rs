@@ -1,4 +1,5 @@
-//! What the status of a namespace that is being deleted says of the objects in it, in the words of the real controller.
+//! The status of a namespace that is being deleted: conditions about its remaining objects, as the real controller sets
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::Server;
 use super::write::seconds;
 
-/// Type, and the reason and the message of a condition that has nothing to say.
+/// The type of each condition, and its reason and message when nothing remains.
 const QUIET: [(&str, &str, &str); 5] = [
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
@@ -22,9 +23,10 @@ const QUIET: [(&str, &str, &str); 5] = [
 ];
 
 impl Server {
-    /// Makes the conditions of a namespace say what is left in it; whether they said something else. While there are Pods,
-    /// which go before all others, they say that nothing is left: the real controller has not looked further.
-    pub(super) fn tell_remaining(&mut self, now: Timestamp, name: &str) -> bool {
+    /// Reports the remaining objects of a namespace in its conditions. Returns whether these changed. While Pods exist,
+    /// which are deleted first, the conditions report that nothing remains: the real controller has not checked other
+    /// types then.
+    pub(super) fn report_remaining(&mut self, now: Timestamp, name: &str) -> bool {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
         let contents = self.contents(name);
@@ -36,11 +38,11 @@ impl Server {
                 *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
             }
         }
-        let told = |all: &BTreeMap<String, usize>, join: &str| {
+        let format = |all: &BTreeMap<String, usize>, join: &str| {
             all.iter().map(|(what, count)| format!("{what} {join} {count} resource instances")).collect::<Vec<_>>()
         };
-        let content = told(&kinds, "has").join(", ");
-        let held = told(&finalizers, "in").join(", ");
+        let content = format(&kinds, "has").join(", ");
+        let held = format(&finalizers, "in").join(", ");
         let conditions = QUIET.map(|(kind, reason, message)| match kind {
             "NamespaceContentRemaining" if !content.is_empty() => {
                 (kind, "True", "SomeResourcesRemain", format!("Some resources are remaining: {content}"))
@@ -68,11 +70,11 @@ impl Server {
             .collect();
         let mut value = namespace.value.clone();
         value["status"]["conditions"] = conditions.into();
-        let news = value != namespace.value;
-        if news {
+        let changed = value != namespace.value;
+        if changed {
             let kind = self.kind_of(&namespace.value).expect("it is built in");
             self.store.put(now, &kind.id(), value, namespace.owners.clone());
         }
-        news
+        changed
     }
 }

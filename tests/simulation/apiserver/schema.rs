@@ -1,4 +1,4 @@
-//! Custom objects against the schema of their definition: what it does not know is dropped, what does not fit is refused.
+//! Checks custom objects against the schema of their CRD: drops unknown fields, and reports invalid values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,7 +11,7 @@ use super::refusal::Cause;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Drops the fields that the schema does not know.
+/// Drops the fields that are not in the schema.
 pub(crate) fn prune(kind: &Kind, object: &mut Value) {
     if let (true, Some(map)) = (kind.custom, object.as_object_mut()) {
         let properties = &kind.schema["properties"];
@@ -46,13 +46,13 @@ fn prune_in(schema: &Value, value: &mut Value) {
     }
 }
 
-/// What does not fit the schema.
+/// Returns the violations of the schema.
 pub(crate) fn check(kind: &Kind, object: &Value, is_update: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if kind.custom {
         check_in(&kind.schema, object, "", is_update, &mut causes);
     }
-    // Rules in CEL need an object that fits.
+    // CEL rules are only checked for objects without other errors.
     if !causes.is_empty() && kind.schema.to_string().contains("x-kubernetes-validations") {
         let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                    complete validation";
@@ -67,7 +67,7 @@ fn check_in(schema: &Value, value: &Value, path: &str, is_update: bool, causes: 
     }
     if let Some(wanted) = wrong_type(schema, value) {
         let found = type_of(value);
-        // An update is looked at piece by piece, and a piece does not know where it is.
+        // The real server validates the parts of an update separately, and names only the last segment of the path.
         let named = if is_update { path.rsplit('.').next().unwrap_or(path) } else { path };
         let why = format!("Invalid value: \"{found}\": {named} in body must be of type {wanted}: \"{found}\"");
         return causes.push(Cause::new("FieldValueTypeInvalid", path, why));
@@ -121,9 +121,9 @@ fn list(schema: &Value, items: &[Value], path: &str, is_update: bool, causes: &m
     let mut seen = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         let key: BTreeMap<&str, &Value> = keys.iter().filter_map(Value::as_str).map(|key| (key, &item[key])).collect();
-        let told = serde_json::to_string(&key).expect("a map of texts");
-        if !seen.insert(told.clone()) {
-            let why = format!("Duplicate value: {told}");
+        let key = serde_json::to_string(&key).expect("a map of strings");
+        if !seen.insert(key.clone()) {
+            let why = format!("Duplicate value: {key}");
             causes.push(Cause::new("FieldValueDuplicate", format!("{path}[{at}]"), why));
         }
     }
@@ -150,12 +150,12 @@ fn matches(pattern: &str, text: &str) -> bool {
     static KNOWN: OnceLock<Mutex<BTreeMap<String, Regex>>> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if !known.contains_key(pattern) {
-        known.insert(pattern.to_owned(), Regex::new(pattern).expect("a pattern of our CRDs"));
+        known.insert(pattern.to_owned(), Regex::new(pattern).expect("a pattern of the CRDs"));
     }
     known[pattern].is_match(text)
 }
 
-/// The type that it should have, if it has another one.
+/// Returns the expected type if the value has another one.
 fn wrong_type<'s>(schema: &'s Value, value: &Value) -> Option<&'s str> {
     if schema["x-kubernetes-int-or-string"] == true {
         return (!value.is_i64() && !value.is_string()).then_some("integer,string");

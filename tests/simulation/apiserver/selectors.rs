@@ -1,15 +1,14 @@
-//! Selectors of labels and fields.
+//! Label selectors and field selectors.
 
 use serde_json::Value;
 
 use super::kinds::Kind;
 use super::refusal::Refusal;
 
-/// What an object must be to be shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selectors {
     labels: Vec<Term>,
-    /// Path, whether it is to be equal, and the value.
+    /// Path, whether it must be equal, and the value.
     fields: Vec<(Vec<String>, bool, String)>,
 }
 
@@ -74,7 +73,7 @@ fn has_field(kind: &Kind, field: &str) -> bool {
     field == "metadata.name" || (kind.namespaced && field == "metadata.namespace") || more.contains(&field)
 }
 
-/// Commas inside of brackets belong to a term.
+/// Splits at commas outside parentheses.
 fn split_terms(text: &str) -> Vec<&str> {
     let (mut terms, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, letter) in text.char_indices() {

@@ -1,4 +1,5 @@
-//! What is stored: objects by type and key, and the log of all changes, from which watches and old lists are served.
+//! Storage: the objects by type and key, and the log of all changes, from which watches and lists of old versions are
+//! served.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -10,10 +11,10 @@ use serde_json::Value;
 use super::fields::Owners;
 use super::kinds::Type;
 
-/// An object as it was written at one version. Shared, never changed.
+/// An object at one version. Immutable.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// All of it, with its resourceVersion.
+    /// The whole object, with its resourceVersion.
     pub(crate) value: Value,
     pub(crate) version: u64,
     pub(crate) owners: Arc<Owners>,
@@ -26,12 +27,12 @@ impl Object {
         Arc::new(Self { value, version, owners, json: OnceLock::new() })
     }
 
-    /// One that is not stored: the answer to a dry run.
+    /// An object that is not stored: the result of a dry run.
     pub(crate) fn unstored(value: Value, owners: Arc<Owners>) -> Arc<Self> {
         Arc::new(Self { value, version: 0, owners, json: OnceLock::new() })
     }
 
-    /// As JSON; written once, however many ask.
+    /// The JSON text, which is cached.
     pub(crate) fn json(&self) -> Bytes {
         self.json.get_or_init(|| Bytes::from(self.value.to_string())).clone()
     }
@@ -57,25 +58,23 @@ impl Object {
     }
 }
 
-/// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum ChangeKind {
     Added,
     Modified,
     Deleted,
 }
 
-/// One change.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) version: u64,
     pub(crate) at: Timestamp,
     pub(crate) what: Type,
     pub(crate) key: Arc<str>,
-    pub(crate) happened: Happened,
-    /// What stood there before.
+    pub(crate) happened: ChangeKind,
+    /// The object before the change.
     pub(crate) before: Option<Arc<Object>>,
-    /// What stands there now; of a deleted object its last state, at the version of the deletion.
+    /// The object after the change. For a deletion, its last state at the version of the deletion.
     pub(crate) object: Arc<Object>,
 }
 
@@ -84,12 +83,12 @@ pub(crate) struct Change {
 pub(crate) struct Table {
     pub(crate) objects: BTreeMap<Arc<str>, Arc<Object>>,
     pub(crate) log: VecDeque<Arc<Change>>,
-    /// The last change that is not in the log any more.
+    /// The version of the last change that is no longer in the log.
     pub(crate) forgotten: u64,
 }
 
 impl Table {
-    /// The objects as they were at `version`, by undoing what came after it.
+    /// The objects at `version`, by undoing the later changes.
     pub(crate) fn at(&self, version: u64) -> BTreeMap<Arc<str>, Arc<Object>> {
         let mut objects = self.objects.clone();
         for change in self.log.iter().rev().take_while(|change| change.version > version) {
@@ -107,22 +106,20 @@ impl Table {
         self.log.range(start..)
     }
 
-    /// The version of the last change.
     pub(crate) fn last(&self) -> u64 {
         self.log.back().map_or(0, |change| change.version)
     }
 }
 
-/// The first version. Large, so that none is taken for another number where somebody reads it.
+/// The first version. It is large, so that versions are easy to distinguish from other numbers.
 const FIRST: u64 = 100_000;
 
-/// Everything that is stored.
 #[derive(Debug)]
 pub(crate) struct Store {
     tables: BTreeMap<Type, Table>,
     log: VecDeque<Arc<Change>>,
     version: u64,
-    /// Of what happened up to here nothing is known any more.
+    /// The version up to which the log is compacted.
     compacted: u64,
 }
 
@@ -132,7 +129,7 @@ impl Default for Store {
     }
 }
 
-/// The key of an object: sorted as etcd sorts them.
+/// The key of an object, which sorts like in etcd.
 pub(crate) fn key(namespace: &str, name: &str) -> Arc<str> {
     if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }
@@ -171,18 +168,18 @@ impl Store {
         let key = key(object.namespace(), object.name());
         let table = self.tables.entry(what.clone()).or_default();
         let before = table.objects.insert(key.clone(), object.clone());
-        let happened = if before.is_some() { Happened::Modified } else { Happened::Added };
+        let happened = if before.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         self.note(now, what, key, happened, before, object.clone());
         object
     }
 
-    /// Removes an object; gives its last state.
+    /// Removes an object, and returns its last state.
     pub(crate) fn remove(&mut self, now: Timestamp, what: &Type, namespace: &str, name: &str) -> Option<Arc<Object>> {
         let key = key(namespace, name);
         let before = self.tables.get_mut(what)?.objects.remove(&key)?;
         self.version += 1;
         let object = Object::new(before.value.clone(), self.version, before.owners.clone());
-        self.note(now, what, key, Happened::Deleted, Some(before), object.clone());
+        self.note(now, what, key, ChangeKind::Deleted, Some(before), object.clone());
         Some(object)
     }
 
@@ -191,7 +188,7 @@ impl Store {
         at: Timestamp,
         what: &Type,
         key: Arc<str>,
-        happened: Happened,
+        happened: ChangeKind,
         before: Option<Arc<Object>>,
         object: Arc<Object>,
     ) {
@@ -201,7 +198,7 @@ impl Store {
         self.tables.entry(what).or_default().log.push_back(change);
     }
 
-    /// Forgets what happened up to `version`.
+    /// Drops the changes up to `version`.
     pub(crate) fn compact(&mut self, version: u64) {
         self.compacted = self.compacted.max(version.min(self.version));
         let compacted = self.compacted;

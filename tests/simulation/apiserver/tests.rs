@@ -1,4 +1,4 @@
-//! What the network does, and what the comparison with the real server cannot show.
+//! Tests of the network, and of behavior that the comparison with the real server does not cover.
 
 use std::time::Duration;
 
@@ -28,19 +28,19 @@ fn typed(name: &str) -> ConfigMap {
     serde_json::from_value(config_map(name, "1")).unwrap()
 }
 
-/// Does with each request what `0` says, and with each event what `1` says.
-struct Told<R, W>(R, W);
+/// `0` determines the fate of each request, and `1` the fate of each event.
+struct FateNetwork<R, W>(R, W);
 
-impl<R, W> Network for Told<R, W>
+impl<R, W> Network for FateNetwork<R, W>
 where
-    R: FnMut(&Seen) -> Fate + Send,
+    R: FnMut(&RequestInfo) -> Fate + Send,
     W: FnMut(u64) -> WatchFate + Send,
 {
-    fn request(&mut self, _: &str, request: &Seen) -> Fate {
+    fn request(&mut self, _: &str, request: &RequestInfo) -> Fate {
         self.0(request)
     }
 
-    fn watch_event(&mut self, _: &str, _: &Seen, event_no: u64) -> WatchFate {
+    fn watch_event(&mut self, _: &str, _: &RequestInfo, event_no: u64) -> WatchFate {
         self.1(event_no)
     }
 }
@@ -53,7 +53,7 @@ fn at_once(_: u64) -> WatchFate {
     WatchFate::Deliver(Duration::ZERO)
 }
 
-/// Describes the events of a watch until `end` has passed.
+/// Returns the events of a watch until `end` has passed, as text.
 async fn watched(cluster: &Cluster, config: watcher::Config, end: Duration) -> Vec<String> {
     let api: Api<ConfigMap> = Api::namespaced(cluster.client("watcher"), "shop");
     let mut stream = std::pin::pin!(watcher(api, config).default_backoff());
@@ -63,9 +63,9 @@ async fn watched(cluster: &Cluster, config: watcher::Config, end: Duration) -> V
             seen.push(match event {
                 Ok(watcher::Event::Init) => "init".to_owned(),
                 Ok(watcher::Event::InitDone) => "done".to_owned(),
-                Ok(watcher::Event::InitApply(object)) => format!("has {}", told(&object)),
-                Ok(watcher::Event::Apply(object)) => format!("+ {}", told(&object)),
-                Ok(watcher::Event::Delete(object)) => format!("- {}", told(&object)),
+                Ok(watcher::Event::InitApply(object)) => format!("has {}", summary(&object)),
+                Ok(watcher::Event::Apply(object)) => format!("+ {}", summary(&object)),
+                Ok(watcher::Event::Delete(object)) => format!("- {}", summary(&object)),
                 Err(watcher::Error::WatchError(status)) => format!("error {}", status.code),
                 Err(_) => "cut".to_owned(),
             });
@@ -75,12 +75,12 @@ async fn watched(cluster: &Cluster, config: watcher::Config, end: Duration) -> V
     seen
 }
 
-fn told(object: &ConfigMap) -> String {
+fn summary(object: &ConfigMap) -> String {
     let data = object.data.clone().unwrap_or_default();
     format!("{}={}", object.metadata.name.clone().unwrap(), data.into_values().collect::<String>())
 }
 
-/// Makes and changes objects at these times.
+/// Creates and changes objects at fixed times.
 async fn act(cluster: &Cluster) {
     let name = |name: &str| format!("{SHOP}/{name}");
     tokio::time::sleep(millis(100)).await;
@@ -97,19 +97,19 @@ async fn act(cluster: &Cluster) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_all_that_happens_in_its_order() {
-    let cluster = cluster(Quiet);
+async fn a_watch_delivers_all_events_in_order() {
+    let cluster = cluster(NoFaults);
     cluster.with(|server, now| server.insert(now, config_map("old", "1")));
     let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
     assert_eq!(seen, ["init", "has old=1", "done", "+ a=1", "+ a=2", "+ b=1", "- b=1", "+ a=3"]);
 }
 
 #[test]
-fn the_same_happens_every_time() {
+fn two_runs_are_identical() {
     let run = || {
         let builder = &mut tokio::runtime::Builder::new_current_thread();
         builder.enable_time().start_paused(true).build().unwrap().block_on(async {
-            let cluster = cluster(Quiet);
+            let cluster = cluster(NoFaults);
             tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
             cluster.tape()
         })
@@ -120,40 +120,40 @@ fn the_same_happens_every_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_gathered_is_told_by_its_last_state_only() {
+async fn coalesced_events_have_only_the_last_state() {
     let gather = |event| if event == 1 { WatchFate::Coalesce(millis(50)) } else { at_once(event) };
-    let cluster = cluster(Told(|_: &Seen| Fate::quick(), gather));
+    let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate::quick(), gather));
     let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(1000)), act(&cluster));
-    assert_eq!(seen, ["init", "done", "+ a=2", "+ a=3"]);
+    assert_eq!(seen, ["init", "done", "+ a=2", "+ b=1", "- b=1", "+ a=3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_ends_or_is_cut_goes_on_where_it_was() {
-    for (fate, told) in [(WatchFate::End, None), (WatchFate::Reset, Some("cut"))] {
+async fn a_watch_continues_after_its_stream_ended_or_was_reset() {
+    for (fate, error) in [(WatchFate::End, None), (WatchFate::Reset, Some("cut"))] {
         let end = move |event| if event == 2 { fate.clone() } else { at_once(event) };
-        let cluster = cluster(Told(|_: &Seen| Fate::quick(), end));
+        let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate::quick(), end));
         let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(300_000)), act(&cluster));
-        let seen: Vec<_> = seen.into_iter().filter(|event| Some(event.as_str()) != told).collect();
-        // Each stream ends at its second event, so each tells one.
+        let seen: Vec<_> = seen.into_iter().filter(|event| Some(event.as_str()) != error).collect();
+        // Each stream ends at its second event, so it delivers one.
         assert_eq!(seen, ["init", "done", "+ a=1", "+ a=2", "+ b=1", "- b=1", "+ a=3"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_begins_a_new_list() {
+async fn an_expired_version_starts_a_new_list() {
     let expire = |event| if event == 2 { WatchFate::Expired } else { at_once(event) };
-    let cluster = cluster(Told(|_: &Seen| Fate::quick(), expire));
+    let cluster = cluster(FateNetwork(|_: &RequestInfo| Fate::quick(), expire));
     let (seen, ()) = tokio::join!(watched(&cluster, watcher::Config::default(), millis(30_000)), act(&cluster));
     assert_eq!(&seen[..6], ["init", "done", "+ a=1", "error 410", "init", "has a=3"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_the_past_is_followed_by_what_came_since() {
-    let past = |seen: &Seen| match seen.verb {
+async fn a_watch_after_a_list_of_an_old_version_delivers_later_changes() {
+    let past = |seen: &RequestInfo| match seen.verb {
         Verb::List => Fate { outcome: Outcome::ListAt(seen.version - 2), ..Fate::quick() },
         _ => Fate::quick(),
     };
-    let cluster = cluster(Told(past, at_once));
+    let cluster = cluster(FateNetwork(past, at_once));
     cluster.with(|server, now| {
         server.insert(now, config_map("a", "1"));
         server.insert(now, config_map("b", "1"));
@@ -172,12 +172,12 @@ async fn a_list_of_the_past_is_followed_by_what_came_since() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_request_has_no_effect_and_a_lost_answer_has() {
-    let lose = |seen: &Seen| {
+async fn a_lost_request_has_no_effect_but_one_with_a_lost_answer_has() {
+    let lose = |seen: &RequestInfo| {
         let outcome = if seen.index == 1 { Outcome::LoseRequest } else { Outcome::LoseAnswer };
         Fate { outcome, ..Fate::quick() }
     };
-    let cluster = cluster(Told(lose, at_once));
+    let cluster = cluster(FateNetwork(lose, at_once));
     let api: Api<ConfigMap> = Api::namespaced(cluster.client("a1"), "shop");
     let count = |cluster: &Cluster| cluster.with(|server, _| server.objects("", "configmaps").count());
     assert!(matches!(api.create(&PostParams::default(), &typed("a")).await, Err(kube::Error::Service(_))));
@@ -189,9 +189,9 @@ async fn a_lost_request_has_no_effect_and_a_lost_answer_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_on_its_way_arrives_though_nobody_waits_but_not_after_a_crash() {
-    let slow = |_: &Seen| Fate { before: millis(500), ..Fate::quick() };
-    let cluster = cluster(Told(slow, at_once));
+async fn a_dropped_request_arrives_unless_the_client_disconnects() {
+    let slow = |_: &RequestInfo| Fate { before: millis(500), ..Fate::quick() };
+    let cluster = cluster(FateNetwork(slow, at_once));
     let api: Api<ConfigMap> = Api::namespaced(cluster.client("a1"), "shop");
     let params = PostParams::default();
     assert!(tokio::time::timeout(millis(100), api.create(&params, &typed("late"))).await.is_err());
@@ -209,38 +209,40 @@ async fn what_is_on_its_way_arrives_though_nobody_waits_but_not_after_a_crash() 
     assert!(created.is_err());
     tokio::time::sleep(millis(1000)).await;
     assert_eq!(names(&cluster), ["late"]);
-    assert!(api.get("late").await.is_err(), "nothing gets through any more");
+    assert!(api.get("late").await.is_err(), "the client is disconnected");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_tells_when_to_come_back() {
-    let refuse = |_: &Seen| {
+async fn an_error_has_retry_after_seconds() {
+    let refuse = |_: &RequestInfo| {
         let (reason, message) = ("TooManyRequests".to_owned(), "slow down".to_owned());
         Fate { outcome: Outcome::Refuse { code: 429, reason, message, retry_after: Some(3) }, ..Fate::quick() }
     };
-    let cluster = cluster(Told(refuse, at_once));
+    let cluster = cluster(FateNetwork(refuse, at_once));
     let api: Api<Secret> = Api::namespaced(cluster.client("a1"), "shop");
-    let Err(kube::Error::Api(status)) = api.get("a").await else { panic!("it is refused") };
+    let Err(kube::Error::Api(status)) = api.get("a").await else { panic!("the request succeeds") };
     assert_eq!((status.code, status.details.unwrap().retry_after_seconds), (429, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rights_of_an_account_end_with_its_role() {
-    let cluster = cluster(Quiet);
+async fn a_service_account_loses_its_permissions_with_its_role() {
+    let cluster = cluster(NoFaults);
     let rbac = "rbac.authorization.k8s.io";
-    let make = |kind: &str, more: Value| {
+    let create = |kind: &str, more: Value| {
         let mut object = json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": {"name": "edit", "namespace": "shop"}});
         object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         cluster.with(|server, now| server.insert(now, object));
     };
-    make("Role", json!({"rules": []}));
+    create("Role", json!({"rules": []}));
     let subjects = json!([{"kind": "ServiceAccount", "name": "default", "namespace": "shop"}]);
-    make("RoleBinding", json!({"roleRef": {"kind": "Role", "name": "edit"}, "subjects": subjects}));
+    create("RoleBinding", json!({"roleRef": {"kind": "Role", "name": "edit"}, "subjects": subjects}));
     let may = || {
         cluster.with(|server, now| {
             server.access.need_bindings(true);
             let request = Request::get(SHOP).header("Impersonate-User", "system:serviceaccount:shop:default");
-            let Answer::Full(answer) = server.respond(now, &request.body(Bytes::new()).unwrap()) else { panic!() };
+            let ServerResponse::Full(answer) = server.respond(now, &request.body(Bytes::new()).unwrap()) else {
+                panic!()
+            };
             (answer.status().as_u16(), String::from_utf8(answer.body().to_vec()).unwrap())
         })
     };
@@ -253,8 +255,8 @@ async fn the_rights_of_an_account_end_with_its_role() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_ends_when_all_that_is_in_it_has() {
-    let cluster = cluster(Quiet);
+async fn a_namespace_is_removed_after_its_content() {
+    let cluster = cluster(NoFaults);
     let path = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/web";
     cluster.with(|server, now| {
         server.insert(now, config_map("a", "1"));
@@ -275,7 +277,7 @@ async fn a_namespace_ends_when_all_that_is_in_it_has() {
 }
 
 #[test]
-fn many_requests_leave_as_many_changes_and_cost_little() {
+fn every_write_adds_one_change() {
     const OBJECTS: u64 = 2000;
     let now = Timestamp::from_second(1_800_000_000).unwrap();
     let mut server = Server::new(now);
@@ -291,7 +293,7 @@ fn many_requests_leave_as_many_changes_and_cost_little() {
         );
         let patch = json!([{"op": "add", "path": "/status", "value": {"observedGeneration": 1}}]);
         let path = format!("{resources}/{name}/status");
-        server.ask(now, &http::Method::PATCH, &path, "application/json-patch+json", &patch).unwrap();
+        server.send(now, &http::Method::PATCH, &path, "application/json-patch+json", &patch).unwrap();
         assert!(server.object("purlin.dev", "resources", "shop", &name).is_some());
     }
     assert_eq!(server.version(), before + 2 * OBJECTS);

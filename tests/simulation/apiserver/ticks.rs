@@ -1,4 +1,4 @@
-//! The controllers behind the server, one step at a time, when and in which order a test says so.
+//! The controllers of a cluster, which a test runs step by step.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::kinds::{Kind, Type};
 use super::store::Object;
 
 impl Server {
-    /// What is left in a namespace: everything but what is being deleted already, in the order of types and names.
+    /// All objects in a namespace, in the order of types and names.
     pub(crate) fn contents(&self, namespace: &str) -> Vec<Arc<Object>> {
         let tables = self.store.tables().flat_map(|(_, table)| table.objects.values());
         tables.filter(|object| object.namespace() == namespace && !namespace.is_empty()).cloned().collect()
     }
 
-    /// One step of the namespace controller for each namespace that is being deleted: the objects in it are deleted,
-    /// at most `most` of them, in the order in which `order` puts them; after all of them its conditions say what is left,
-    /// and one that is empty goes. Whether anything was done.
+    /// Runs one step of the namespace controller for each namespace that is being deleted: deletes at most `most` of
+    /// its objects in the order that `order` determines, then sets the conditions, and removes an empty namespace.
+    /// Returns whether anything changed.
     pub(crate) fn tick_namespaces(
         &mut self,
         now: Timestamp,
@@ -54,13 +54,13 @@ impl Server {
                 self.mark(now, &kind, &object, "Background", false);
                 did = true;
             }
-            did |= is_whole && self.tell_remaining(now, namespace.name());
+            did |= is_whole && self.report_remaining(now, namespace.name());
         }
         did
     }
 
-    /// One step of the garbage collector: what all owners are gone of is deleted, and what waits for those that depend
-    /// on it is let go when there are none. Whether anything was done.
+    /// Runs one step of the garbage collector: deletes objects without remaining owners, and removes the foreground
+    /// finalizer of objects without dependents. Returns whether anything changed.
     pub(crate) fn tick_garbage(&mut self, now: Timestamp) -> bool {
         let all: Vec<Arc<Object>> =
             self.store.tables().flat_map(|(_, table)| table.objects.values().cloned()).collect();
@@ -74,7 +74,7 @@ impl Server {
         let mut did = false;
         for object in &all {
             let owners = owners(object);
-            // Who owns it is gone, or goes after it.
+            // The owner is deleted, or waits for the deletion of its dependents.
             let lost = |uid: &String| !uids.contains(uid.as_str()) || going.contains(uid.as_str());
             if !owners.is_empty() && owners.iter().all(lost) && !object.is_deleting() {
                 let kind = self.kind_of(&object.value).expect("its kind is served");
@@ -96,7 +96,7 @@ impl Server {
         did
     }
 
-    /// Makes an object forget an owner.
+    /// Removes an owner reference.
     fn disown(&mut self, now: Timestamp, object: &Arc<Object>, owner: &str) {
         let Some(kind) = self.kind_of(&object.value) else { return };
         let mut value = object.value.clone();
@@ -110,8 +110,8 @@ impl Server {
         self.store.put(now, &kind.id(), value, object.owners.clone());
     }
 
-    /// One step of the controller of CRDs: the objects of one that is being deleted are deleted, and when there are
-    /// none, it goes. Whether anything was done.
+    /// Runs one step of the CRD controller: deletes the objects of a CRD that is being deleted, and removes the CRD
+    /// when none exist. Returns whether anything changed.
     pub(crate) fn tick_definitions(&mut self, now: Timestamp) -> bool {
         const HELD: &str = "customresourcecleanup.apiextensions.k8s.io";
         let what: Type = ("apiextensions.k8s.io".into(), "customresourcedefinitions".into());
@@ -135,7 +135,7 @@ impl Server {
         did
     }
 
-    /// Takes a finalizer off, and removes the object if it was the last one that held it.
+    /// Removes a finalizer, and the object if it was the last one. Returns whether the object had the finalizer.
     pub(super) fn release(&mut self, now: Timestamp, object: &Arc<Object>, finalizer: &str) -> bool {
         let Some(kind) = self.kind_of(&object.value) else { return false };
         let mut value = object.value.clone();
@@ -145,7 +145,7 @@ impl Server {
         if held.len() == before {
             return false;
         }
-        if super::write::is_let_go(&kind, &value) {
+        if super::write::can_be_removed(&kind, &value) {
             self.remove(now, &kind, object);
         } else {
             self.store.put(now, &kind.id(), value, object.owners.clone());
@@ -153,7 +153,6 @@ impl Server {
         true
     }
 
-    /// The kind of an object.
     pub(super) fn kind_of(&self, value: &Value) -> Option<Arc<Kind>> {
         let (api_version, name) = (value["apiVersion"].as_str()?, value["kind"].as_str()?);
         self.kinds.values().find(|kind| *kind.name == *name && kind.api_version() == api_version).cloned()

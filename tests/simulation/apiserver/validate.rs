@@ -1,4 +1,4 @@
-//! What the server refuses to store.
+//! Validation of objects.
 
 use serde_json::Value;
 
@@ -19,10 +19,10 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
                            'my_value',  or '12345', regex used for validation is \
                            '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// The most that a Secret or a ConfigMap holds.
+/// The maximum size of a Secret or a ConfigMap.
 const LARGEST: usize = 1024 * 1024;
 
-/// What is wrong with an object by itself.
+/// Returns the errors of an object.
 pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let metadata = &object["metadata"];
@@ -43,7 +43,7 @@ pub(crate) fn object(kind: &Kind, object: &Value) -> Vec<Cause> {
     for (at, finalizer) in metadata["finalizers"].as_array().into_iter().flatten().enumerate() {
         let text = finalizer.as_str().unwrap_or_default();
         let standard = matches!(text, "orphan" | "foregroundDeletion" | "kubernetes");
-        // Only the kinds of the core ask for a domain; CRDs have one of their own without.
+        // Only core kinds require a domain in finalizers. CRDs have a finalizer without a domain.
         let is_strict = !kind.custom && *kind.group != *"apiextensions.k8s.io";
         if !text.contains('/') && !standard && is_strict {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
@@ -87,7 +87,7 @@ fn is_label_value(text: &str) -> bool {
 }
 
 fn data(object: &Value) -> Option<Cause> {
-    // A Secret's data counts as it is before base64.
+    // The size of a Secret is that of the decoded data.
     let is_secret = object["kind"] == "Secret";
     let size = |value: &Value| {
         let length = value.as_str().map_or(0, str::len);
@@ -112,7 +112,7 @@ fn lease(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What of a change is not allowed, whatever the new object is by itself.
+/// Returns the errors of a change: fields that must not change.
 pub(crate) fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for name in ["uid", "creationTimestamp", "deletionTimestamp"] {
@@ -134,7 +134,7 @@ pub(crate) fn change(kind: &Kind, old: &Value, new: &Value) -> Vec<Cause> {
             causes.push(Cause::forbidden("metadata.finalizers", &why));
         }
     }
-    // The real server looks at metadata twice, and says twice what is wrong with it.
+    // The real server validates metadata twice, and reports each error twice.
     causes.extend_from_within(..);
     let fixed = |path: &str| (old.pointer(path) != new.pointer(path)).then(|| path[1..].replace('/', "."));
     match (&*kind.group, &*kind.plural) {

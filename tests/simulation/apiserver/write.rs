@@ -5,36 +5,41 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::ask::{Ask, PatchType};
 use super::body::{fits, is_dry, manager, of};
 use super::fields::{Owners, after_update};
 use super::kinds::Kind;
 use super::refusal::{Cause, Refusal};
+use super::request::{ApiRequest, PatchType};
 use super::store::{Object, key};
-use super::{Body, Done, Server, apply, defaults, patch, schema, validate};
+use super::{Body, Server, Success, apply, defaults, patch, schema, validate};
 
 impl Server {
-    pub(super) fn update(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
-        if ask.place.name.is_empty() {
+    pub(super) fn update(
+        &mut self,
+        now: Timestamp,
+        request: &ApiRequest,
+        kind: &Arc<Kind>,
+    ) -> Result<Success, Refusal> {
+        if request.place.name.is_empty() {
             return Err(Refusal::method_not_allowed());
         }
-        let mut value = of(ask)?;
-        fits(kind, ask, &value)?;
+        let mut value = of(request)?;
+        fits(kind, request, &value)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        if name != ask.place.name {
+        if name != request.place.name {
             return Err(Refusal::bad_request(format!(
                 "the name of the object ({}) does not match the name on the URL ({})",
-                name, ask.place.name
+                name, request.place.name
             )));
         }
-        value["metadata"]["namespace"] = ask.place.namespace.as_str().into();
-        let manager = manager(ask, kind);
-        let Some(old) = self.store.get(&kind.id(), &ask.place.namespace, &ask.place.name).cloned() else {
-            if !kind.put_creates || !ask.place.subresource.is_empty() {
-                return Err(Refusal::not_found(kind, &ask.place.name));
+        value["metadata"]["namespace"] = request.place.namespace.as_str().into();
+        let manager = manager(request, kind);
+        let Some(old) = self.store.get(&kind.id(), &request.place.namespace, &request.place.name).cloned() else {
+            if !kind.put_creates || !request.place.subresource.is_empty() {
+                return Err(Refusal::not_found(kind, &request.place.name));
             }
-            let object = self.make(now, kind, value, None, &manager, is_dry(ask)?)?;
-            return Ok(Done { code: 201, body: Body::Object(object) });
+            let object = self.make(now, kind, value, None, &manager, is_dry(request)?)?;
+            return Ok(Success { code: 201, body: Body::Object(object) });
         };
         let uid = value["metadata"]["uid"].as_str().unwrap_or_default();
         if !uid.is_empty() && uid != old.uid() {
@@ -50,24 +55,24 @@ impl Server {
             );
             return Err(Refusal::conflict(kind, old.name(), &why));
         }
-        let object = self.change(now, ask, kind, &old, value, None)?;
-        Ok(Done { code: 200, body: Body::Object(object) })
+        let object = self.change(now, request, kind, &old, value, None)?;
+        Ok(Success { code: 200, body: Body::Object(object) })
     }
 
-    pub(super) fn patch(&mut self, now: Timestamp, ask: &Ask, kind: &Arc<Kind>) -> Result<Done, Refusal> {
-        let place = &ask.place;
+    pub(super) fn patch(&mut self, now: Timestamp, request: &ApiRequest, kind: &Arc<Kind>) -> Result<Success, Refusal> {
+        let place = &request.place;
         if place.name.is_empty() {
             return Err(Refusal::method_not_allowed());
         }
-        let Some(how) = ask.patch else {
+        let Some(how) = request.patch else {
             let message = "the body of the request was in an unknown format - accepted media types include: \
                            application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
             return Err(Refusal::new(415, "UnsupportedMediaType", message));
         };
-        let patch = of(ask)?;
+        let patch = of(request)?;
         let old = self.store.get(&kind.id(), &place.namespace, &place.name).cloned();
         if how == PatchType::Apply {
-            return self.apply(now, ask, kind, old, patch);
+            return self.apply(now, request, kind, old, patch);
         }
         let old = old.ok_or_else(|| Refusal::not_found(kind, &place.name))?;
         let mut value = old.value.clone();
@@ -87,24 +92,24 @@ impl Server {
                 place.name
             )));
         }
-        let object = self.change(now, ask, kind, &old, value, None)?;
-        Ok(Done { code: 200, body: Body::Object(object) })
+        let object = self.change(now, request, kind, &old, value, None)?;
+        Ok(Success { code: 200, body: Body::Object(object) })
     }
 
     fn apply(
         &mut self,
         now: Timestamp,
-        ask: &Ask,
+        request: &ApiRequest,
         kind: &Arc<Kind>,
         old: Option<Arc<Object>>,
         wanted: Value,
-    ) -> Result<Done, Refusal> {
-        let place = &ask.place;
-        if ask.query("fieldManager").is_empty() {
+    ) -> Result<Success, Refusal> {
+        let place = &request.place;
+        if request.query("fieldManager").is_empty() {
             let cause = Cause::required("fieldManager", "is required for apply patch");
             return Err(Refusal::invalid_options("PatchOptions", &[cause]));
         }
-        fits(kind, ask, &wanted)?;
+        fits(kind, request, &wanted)?;
         let name = wanted["metadata"]["name"].as_str().unwrap_or(&place.name);
         if name != place.name {
             return Err(Refusal::bad_request(format!(
@@ -112,9 +117,9 @@ impl Server {
                 place.name
             )));
         }
-        let manager = manager(ask, kind);
+        let manager = manager(request, kind);
         let uid = wanted["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-        let dry = is_dry(ask)?;
+        let dry = is_dry(request)?;
         let Some(old) = old else {
             if !place.subresource.is_empty() {
                 return Err(Refusal::not_found(kind, &place.name));
@@ -134,17 +139,17 @@ impl Server {
             {
                 map.remove("status");
             }
-            let (value, owners) = apply::apply(&bare, &Arc::default(), &wanted, &manager, false)
-                .expect("nobody is there to conflict with");
+            let (value, owners) =
+                apply::apply(&bare, &Arc::default(), &wanted, &manager, false).expect("a new object has no conflicts");
             let object = self.make(now, kind, value, Some(owners), &manager, dry)?;
-            return Ok(Done { code: 201, body: Body::Object(object) });
+            return Ok(Success { code: 201, body: Body::Object(object) });
         };
         if let Some(version) = wanted["metadata"]["resourceVersion"].as_str()
             && version != old.meta("resourceVersion")
         {
             return Err(Refusal::modified(kind, old.name()));
         }
-        // What of the body does not count here is nobody's either.
+        // The manager does not own the fields that this endpoint ignores.
         let mut wanted = wanted;
         if let Some(map) = wanted.as_object_mut() {
             match place.subresource.as_str() {
@@ -153,20 +158,20 @@ impl Server {
                 _ => {}
             }
         }
-        let applied = apply::apply(&old.value, &old.owners, &wanted, &manager, ask.is("force"));
+        let applied = apply::apply(&old.value, &old.owners, &wanted, &manager, request.is("force"));
         let (mut value, owners) = applied.map_err(|conflicts| Refusal::apply_conflicts(&conflicts))?;
         if !uid.is_empty() {
             value["metadata"]["uid"] = uid.into();
         }
-        let object = self.change(now, ask, kind, &old, value, Some(owners))?;
-        Ok(Done { code: 200, body: Body::Object(object) })
+        let object = self.change(now, request, kind, &old, value, Some(owners))?;
+        Ok(Success { code: 200, body: Body::Object(object) })
     }
 
-    /// Puts `value` in the place of `old`. `owners` are those after an apply; they are worked out otherwise.
+    /// Replaces `old` with `value`. `owners` are given after an apply, and computed otherwise.
     fn change(
         &mut self,
         now: Timestamp,
-        ask: &Ask,
+        request: &ApiRequest,
         kind: &Arc<Kind>,
         old: &Arc<Object>,
         mut value: Value,
@@ -195,7 +200,7 @@ impl Server {
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.retain(|name, value| !value.is_null() && name != "managedFields");
         }
-        let mut value = Self::strategy(kind, &ask.place.subresource, old, value);
+        let mut value = Self::strategy(kind, &request.place.subresource, old, value);
         schema::prune(kind, &mut value);
         defaults::fill(kind, &mut value);
         let mut causes = validate::change(kind, &old.value, &value);
@@ -208,15 +213,15 @@ impl Server {
             let generation = old.value["metadata"]["generation"].as_i64().unwrap_or(0);
             value["metadata"]["generation"] = (generation + 1).into();
         }
-        let owners = owners.unwrap_or_else(|| after_update(&old.owners, &manager(ask, kind), &old.value, &value));
+        let owners = owners.unwrap_or_else(|| after_update(&old.owners, &manager(request, kind), &old.value, &value));
         if value == old.value && owners == old.owners {
             return Ok(old.clone());
         }
-        if is_dry(ask)? {
+        if is_dry(request)? {
             return Ok(Object::unstored(value, owners));
         }
-        if is_let_go(kind, &value) {
-            // What is written last is never seen: the object goes as it was before it.
+        if can_be_removed(kind, &value) {
+            // The last write is not visible: the deletion event has the state before it.
             self.remove(now, kind, old);
             return Ok(Object::unstored(value, owners));
         }
@@ -225,7 +230,7 @@ impl Server {
         Ok(object)
     }
 
-    /// What of a written object counts: of a status nothing else, and of everything else not the status.
+    /// Ignores the fields that an endpoint does not write: all but the status for `status`, and the status otherwise.
     fn strategy(kind: &Kind, subresource: &str, old: &Object, mut value: Value) -> Value {
         match subresource {
             "status" => {
@@ -257,15 +262,15 @@ impl Server {
     }
 }
 
-/// Whether nothing holds an object back that is to be deleted.
-pub(super) fn is_let_go(kind: &Kind, value: &Value) -> bool {
+/// Whether an object is marked for deletion and no finalizer holds it.
+pub(super) fn can_be_removed(kind: &Kind, value: &Value) -> bool {
     let held = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
     let is_namespace = kind.group.is_empty() && &*kind.plural == "namespaces";
     let is_held = held(&value["metadata"]["finalizers"]) || (is_namespace && held(&value["spec"]["finalizers"]));
     !value["metadata"]["deletionTimestamp"].is_null() && !is_held
 }
 
-/// What of an object a new generation is counted for.
+/// The fields whose changes increase the generation.
 fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> {
     let fields = value.as_object().into_iter().flatten();
     let counts = |name: &str| match kind.custom {
@@ -279,7 +284,7 @@ fn wanted_of<'v>(kind: &Kind, value: &'v Value) -> Vec<(&'v String, &'v Value)> 
     fields.filter(|(name, _)| counts(name)).collect()
 }
 
-/// A time as objects have it.
+/// A time in the format of object fields.
 pub(super) fn seconds(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! All stories.
+//! The list of all stories.
 
 use super::{
     Story, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles, values,
@@ -14,7 +14,7 @@ macro_rules! stories {
     };
 }
 
-/// In the order in which they are played. Of those that vary, a fault may change what is made and destroyed on the way.
+/// All stories, in the order in which they are played. `varies` sets [`Story::varies`].
 pub(super) const STORIES: &[Story] = stories![
     changes::create,
     changes::create_chain,

@@ -1,4 +1,4 @@
-//! Creates and updates, and what leaves everything alone.
+//! Creates and updates, and a change of the process without any change of objects.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::play::{Play, plain, thing};
 
-/// What depends on `target`, by its id.
+/// A spec that references the id of `target`.
 pub(super) fn on(target: &str, force: &str, more: Value) -> Value {
     thing(&format!("${{{target}.id}}"), force, more)
 }
 
-/// `a`, `b` on it, and `c` on that.
+/// Applies `a`, `b` that depends on `a`, and `c` that depends on `b`.
 pub(super) fn apply_chain(play: &Play, more: &Value) {
     play.apply("a", &thing("v0", "f0", more.clone()));
     play.apply("b", &on("a", "f0", more.clone()));
@@ -53,9 +53,9 @@ pub(super) async fn dependency_comes_and_goes(play: &Play) {
     play.apply("b", &plain("v0", "f0"));
     play.given().await;
     play.apply("b", &thing("v1", "f0", json!({ "dependsOn": [{ "name": "a" }] })));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.delete("a");
-    play.until_says("a", "Synced", "StillUsed").await;
+    play.until_says("a", "Synced", "InUse").await;
     play.apply("b", &plain("v2", "f0"));
     play.ends(&["b v2 f0"]).await;
 }
@@ -64,12 +64,12 @@ pub(super) async fn disabled_and_enabled(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
     play.apply("a", &thing("v0", "f0", json!({ "enabled": false })));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.apply("a", &plain("v1", "f0"));
     play.ends(&["a v1 f0"]).await;
 }
 
-/// An upgrade: another process finds everything as it is to be.
+/// An upgrade: the new process finds everything up to date.
 pub(super) async fn nothing_changes(play: &Play) {
     apply_chain(play, &Value::Null);
     play.apply("f", &thing("v0", "f0", json!({ "count": 2 })));

@@ -1,4 +1,4 @@
-//! Objects of the cluster itself, by `kubernetes_object`.
+//! Objects in the cluster, of the type `kubernetes_object`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::play::{Play, plain, thing};
 
-/// A Resource whose object has this manifest.
+/// A spec with this manifest.
 fn object(manifest: &Value, more: &Value) -> Value {
     let mut spec =
         json!({ "type": "kubernetes_object", "config": { "manifest": manifest }, "timeouts": { "create": "1m" } });
@@ -16,7 +16,7 @@ fn object(manifest: &Value, more: &Value) -> Value {
     spec
 }
 
-/// A `ConfigMap` of a fixed name.
+/// A `ConfigMap` with a fixed name.
 pub(super) fn site(text: &str) -> Value {
     let metadata = json!({ "name": "site" });
     object(
@@ -25,7 +25,7 @@ pub(super) fn site(text: &str) -> Value {
     )
 }
 
-/// One that cannot be changed, whose name begins with `site-`.
+/// An immutable `ConfigMap` whose generated name begins with `site-`.
 fn fixed(text: &str, create_first: bool) -> Value {
     let metadata = json!({ "generateName": "site-" });
     let data = json!({ "text": text });
@@ -34,7 +34,7 @@ fn fixed(text: &str, create_first: bool) -> Value {
     object(&manifest, &json!({ "lifecycle": { "createBeforeDestroy": create_first } }))
 }
 
-/// What depends on the object `a` by its UID.
+/// A spec that references the UID of the object `a`.
 fn behind() -> Value {
     thing("${a.id}", "f0", Value::Null)
 }
@@ -54,7 +54,7 @@ pub(super) async fn object_updated(play: &Play) {
     play.ends(&["a ConfigMap site text=v1", "b v1 f0"]).await;
 }
 
-/// The server refuses the change, so the object is replaced.
+/// The server rejects an update of the object, so it is replaced.
 pub(super) async fn object_replaced_destroy_first(play: &Play) {
     play.apply("a", &fixed("v0", false));
     play.apply("b", &behind());
@@ -80,12 +80,15 @@ pub(super) async fn object_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// Others change the object, and delete it. It is watched, so that needs no request of a user.
+/// Another client changes the object. Purlin watches it, so no user has to request a reconciliation.
 pub(super) async fn object_put_right(play: &Play) {
     play.apply("a", &site("v0"));
     play.given().await;
     play.change("a", &json!({ "data": { "text": "v9" } }));
-    play.until("it is put right", || play.made("a").is_some_and(|one| one.value["data"]["text"] == "v0")).await;
+    play.until("the change is reverted", || {
+        play.cluster_object("a").is_some_and(|one| one.value["data"]["text"] == "v0")
+    })
+    .await;
     play.ends(&["a ConfigMap site text=v0"]).await;
 }
 
@@ -94,25 +97,26 @@ pub(super) async fn object_lost(play: &Play) {
     play.apply("b", &behind());
     play.given().await;
     play.remove("a");
-    play.until("it is there again", || play.made("a").is_some()).await;
+    play.until("the object exists again", || play.cluster_object("a").is_some()).await;
     play.ends(&["a ConfigMap site text=v0", "b ->a f0"]).await;
 }
 
-/// Another program has made an object of that name. It stays as it is, and ours is made when it is gone.
+/// Another client has created an object with this name. Purlin leaves it alone, and creates its own after it is
+/// deleted.
 pub(super) async fn object_in_the_way(play: &Play) {
     play.write("v1", "ConfigMap", "site", &json!({ "data": { "text": "theirs", "own": "yes" } }));
     play.empty().await;
     play.apply("a", &site("v0"));
     play.until_says("a", "Ready", "AlreadyExists").await;
-    let theirs = play.take_away("v1", "ConfigMap", "site");
+    let theirs = play.delete_object("v1", "ConfigMap", "site");
     if theirs["data"] != json!({ "text": "theirs", "own": "yes" }) {
-        play.around.judge.object(&format!("the object of another program has become {theirs}"));
+        play.env.judge.object(&format!("Purlin has changed the object of another client: {theirs}"));
     }
     play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
     play.ends(&["a ConfigMap site text=v0"]).await;
 }
 
-/// The namespace takes the object with it, beside Purlin.
+/// The namespace controller deletes the object while Purlin destroys it.
 pub(super) async fn objects_namespace_deleted(play: &Play) {
     play.apply("a", &site("v0"));
     play.apply("b", &behind());
@@ -137,7 +141,7 @@ fn web(image: &str) -> Value {
     )
 }
 
-/// A Deployment is ready once its Pods run, and again after an update.
+/// A Deployment is ready when its Pods run, and again after an update.
 pub(super) async fn deployment_becomes_ready(play: &Play) {
     play.empty().await;
     for image in ["web:1", "web:2"] {
@@ -145,17 +149,17 @@ pub(super) async fn deployment_becomes_ready(play: &Play) {
         let has_image = |one: std::sync::Arc<crate::apiserver::Object>| {
             one.value.pointer("/spec/template/spec/containers/0/image").is_some_and(|found| found == image)
         };
-        play.until("the Deployment is there", || play.made("a").is_some_and(has_image)).await;
+        play.until("the Deployment exists", || play.cluster_object("a").is_some_and(has_image)).await;
         play.until_says("a", "Ready", "False").await;
         play.pass(Duration::from_secs(5)).await;
-        play.runs("a");
-        play.settled().await;
+        play.run_pods("a");
+        play.until_up_to_date().await;
     }
     play.ends(&["a Deployment web image=web:2"]).await;
 }
 
-/// An upgrade: while no process runs, users change and delete, and another program changes an object. The process that
-/// comes finds records and marks of the one before.
+/// An upgrade: while no process runs, users change and delete Resources, and another client changes an object. The new
+/// process finds records and annotations of the previous one.
 pub(super) async fn upgraded(play: &Play) {
     play.apply("a", &site("v0"));
     play.apply("b", &fixed("v0", true));
@@ -167,6 +171,9 @@ pub(super) async fn upgraded(play: &Play) {
     play.apply("b", &fixed("v1", true));
     play.delete("d");
     play.start();
-    play.until("a is put right", || play.made("a").is_some_and(|one| one.value["data"]["text"] == "v0")).await;
+    play.until("the change of a is reverted", || {
+        play.cluster_object("a").is_some_and(|one| one.value["data"]["text"] == "v0")
+    })
+    .await;
     play.ends(&["a ConfigMap site text=v0", "b ConfigMap site-* text=v1", "c ->b f0"]).await;
 }

@@ -1,4 +1,4 @@
-//! Deletions: of one and of all, held and forced.
+//! Deletions: of one object and of all, held and forced.
 
 use purlin::driver::scripted::Operation;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) async fn delete_what_is_used(play: &Play) {
     play.apply("b", &on("a", "f0", Value::Null));
     play.given().await;
     play.delete("a");
-    play.until_says("a", "Synced", "StillUsed").await;
+    play.until_says("a", "Synced", "InUse").await;
     play.delete("b");
     play.ends(&[]).await;
 }
@@ -43,7 +43,7 @@ pub(super) async fn protected_then_deleted(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
     play.apply("a", &thing("v0", "f0", json!({ "lifecycle": { "preventDestroy": true } })));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.delete("a");
     play.until_says("a", "Synced", "PreventDestroy").await;
     play.patch("a", &json!({ "spec": { "lifecycle": { "preventDestroy": false } } }));
@@ -61,15 +61,15 @@ pub(super) async fn suspended_then_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The finalizer is taken off while the object is there, and the same Resource is made again: it has its object back.
+/// The finalizer is removed by force while the object exists. The same Resource is created again and adopts the object.
 pub(super) async fn finalizer_taken_off(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
     play.apply("a", &thing("v0", "f0", json!({ "lifecycle": { "preventDestroy": true } })));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.delete("a");
     play.force("a");
-    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.until("the Resource is deleted", || play.names().is_empty()).await;
     play.apply("a", &plain("v0", "f0"));
     play.ends(&["a v0 f0"]).await;
 }
@@ -81,9 +81,9 @@ pub(super) async fn namespace_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The service account loses its rights before the objects are destroyed that it made.
+/// The ServiceAccount loses its permissions before its objects are destroyed.
 pub(super) async fn namespace_deleted_rights_first(play: &Play) {
-    play.give_rights();
+    play.grant_access();
     play.apply("m", &config_map("m"));
     play.apply("n", &config_map("n"));
     play.apply("a", &plain("v0", "f0"));
@@ -92,7 +92,7 @@ pub(super) async fn namespace_deleted_rights_first(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// A create that is cut is not made in a namespace that takes in nothing new.
+/// An interrupted create is not repeated in a namespace that is being deleted.
 pub(super) async fn namespace_deleted_while_created(play: &Play) {
     play.empty().await;
     play.apply("m", &config_map("m"));
@@ -101,9 +101,9 @@ pub(super) async fn namespace_deleted_while_created(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The same, and looking for the object is forbidden as well.
+/// Like `namespace_deleted_while_created`, and Purlin may not read the object either.
 pub(super) async fn namespace_deleted_while_created_rights_first(play: &Play) {
-    play.give_rights();
+    play.grant_access();
     play.empty().await;
     play.apply("m", &config_map("m"));
     play.pass(std::time::Duration::from_secs(1)).await;
@@ -111,21 +111,21 @@ pub(super) async fn namespace_deleted_while_created_rights_first(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The record of a first create is written, no call is made, and the Resource, which nothing holds yet, goes.
+/// The record of a first create is written, but no call is made. The Resource has no finalizer yet, and is deleted.
 pub(super) async fn deleted_before_it_was_held(play: &Play) {
     play.empty().await;
-    play.crashes_after("create /api/v1/namespaces/purlin-system/secrets");
-    // Until then "nothing is found" does not count.
+    play.crash_after("create /api/v1/namespaces/purlin-system/secrets");
+    // Before this deadline Purlin does not assume that the create had no effect.
     play.apply("a", &thing("v0", "f0", json!({ "timeouts": { "create": "5s" } })));
     play.until_down().await;
     play.delete("a");
-    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.until("the Resource is deleted", || play.names().is_empty()).await;
     play.start();
     play.until_forgotten().await;
     play.ends(&[]).await;
 }
 
-/// The finalizer is taken off while the object is being made: what was made is on record.
+/// The finalizer is removed by force while the object is created. The created object is recorded.
 pub(super) async fn forced_while_created(play: &Play) {
     play.empty().await;
     play.hold("a", Operation::Create);
@@ -133,7 +133,7 @@ pub(super) async fn forced_while_created(play: &Play) {
     play.until_called("create a").await;
     play.delete("a");
     play.force("a");
-    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.until("the Resource is deleted", || play.names().is_empty()).await;
     play.release();
     play.until_closed().await;
     let left = play.objects();

@@ -1,4 +1,4 @@
-//! Families: many objects of one Resource.
+//! Resources with several objects.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) async fn family_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The object without a key becomes the first of the family.
+/// The object without a key becomes the first instance of the family.
 pub(super) async fn single_becomes_family(play: &Play) {
     play.apply("f", &plain("v0", "f0"));
     play.given().await;

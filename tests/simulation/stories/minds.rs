@@ -1,4 +1,4 @@
-//! Users who change their minds while something is under way.
+//! Users who revert or change a Resource while a step runs.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) async fn reverted_while_it_runs(play: &Play) {
     play.ends(&["a v0 f0"]).await;
 }
 
-/// `a` is to be replaced, for which `c` and `b` go first; it is taken back while `c` is destroyed.
+/// The replacement of `a` destroys `c` and `b` first. The user reverts it while `c` is destroyed.
 pub(super) async fn replacement_reverted(play: &Play) {
     apply_chain(play, &Value::Null);
     play.given().await;
@@ -64,21 +64,21 @@ pub(super) async fn deleted_and_applied_again(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
     play.delete("a");
-    play.until("the Resource is gone", || play.names().is_empty()).await;
+    play.until("the Resource is deleted", || play.names().is_empty()).await;
     play.apply("a", &plain("v1", "f0"));
     play.ends(&["a v1 f0"]).await;
 }
 
-/// As GitOps tools do: all is deleted, and applied again as soon as each name is free.
+/// All Resources are deleted, and each is applied again when its name is free, as GitOps tools do.
 pub(super) async fn all_deleted_and_applied_again(play: &Play) {
     apply_chain(play, &Value::Null);
     play.given().await;
     ["a", "b", "c"].into_iter().for_each(|name| play.delete(name));
-    play.until("the last Resource is gone", || !play.names().contains(&"c".to_owned())).await;
+    play.until("the last Resource is deleted", || !play.names().contains(&"c".to_owned())).await;
     play.apply("c", &on("b", "f0", Value::Null));
-    play.until("the next Resource is gone", || !play.names().contains(&"b".to_owned())).await;
+    play.until("the next Resource is deleted", || !play.names().contains(&"b".to_owned())).await;
     play.apply("b", &on("a", "f0", Value::Null));
-    play.until("the first Resource is gone", || !play.names().contains(&"a".to_owned())).await;
+    play.until("the first Resource is deleted", || !play.names().contains(&"a".to_owned())).await;
     play.apply("a", &plain("v0", "f0"));
     play.ends(&CHAIN).await;
 }
@@ -92,7 +92,7 @@ pub(super) async fn suspended_change(play: &Play) {
     play.ends(&["a v1 f1"]).await;
 }
 
-/// A replacement that is protected against waits, and is then taken back in part.
+/// `preventDestroy` blocks a replacement. The user then reverts the change that forces the replacement.
 pub(super) async fn protected_replacement(play: &Play) {
     let protected = || json!({ "lifecycle": { "preventDestroy": true } });
     play.apply("a", &thing("v0", "f0", protected()));

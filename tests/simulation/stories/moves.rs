@@ -1,4 +1,4 @@
-//! Other names for objects that stay, and objects that were there before.
+//! Moves and imports.
 
 use serde_json::{Value, json};
 

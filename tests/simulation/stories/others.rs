@@ -1,5 +1,5 @@
-//! What others do in the cluster of a story: programs that write objects, controllers that report on them, kubelets that
-//! run Jobs.
+//! Other clients in the cluster of a story: programs that write objects, controllers that write status, and kubelets
+//! that run Jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::play::Play;
-use crate::apiserver::{Happened, Object, Server};
-use crate::hands::SHOP;
-use crate::made;
+use crate::apiserver::{ChangeKind, Object, Server};
+use crate::cluster_objects;
+use crate::kubectl::SHOP;
 
 impl Play {
-    /// Another program makes an object of the users' namespace, or changes it to this.
+    /// Another client creates or changes an object in the users' namespace.
     pub(crate) fn write(&self, api_version: &str, kind: &str, name: &str, rest: &Value) {
         let mut object = rest.clone();
         object["apiVersion"] = api_version.into();
         object["kind"] = kind.into();
         object["metadata"] = json!({ "namespace": SHOP, "name": name });
-        self.put_there(object);
+        self.put_object(object);
     }
 
-    /// The same with an object of any place.
-    pub(crate) fn put_there(&self, object: Value) {
-        self.around.judge.note(&format!("another program writes {object}"));
-        self.around.cluster.with(|server, now| {
+    /// Another client creates or changes an object.
+    pub(crate) fn put_object(&self, object: Value) {
+        self.env.judge.note(&format!("another program writes {object}"));
+        self.env.cluster.with(|server, now| {
             let path = server.path_of(&object, true);
             if server.modify(now, &path, &object).is_none() {
                 server.insert(now, object);
@@ -34,63 +34,63 @@ impl Play {
         });
     }
 
-    /// Another program deletes an object of the users' namespace. Gives what it was last.
-    pub(crate) fn take_away(&self, api_version: &str, kind: &str, name: &str) -> Value {
-        self.around.judge.note(&format!("another program deletes {kind} {name}"));
+    /// Another client deletes an object in the users' namespace. Returns its last state.
+    pub(crate) fn delete_object(&self, api_version: &str, kind: &str, name: &str) -> Value {
+        self.env.judge.note(&format!("another program deletes {kind} {name}"));
         let metadata = json!({ "namespace": SHOP, "name": name });
         let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
-        self.around.cluster.with(|server, now| {
+        self.env.cluster.with(|server, now| {
             let path = server.path_of(&object, true);
-            let last = server.ask(now, &Method::GET, &path, "application/json", &Value::Null);
+            let last = server.send(now, &Method::GET, &path, "application/json", &Value::Null);
             server.erase(now, &path);
             last.expect("it is there")
         })
     }
 
-    /// A `ProviderConfig`.
-    pub(crate) fn settings(&self, name: &str) -> Option<Value> {
+    pub(crate) fn provider_config(&self, name: &str) -> Option<Value> {
         let of = |server: &mut Server| Some(server.object("purlin.dev", "providerconfigs", SHOP, name)?.value.clone());
-        self.around.cluster.with(|server, _| of(server))
+        self.env.cluster.with(|server, _| of(server))
     }
 
-    /// A driver must not have been called like this: `update b at v0`.
+    /// Checks that a driver was never called like this: `update b at v0`.
     pub(crate) fn was_never_called(&self, call: &str) {
         if self.strikes.was_called(call) {
-            self.around.judge.object(&format!("a driver was called to {call}"));
+            self.env.judge.object(&format!("a driver was called to {call}"));
         }
     }
 
-    /// The object of an address in the cluster.
-    pub(crate) fn made(&self, address: &str) -> Option<Arc<Object>> {
-        let all = self.around.cluster.with(|server, _| made::all(server));
-        all.into_iter().find(|one| made::is_object(&one.value) && made::address(&one.value).as_deref() == Some(address))
+    pub(crate) fn cluster_object(&self, address: &str) -> Option<Arc<Object>> {
+        let all = self.env.cluster.with(|server, _| cluster_objects::all(server));
+        all.into_iter().find(|one| {
+            cluster_objects::is_object(&one.value) && cluster_objects::address(&one.value).as_deref() == Some(address)
+        })
     }
 
-    /// Another program changes the object of an address.
+    /// Another client changes the object of an address.
     pub(crate) fn change(&self, address: &str, patch: &Value) {
-        self.around.judge.note(&format!("another program changes the object of {address}: {patch}"));
-        let object = self.made(address).expect("it is there");
-        self.around.cluster.with(|server, now| {
+        self.env.judge.note(&format!("another program changes the object of {address}: {patch}"));
+        let object = self.cluster_object(address).expect("it is there");
+        self.env.cluster.with(|server, now| {
             let path = server.path_of(&object.value, true);
             server.modify(now, &path, patch);
         });
     }
 
-    /// Another program deletes the object of an address.
+    /// Another client deletes the object of an address.
     pub(crate) fn remove(&self, address: &str) {
-        self.around.judge.note(&format!("another program deletes the object of {address}"));
-        let object = self.made(address).expect("it is there");
-        self.around.judge.give_up([object.uid().to_owned()]);
-        self.around.cluster.with(|server, now| {
+        self.env.judge.note(&format!("another program deletes the object of {address}"));
+        let object = self.cluster_object(address).expect("it is there");
+        self.env.judge.give_up([object.uid().to_owned()]);
+        self.env.cluster.with(|server, now| {
             let path = server.path_of(&object.value, true);
             server.erase(now, &path);
         });
     }
 
-    /// The Pods of the Deployment of an address all run.
-    pub(crate) fn runs(&self, address: &str) {
-        self.around.judge.note(&format!("the Pods of {address} run"));
-        let object = self.made(address).expect("it is there");
+    /// Sets the status of the Deployment of an address to available.
+    pub(crate) fn run_pods(&self, address: &str) {
+        self.env.judge.note(&format!("the Pods of {address} run"));
+        let object = self.cluster_object(address).expect("it is there");
         let count = &object.value["spec"]["replicas"];
         self.report(
             &object.value,
@@ -102,18 +102,18 @@ impl Play {
         );
     }
 
-    /// A controller writes a status.
     fn report(&self, object: &Value, status: &Value) {
-        self.around.cluster.with(|server, now| {
+        self.env.cluster.with(|server, now| {
             let path = format!("{}/status", server.path_of(object, true));
             let patch = json!({ "status": status });
-            let done = server.ask(now, &Method::PATCH, &path, "application/merge-patch+json", &patch);
-            // It may have gone meanwhile.
+            let done = server.send(now, &Method::PATCH, &path, "application/merge-patch+json", &patch);
+            // The object may have been deleted meanwhile.
             assert!(matches!(done, Ok(_) | Err((404, _))), "{path}: {done:?}");
         });
     }
 
-    /// Plays on while Jobs run, each for two seconds. `beside` is what has to exist all the time in which a Job runs.
+    /// Runs `story`, and completes each Job after two seconds. `beside` are the objects that must exist while a Job
+    /// runs.
     pub(crate) async fn with_jobs(&self, beside: &[&str], story: impl Future<Output = ()>) {
         let run = async {
             loop {
@@ -126,24 +126,24 @@ impl Play {
             () = run => {}
             () = story => {}
         }
-        let made = |server: &mut Server| {
-            server.changes(0).any(|change| &*change.what.1 == "jobs" && change.happened == Happened::Added)
+        let created = |server: &mut Server| {
+            server.changes(0).any(|change| &*change.what.1 == "jobs" && change.happened == ChangeKind::Added)
         };
-        if !self.around.cluster.with(|server, _| made(server)) {
-            self.around.judge.object("no hook has run");
+        if !self.env.cluster.with(|server, _| created(server)) {
+            self.env.judge.object("no hook has run");
         }
     }
 
     fn end_jobs(&self, beside: &[&str]) {
-        let running: Vec<Arc<Object>> = self.around.cluster.with(|server, _| {
+        let running: Vec<Arc<Object>> = self.env.cluster.with(|server, _| {
             server.objects("batch", "jobs").filter(|job| job.value["status"]["conditions"].is_null()).cloned().collect()
         });
         for job in running {
             let there: Vec<String> = self.objects().into_iter().filter(|text| !text.contains(" Job ")).collect();
             if there != beside {
-                self.around.judge.object(&format!("{} runs beside {there:?}, and not {beside:?}", job.name()));
+                self.env.judge.object(&format!("{} runs while {there:?} exist, instead of {beside:?}", job.name()));
             }
-            self.around.judge.note(&format!("the Job {} is complete", job.name()));
+            self.env.judge.note(&format!("the Job {} is complete", job.name()));
             self.report(&job.value, &json!({ "conditions": [{ "type": "Complete", "status": "True" }] }));
         }
     }

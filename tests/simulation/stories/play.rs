@@ -1,4 +1,5 @@
-//! The world of a story: what its users do, what they wait for, and how it has to end.
+//! The environment of a story: the operations of its users, the conditions that they wait for, and the checks at its
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use purlin::driver::scripted::Recovery;
-use purlin::driver::scripted::{Answer, EffectKind, Line, Operation};
+use purlin::driver::scripted::{EffectKind, Operation, ScriptLine, ScriptedOutcome};
 use purlin::model::Value as Plain;
 use purlin::process::Clock as _;
 use serde_json::{Value, json};
@@ -15,50 +16,49 @@ use tokio::time::{Instant, sleep};
 
 use super::strike::{Counted, Crash, Fault, Strike, Strikes};
 use crate::apiserver::{Cluster, Object, Server};
-use crate::hands::{Hands, SHOP, path};
+use crate::cluster_objects;
+use crate::convergence::{all_records, missing, text, writes_since};
 use crate::history::merged;
 use crate::judge::Judge;
+use crate::kubectl::{ClusterKubectl, SHOP, path};
 use crate::log;
-use crate::made;
 use crate::outside::Outside;
 use crate::random::SimulatedClock;
-use crate::replica::{Replica, Surrounded, delete_pod};
-use crate::rest::{all_records, missing, text, writes_since};
+use crate::replica::{Environment, Replica, delete_pod};
 use crate::user::Kubectl as _;
 
-/// How long anything may take that a story waits for: longer than the longest pause before a call is tried again, and than
-/// the time of a create.
+/// How long a story waits for a condition: longer than the longest back-off and than the deadline of a create.
 const PATIENCE: Duration = Duration::from_mins(8);
-/// How often is looked.
+/// The interval in which conditions are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a settled world has to stay silent, and how long when nothing disturbed it: longer than any pause before a call is tried again.
+/// For how long no write may follow when everything is up to date.
 const SILENCE: Duration = Duration::from_secs(12);
+/// The same in a play without a fault: longer than any back-off.
 const LONG_SILENCE: Duration = Duration::from_mins(8);
 
-/// What a play came to.
 pub(crate) struct Outcome {
     pub(crate) objection: Option<String>,
     pub(crate) tape: Vec<String>,
-    /// What was made and destroyed outside, in the order of addresses.
+    /// The created and destroyed objects, sorted.
     pub(crate) effects: Vec<String>,
     pub(crate) strikes: Strikes,
-    /// How long it took to play, by the real clock.
+    /// How long the play took, by the real clock.
     pub(crate) took: Duration,
 }
 
-/// The world.
 pub(crate) struct Play {
-    pub(super) around: Surrounded,
+    pub(super) env: Environment,
     pub(super) strikes: Strikes,
     replicas: RefCell<Vec<Replica>>,
     started: Cell<u32>,
     is_disturbed: bool,
-    /// When what the world looks like was last compared with what is wished, and whether it was the same.
-    looked: Cell<Option<(u64, usize, bool)>>,
+    /// The result of the last check whether everything is up to date, with the version of the API server and the number
+    /// of effects for which it is valid.
+    last_check: Cell<Option<(u64, usize, bool)>>,
 }
 
-/// A spec: its value, its `force`, and other fields. Its create has a short time, since nothing found of one that was cut
-/// counts only after that, and the simulation of half an hour is dear.
+/// A spec with its value, its `force`, and other fields. Its create has a short deadline, because Purlin does not
+/// assume before the deadline that an interrupted create had no effect, and a longer simulation is slow.
 pub(crate) fn thing(value: &str, force: &str, more: Value) -> Value {
     let mut spec = json!({
         "type": "scripted_thing",
@@ -71,20 +71,20 @@ pub(crate) fn thing(value: &str, force: &str, more: Value) -> Value {
     spec
 }
 
-/// A ConfigMap, as an object of the cluster itself.
+/// A spec of a ConfigMap in the cluster.
 pub(crate) fn config_map(name: &str) -> Value {
     let manifest =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "b" } });
     json!({ "type": "kubernetes_object", "config": { "manifest": manifest }, "timeouts": { "create": "1m" } })
 }
 
-/// The same with nothing else.
+/// A spec without other fields.
 pub(crate) fn plain(value: &str, force: &str) -> Value {
     thing(value, force, Value::Null)
 }
 
 impl Play {
-    /// Plays a story with one fault or none.
+    /// Plays a story with at most one fault.
     pub(crate) async fn run(
         story: &super::Story,
         strike: Option<Strike>,
@@ -96,15 +96,15 @@ impl Play {
         let strikes = Strikes::new(strike);
         let cluster = Cluster::new(SimulatedClock::new(began, SignedDuration::ZERO).now(), strikes.clone());
         let judge = Judge::new();
-        let outside = Outside::new(seed, recovery, judge.clone()).cut_by(Arc::new(strikes.clone()));
-        let around = Surrounded::new(seed, began, cluster, outside, judge);
+        let outside = Outside::new(seed, recovery, judge.clone()).interrupted_by(Arc::new(strikes.clone()));
+        let env = Environment::new(seed, began, cluster, outside, judge);
         let play = Self {
-            around,
+            env,
             strikes,
             replicas: RefCell::default(),
             started: Cell::new(0),
             is_disturbed: strike.is_some(),
-            looked: Cell::new(None),
+            last_check: Cell::new(None),
         };
         play.start();
         tokio::select! {
@@ -117,16 +117,16 @@ impl Play {
 
     async fn outcome(self, with_tape: bool) -> Outcome {
         for name in self.names() {
-            let left = self.hands().get(&name).unwrap_or_default();
-            self.around.judge.note(&format!("left: {} {}", left["metadata"], left["spec"]));
+            let left = self.kubectl().get(&name).unwrap_or_default();
+            self.env.judge.note(&format!("left: {} {}", left["metadata"], left["spec"]));
         }
         for replica in self.replicas.into_inner() {
-            replica.kill(&self.around).await;
+            replica.kill(&self.env).await;
         }
-        let by_others = |uid: &str| self.around.judge.is_given_up(uid);
-        let found = self.around.cluster.with(|server, _| log::objections(server, &by_others));
-        found.iter().for_each(|objection| self.around.judge.object(objection));
-        let Surrounded { cluster, outside, judge, .. } = self.around;
+        let by_others = |uid: &str| self.env.judge.is_given_up(uid);
+        let found = self.env.cluster.with(|server, _| log::objections(server, &by_others));
+        found.iter().for_each(|objection| self.env.judge.object(objection));
+        let Environment { cluster, outside, judge, .. } = self.env;
         let mut effects: Vec<String> = outside
             .world
             .effects()
@@ -140,27 +140,27 @@ impl Play {
         Outcome { objection: judge.objection(), tape, effects, strikes: self.strikes, took: Duration::ZERO }
     }
 
-    /// Starts processes after those that crashed.
+    /// Restarts processes that have crashed.
     async fn watch_over(&self) {
         loop {
             let Crash { replica: name, fault } = self.strikes.crash().await;
-            // What it has sent is on its way, and arrives.
+            // Its last requests still arrive.
             sleep(Duration::from_millis(2)).await;
             let found = self.replicas.borrow().iter().position(|replica| replica.name == name);
             let Some(index) = found else { continue };
             let replica = self.replicas.borrow_mut().remove(index);
             let stays = matches!(fault, Fault::CrashBefore | Fault::CallCrashBefore) && !replica.is_stopping;
-            let pod = replica.crash(&self.around).await;
+            let pod = replica.crash(&self.env).await;
             sleep(Duration::from_secs(1)).await;
             let next = self.next_name();
             if fault == Fault::StaleStart {
                 self.strikes.make_stale(&next);
             }
             let replica = if stays {
-                Replica::start_in(&self.around, &next, pod, SignedDuration::ZERO)
+                Replica::start_in(&self.env, &next, pod, SignedDuration::ZERO)
             } else {
-                delete_pod(&self.around, &pod);
-                Replica::start(&self.around, &next, SignedDuration::ZERO)
+                delete_pod(&self.env, &pod);
+                Replica::start(&self.env, &next, SignedDuration::ZERO)
             };
             self.replicas.borrow_mut().push(replica);
         }
@@ -171,98 +171,97 @@ impl Play {
         format!("r{}", self.started.get())
     }
 
-    /// Another replica.
+    /// Starts another replica.
     pub(crate) fn start(&self) {
         let name = self.next_name();
-        self.replicas.borrow_mut().push(Replica::start(&self.around, &name, SignedDuration::ZERO));
+        self.replicas.borrow_mut().push(Replica::start(&self.env, &name, SignedDuration::ZERO));
     }
 
-    /// The first replica is asked to stop, and another one comes.
+    /// Shuts down the first replica, and starts another one.
     pub(crate) async fn roll(&self) {
-        let Some(name) = self.ask_to_stop() else { return };
+        let Some(name) = self.begin_shutdown() else { return };
         self.start();
         self.until_stopped(&name).await;
     }
 
-    /// The first replica is asked to stop, and does.
+    /// Shuts down the first replica.
     pub(crate) async fn stop(&self) {
-        let Some(name) = self.ask_to_stop() else { return };
+        let Some(name) = self.begin_shutdown() else { return };
         self.until_stopped(&name).await;
     }
 
-    fn ask_to_stop(&self) -> Option<Arc<str>> {
+    fn begin_shutdown(&self) -> Option<Arc<str>> {
         let mut replicas = self.replicas.borrow_mut();
         let replica = replicas.first_mut()?;
-        replica.ask_to_stop(&self.around);
+        replica.begin_shutdown(&self.env);
         Some(replica.name.clone())
     }
 
     async fn until_stopped(&self, name: &Arc<str>) {
-        self.until("the replica has stopped", || {
+        self.until("the replica has shut down", || {
             let mut replicas = self.replicas.borrow_mut();
             let Some(index) = replicas.iter().position(|replica| replica.name == *name) else { return true };
-            let has_ended = replicas[index].ended().is_some();
+            let has_ended = replicas[index].exit_reason().is_some();
             if has_ended {
                 let pod = replicas.remove(index).pod;
-                delete_pod(&self.around, &pod);
+                delete_pod(&self.env, &pod);
             }
             has_ended
         })
         .await;
     }
 
-    /// The next replica that asks for this crashes after its effect, and stays away: `create /api/v1/...`.
-    pub(crate) fn crashes_after(&self, request: &str) {
+    /// The replica that sends the next such request crashes after its effect, and is not restarted: `create
+    /// /api/v1/...`.
+    pub(crate) fn crash_after(&self, request: &str) {
         self.strikes.trap(request);
     }
 
-    /// Waits until that has happened.
+    /// Waits for the crash that `crash_after` causes.
     pub(crate) async fn until_down(&self) {
         self.until("a replica has crashed", || self.strikes.trapped().is_some()).await;
         let found =
             self.replicas.borrow().iter().position(|replica| self.strikes.trapped().as_ref() == Some(&replica.name));
         let Some(index) = found else { return };
         let replica = self.replicas.borrow_mut().remove(index);
-        replica.kill(&self.around).await;
+        replica.kill(&self.env).await;
     }
 
-    /// The next turn of a namespace's task that looks at an object panics.
+    /// Lets the next turn of a namespace's task that reads an object panic.
     pub(crate) fn panic_next_turn(&self) {
-        self.around.judge.note("the next turn panics");
-        self.around.outside.panic_next_turn();
+        self.env.judge.note("the next turn panics");
+        self.env.outside.panic_next_turn();
     }
 
-    /// Waits until it has.
     pub(crate) async fn until_panicked(&self) {
-        self.until("a turn has panicked", || self.around.outside.has_panicked()).await;
+        self.until("a turn has panicked", || self.env.outside.has_panicked()).await;
     }
 
-    /// The first replica reaches nothing for a while.
+    /// Cuts off the first replica for a time.
     pub(crate) fn cut_off(&self, time: Duration) {
         let replicas = self.replicas.borrow();
         let Some(replica) = replicas.first() else { return };
-        self.around.judge.note(&format!("{} is cut off for {time:?}", replica.name));
+        self.env.judge.note(&format!("{} is cut off for {time:?}", replica.name));
         self.strikes.cut_off(&replica.name, time);
     }
 
-    /// What was before is given; from here on every request and call is struck once.
+    /// Ends the preparation of a story: waits until everything is up to date. Faults happen from here on.
     pub(crate) async fn given(&self) {
-        self.settled().await;
+        self.until_up_to_date().await;
         sleep(Duration::from_secs(3)).await;
-        self.around.judge.note("the story begins");
-        self.strikes.begin(self.around.cluster.with(|server, _| server.version()));
+        self.env.judge.note("the story begins");
+        self.strikes.begin(self.env.cluster.with(|server, _| server.version()));
     }
 
-    /// The same with a world in which nothing is.
+    /// Like `given`, for a story that begins without objects.
     pub(crate) async fn empty(&self) {
-        let leads =
-            || self.around.cluster.with(|server, _| server.objects("coordination.k8s.io", "leases").count() > 0);
+        let leads = || self.env.cluster.with(|server, _| server.objects("coordination.k8s.io", "leases").count() > 0);
         self.until("a replica leads", leads).await;
         self.given().await;
     }
 
-    fn hands(&self) -> Hands {
-        Hands { cluster: self.around.cluster.clone() }
+    fn kubectl(&self) -> ClusterKubectl {
+        ClusterKubectl { cluster: self.env.cluster.clone() }
     }
 
     pub(crate) fn apply(&self, name: &str, spec: &Value) {
@@ -270,14 +269,14 @@ impl Play {
     }
 
     pub(crate) fn apply_with(&self, name: &str, spec: &Value, annotations: &Value) {
-        self.around.judge.note(&format!("user applies {name} {spec} {annotations}"));
-        self.hands().apply(name, spec, annotations);
+        self.env.judge.note(&format!("user applies {name} {spec} {annotations}"));
+        self.kubectl().apply(name, spec, annotations);
     }
 
-    /// Changes a Resource, as a merge patch does.
+    /// Changes a Resource with a merge patch.
     pub(crate) fn patch(&self, name: &str, patch: &Value) {
-        self.around.judge.note(&format!("user patches {name} {patch}"));
-        self.around.cluster.with(|server, now| server.modify(now, &path(name), patch));
+        self.env.judge.note(&format!("user patches {name} {patch}"));
+        self.env.cluster.with(|server, now| server.modify(now, &path(name), patch));
     }
 
     pub(crate) fn annotate(&self, name: &str, annotation: &str, value: &str) {
@@ -285,22 +284,22 @@ impl Play {
     }
 
     pub(crate) fn delete(&self, name: &str) {
-        self.around.judge.note(&format!("user deletes {name}"));
-        self.hands().delete(name);
+        self.env.judge.note(&format!("user deletes {name}"));
+        self.kubectl().delete(name);
     }
 
     pub(crate) fn force(&self, name: &str) {
-        self.around.judge.note(&format!("user takes the finalizers off {name}"));
-        self.hands().force(name);
+        self.env.judge.note(&format!("user removes the finalizers of {name}"));
+        self.kubectl().force(name);
     }
 
     pub(crate) fn touch_records(&self) {
-        self.around.judge.note("user touches the metadata of all records");
-        self.hands().touch_records("now");
+        self.env.judge.note("user touches the metadata of all records");
+        self.kubectl().touch_records("now");
     }
 
-    /// The service account of the namespace may do everything in it, as long as its Role and its RoleBinding exist.
-    pub(crate) fn give_rights(&self) {
+    /// Grants the ServiceAccount of the namespace all permissions in it while its Role and its RoleBinding exist.
+    pub(crate) fn grant_access(&self) {
         let rbac = "rbac.authorization.k8s.io/v1";
         let metadata = json!({ "namespace": SHOP, "name": "purlin" });
         let role = json!({ "apiVersion": rbac, "kind": "Role", "metadata": metadata.clone(), "rules": [] });
@@ -309,31 +308,31 @@ impl Play {
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "purlin" },
             "subjects": [{ "kind": "ServiceAccount", "name": "default", "namespace": SHOP }],
         });
-        self.around.cluster.with(|server, now| {
+        self.env.cluster.with(|server, now| {
             server.access.need_bindings(true);
             server.insert(now, role);
             server.insert(now, binding);
         });
     }
 
-    /// The namespace is deleted, with all that is in it, and goes.
+    /// Deletes the namespace with its content.
     pub(crate) async fn delete_namespace(&self) {
         self.delete_namespace_by(usize::MAX).await;
     }
 
-    /// The same, its Role and its RoleBinding first, and everything else one by one.
+    /// Deletes the namespace: the Role and the RoleBinding first, then the other objects one after the other.
     pub(crate) async fn delete_namespace_rights_first(&self) {
         self.delete_namespace_by(1).await;
     }
 
-    /// So many objects are deleted at a time.
+    /// `most` is the number of objects that are deleted at a time.
     async fn delete_namespace_by(&self, most: usize) {
-        self.around.judge.note("user deletes the namespace");
-        self.around.cluster.with(|server, now| server.erase(now, &format!("/api/v1/namespaces/{SHOP}")));
+        self.env.judge.note("user deletes the namespace");
+        self.env.cluster.with(|server, now| server.erase(now, &format!("/api/v1/namespaces/{SHOP}")));
         let is_right =
             |object: &Arc<Object>| object.value["kind"].as_str().is_some_and(|kind| kind.starts_with("Role"));
-        self.until("the namespace is gone", || {
-            self.around.cluster.with(|server, now| {
+        self.until("the namespace is deleted", || {
+            self.env.cluster.with(|server, now| {
                 server.tick_namespaces(now, most, |left| left.sort_by_key(|object| !is_right(object)));
                 server.object("", "namespaces", "", SHOP).is_none()
             })
@@ -342,83 +341,81 @@ impl Play {
         self.until_forgotten().await;
     }
 
-    /// Waits until nothing is recorded.
+    /// Waits until no record exists.
     pub(crate) async fn until_forgotten(&self) {
-        self.until("nothing is recorded", || self.around.cluster.with(|server, _| all_records(server).is_empty()))
-            .await;
+        self.until("no record exists", || self.env.cluster.with(|server, _| all_records(server).is_empty())).await;
     }
 
-    /// Waits until no operation is open.
+    /// Waits until no record has an intent.
     pub(crate) async fn until_closed(&self) {
         let is_closed = |server: &Server| all_records(server).iter().all(|record| record.intent.is_none());
-        self.until("no operation is open", || self.around.cluster.with(|server, _| is_closed(server))).await;
+        self.until("no record has an intent", || self.env.cluster.with(|server, _| is_closed(server))).await;
     }
 
-    /// What the service answers to the next calls of this kind for an address.
-    pub(crate) fn script(&self, address: &str, operation: Operation, answers: Vec<Answer>) {
-        self.around.outside.world.script(Line { on: address.to_owned(), operation, answers });
+    /// Sets the responses to the next calls of this kind for an address.
+    pub(crate) fn script(&self, address: &str, operation: Operation, answers: Vec<ScriptedOutcome>) {
+        self.env.outside.world.script(ScriptLine { on: address.to_owned(), operation, answers });
     }
 
-    /// The next call of this kind waits until it is released.
+    /// Lets the next call of this kind wait until it is released.
     pub(crate) fn hold(&self, address: &str, operation: Operation) {
-        self.script(address, operation, vec![Answer::Hold("gate".to_owned())]);
+        self.script(address, operation, vec![ScriptedOutcome::Hold("gate".to_owned())]);
     }
 
-    /// Whatever is held goes on.
+    /// Lets all held calls continue.
     pub(crate) fn release(&self) {
-        self.around.judge.note("what is held goes on");
-        self.around.outside.world.release("gate");
+        self.env.judge.note("held calls continue");
+        self.env.outside.world.release("gate");
     }
 
-    /// Something exists outside already.
+    /// Creates an object of the service that Purlin does not manage.
     pub(crate) fn put(&self, id: &str, value: &str, force: &str) {
         let config = Plain::map([("value", Plain::from(value)), ("force", Plain::from(force))]);
-        self.around.outside.world.put(id, &config);
+        self.env.outside.world.put(id, &config);
     }
 
-    /// The id of the object of an address.
     fn id(&self, address: &str) -> Option<String> {
-        let records = self.around.cluster.with(|server, _| all_records(server));
+        let records = self.env.cluster.with(|server, _| all_records(server));
         let record = records.into_iter().find(|record| record.address.to_string() == address)?;
         record.current?.id().map(str::to_owned)
     }
 
-    /// Another program changes an object.
+    /// Another client changes an object.
     pub(crate) fn drift(&self, address: &str, value: &str) {
-        self.around.judge.note(&format!("another program sets {address} to {value}"));
+        self.env.judge.note(&format!("another client sets {address} to {value}"));
         let id = self.id(address).unwrap_or_default();
-        self.around.outside.world.change(&id, "value", Plain::from(value));
+        self.env.outside.world.change(&id, "value", Plain::from(value));
     }
 
-    /// Another program destroys an object.
+    /// Another client destroys an object.
     pub(crate) fn lose(&self, address: &str) {
-        self.around.judge.note(&format!("another program destroys {address}"));
+        self.env.judge.note(&format!("another client destroys {address}"));
         let id = self.id(address).unwrap_or_default();
-        self.around.outside.world.lose(&id);
+        self.env.outside.world.remove(&id);
     }
 
-    /// The object of an address need not be known any more.
+    /// Purlin need not know the object of an address any more.
     pub(crate) fn give_up(&self, address: &str) {
-        self.around.judge.give_up(self.id(address));
+        self.env.judge.give_up(self.id(address));
     }
 
-    /// Whether an object was once asked for, changed or destroyed: `create a`.
+    /// Waits until a driver was called like this: `create a`.
     pub(crate) async fn until_called(&self, call: &str) {
         self.until(call, || self.strikes.was_called(call)).await;
-        // The call is under way, and not only begun.
+        // Gives the call time to reach the service.
         sleep(Duration::from_millis(50)).await;
     }
 
-    /// Waits for something that comes for sure.
+    /// Waits for a condition that must become true.
     pub(crate) async fn until(&self, what: &str, test: impl Fn() -> bool) {
         let until = Instant::now() + PATIENCE;
         while !test() {
-            self.look_after_replicas();
-            if self.around.judge.objection().is_some() {
+            self.check_replicas();
+            if self.env.judge.objection().is_some() {
                 return;
             }
             if Instant::now() > until {
-                return self.around.judge.object(&format!("in {PATIENCE:?} this did not come: {what}"));
+                return self.env.judge.object(&format!("not within {PATIENCE:?}: {what}"));
             }
             sleep(LOOK).await;
         }
@@ -429,61 +426,62 @@ impl Play {
         self.until_says_any(name, condition, &[status_or_reason]).await;
     }
 
-    /// The same with several of them.
+    /// Waits until a condition of a Resource has one of several statuses or reasons.
     pub(crate) async fn until_says_any(&self, name: &str, condition: &str, any: &[&str]) {
         let says = || {
-            let resource = self.hands().get(name).unwrap_or_default();
+            let resource = self.kubectl().get(name).unwrap_or_default();
             let found = crate::judge::condition(&resource["status"], condition);
             found.is_some_and(|(status, reason)| any.contains(&status) || any.contains(&reason))
         };
-        self.until(&format!("{name} says {condition} {}", any.join(" or ")), says).await;
+        self.until(&format!("{name} has {condition} {}", any.join(" or ")), says).await;
     }
 
-    /// Waits until all is as it is wished.
-    pub(crate) async fn settled(&self) {
+    /// Waits until everything is up to date.
+    pub(crate) async fn until_up_to_date(&self) {
         let until = Instant::now() + PATIENCE;
-        while !self.is_settled() {
-            self.look_after_replicas();
-            if self.around.judge.objection().is_some() {
+        while !self.is_up_to_date() {
+            self.check_replicas();
+            if self.env.judge.objection().is_some() {
                 return;
             }
             if Instant::now() > until {
-                let why = missing(&self.around).join("; ");
-                return self.around.judge.object(&format!("after {PATIENCE:?}: {why}"));
+                let why = missing(&self.env).join("; ");
+                return self.env.judge.object(&format!("after {PATIENCE:?}: {why}"));
             }
             sleep(LOOK).await;
         }
     }
 
-    fn is_settled(&self) -> bool {
-        // Looking is dear, and most of the time nothing but the lease changes.
-        let version = self.around.cluster.with(|server, _| {
+    fn is_up_to_date(&self) -> bool {
+        // The check is slow, and most of the time only the Lease changes.
+        let version = self.env.cluster.with(|server, _| {
             let all = server.last_changes().filter(|(what, _)| &*what.1 != "leases");
             all.map(|(_, version)| version).max().unwrap_or_default()
         });
-        let effects = self.around.outside.world.effects().len();
-        if let Some((at, those, settled)) = self.looked.get()
+        let effects = self.env.outside.world.effects().len();
+        if let Some((at, those, up_to_date)) = self.last_check.get()
             && (at, those) == (version, effects)
         {
-            return settled;
+            return up_to_date;
         }
-        let settled = missing(&self.around).is_empty();
-        self.looked.set(Some((version, effects, settled)));
-        settled
+        let up_to_date = missing(&self.env).is_empty();
+        self.last_check.set(Some((version, effects, up_to_date)));
+        up_to_date
     }
 
-    fn look_after_replicas(&self) {
+    fn check_replicas(&self) {
         for replica in self.replicas.borrow_mut().iter_mut().filter(|replica| !replica.is_stopping) {
-            if let Some(why) = replica.ended() {
-                self.around.judge.object(&format!("{} ended: {why}", replica.name));
+            if let Some(why) = replica.exit_reason() {
+                self.env.judge.object(&format!("{} ended: {why}", replica.name));
             }
         }
     }
 
-    /// What exists, as `address value force`, or `address kind name data` in the cluster; a value that is the id of another
-    /// object is shown as `->address`, and what is in no record has the address `-`.
+    /// All objects, as `address value force`, or `address kind name data` for those in the cluster. The id of another
+    /// object is shown as `->address`. An object without a record has the address `-`.
     pub(crate) fn objects(&self) -> Vec<String> {
-        let (records, made) = self.around.cluster.with(|server, _| (all_records(server), made::all(server)));
+        let (records, in_cluster) =
+            self.env.cluster.with(|server, _| (all_records(server), cluster_objects::all(server)));
         let mut addresses: BTreeMap<String, String> = BTreeMap::new();
         for record in &records {
             for object in record.current.iter().chain(record.deposed.values()) {
@@ -494,7 +492,7 @@ impl Play {
             let text = value.and_then(Plain::as_str).unwrap_or("?");
             addresses.get(text).map_or_else(|| text.to_owned(), |address| format!("->{address}"))
         };
-        let objects = self.around.outside.world.objects();
+        let objects = self.env.outside.world.objects();
         let mut all: Vec<String> = objects
             .iter()
             .map(|(id, (_, object))| {
@@ -502,11 +500,11 @@ impl Play {
                 format!("{address} {} {}", shown(object.get("value")), shown(object.get("force")))
             })
             .collect();
-        all.extend(made.iter().map(|object| {
-            let name = made::address(&object.value).unwrap_or_default();
-            let shown = made::shown(&object.value, self.hands().get(&name).as_ref());
+        all.extend(in_cluster.iter().map(|object| {
+            let name = cluster_objects::address(&object.value).unwrap_or_default();
+            let shown = cluster_objects::shown(&object.value, self.kubectl().get(&name).as_ref());
             match addresses.get(object.uid()) {
-                _ if !made::is_object(&object.value) => format!("for {name} {shown}"),
+                _ if !cluster_objects::is_object(&object.value) => format!("for {name} {shown}"),
                 address => format!("{} {shown}", address.map_or("-", String::as_str)),
             }
         }));
@@ -514,72 +512,71 @@ impl Play {
         all
     }
 
-    /// The end: all is as it is wished, these objects exist and no others, and nothing happens any more.
+    /// Checks the end of a story: everything is up to date, exactly these objects exist, and no write follows.
     pub(crate) async fn ends(&self, objects: &[&str]) {
         let mut expected: Vec<String> = objects.iter().map(|text| (*text).to_owned()).collect();
         expected.sort();
-        self.settled().await;
+        self.until_up_to_date().await;
         let until = Instant::now() + PATIENCE;
-        while !self.is_settled() || self.objects() != expected {
-            self.look_after_replicas();
-            if self.around.judge.objection().is_some() {
+        while !self.is_up_to_date() || self.objects() != expected {
+            self.check_replicas();
+            if self.env.judge.objection().is_some() {
                 return;
             }
             if Instant::now() > until {
                 let found = self.objects();
-                return self.around.judge.object(&format!("it ends with {found:?}, and not with {expected:?}"));
+                return self.env.judge.object(&format!("it ends with {found:?} instead of {expected:?}"));
             }
             sleep(LOOK).await;
         }
-        self.around.judge.note("the world is as it is wished");
+        self.env.judge.note("everything is up to date");
         // Statuses and events may follow.
         sleep(Duration::from_secs(3)).await;
         self.strikes.end();
-        // Longer than a crash in the last of them needs to be noticed.
+        // Longer than it takes to detect a crash at the last request.
         sleep(Duration::from_secs(if self.is_disturbed { 22 } else { 5 })).await;
-        let version = self.around.cluster.with(|server, _| server.version());
+        let version = self.env.cluster.with(|server, _| server.version());
         sleep(if self.is_disturbed { SILENCE } else { LONG_SILENCE }).await;
-        self.look_after_replicas();
-        let writes = writes_since(&self.around, version);
+        self.check_replicas();
+        let writes = writes_since(&self.env, version);
         if !writes.is_empty() {
-            self.around.judge.object(&format!("the settled world is not silent: {writes:?}"));
+            self.env.judge.object(&format!("writes after everything was up to date: {writes:?}"));
         }
-        let missing = missing(&self.around);
+        let missing = missing(&self.env);
         if !missing.is_empty() || self.objects() != expected {
             let found = self.objects();
-            self.around.judge.object(&format!("the settled world changed: {found:?} {}", missing.join("; ")));
+            self.env.judge.object(&format!("no longer up to date: {found:?} {}", missing.join("; ")));
         }
     }
 
-    /// Nothing was asked of the API server but reads and leases since the story began.
+    /// Checks that the replicas have only sent reads and Lease updates since the story began.
     pub(crate) fn wrote_nothing(&self) {
         let reads = ["get", "list", "watch"];
         for request in self.strikes.counted(Counted::Requests) {
             let verb = request.split(' ').nth(1).unwrap_or_default();
             if !reads.contains(&verb) && !request.contains("/leases") {
-                self.around.judge.object(&format!("nothing has changed, and it asks for {request}"));
+                self.env.judge.object(&format!("nothing has changed, but a replica sends {request}"));
             }
         }
     }
 
-    /// Since the story began a driver was asked this once, when nothing disturbed it.
-    pub(crate) fn asked_once(&self, question: &str) {
+    /// Checks, in a play without a fault, that a driver was called like this once since the story began.
+    pub(crate) fn called_once(&self, question: &str) {
         let asked = self.strikes.counted(Counted::Questions);
         let count = asked.iter().filter(|one| one.ends_with(question)).count();
         if !self.is_disturbed && count != 1 {
-            self.around.judge.object(&format!("{question} was asked {count} times"));
+            self.env.judge.object(&format!("{question} was called {count} times"));
         }
     }
 
-    /// The names of the Resources that are left.
+    /// The names of all Resources.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.around.cluster.with(|server, _| {
+        self.env.cluster.with(|server, _| {
             let all = server.objects("purlin.dev", "resources");
             all.map(|object| text(&object.value, "name").to_owned()).collect()
         })
     }
 
-    /// Lets time pass.
     pub(crate) async fn pass(&self, time: Duration) {
         sleep(time).await;
     }

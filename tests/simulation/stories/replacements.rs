@@ -23,7 +23,7 @@ pub(super) async fn replace_create_first(play: &Play) {
     play.ends(&["a v0 f1"]).await;
 }
 
-/// What depends on it by its id is updated, and the last one is replaced as well.
+/// The direct dependent is updated with the new id, and the last object is replaced as well.
 pub(super) async fn replace_chain_destroy_first(play: &Play) {
     apply_chain(play, &Value::Null);
     play.given().await;
@@ -40,7 +40,7 @@ pub(super) async fn replace_chain_create_first(play: &Play) {
     play.ends(&["a v0 f1", "b ->a f0", "c ->b f1"]).await;
 }
 
-/// What the last one depends on is made first too.
+/// The dependencies inherit create-before-destroy from the last object.
 pub(super) async fn create_first_is_inherited(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.apply("b", &on("a", "f0", Value::Null));

@@ -1,4 +1,4 @@
-//! One replica after another.
+//! Handover between replicas, and faults of a replica.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::changes::{CHAIN, apply_chain, on};
 use super::play::{Play, plain, thing};
 
-/// A change comes in while the leader is asked to stop.
+/// A Resource changes while the leader shuts down.
 pub(super) async fn handed_over(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
@@ -17,7 +17,7 @@ pub(super) async fn handed_over(play: &Play) {
     play.ends(&["a v1 f1"]).await;
 }
 
-/// The leader is asked to stop in the middle of a chain, while it makes the second object.
+/// The leader shuts down while it creates the second object of a chain.
 pub(super) async fn handed_over_while_it_calls(play: &Play) {
     play.empty().await;
     play.hold("b", Operation::Create);
@@ -30,7 +30,8 @@ pub(super) async fn handed_over_while_it_calls(play: &Play) {
     play.ends(&CHAIN).await;
 }
 
-/// A turn panics while a call runs: the call goes on, its result is recorded, and what else changed is planned and made.
+/// A turn panics while a call runs: the call continues, its result is recorded, and other changes are planned and
+/// applied.
 pub(super) async fn turn_panics_while_it_calls(play: &Play) {
     play.empty().await;
     play.hold("a", Operation::Create);
@@ -40,13 +41,14 @@ pub(super) async fn turn_panics_while_it_calls(play: &Play) {
     play.apply("b", &plain("v0", "f0"));
     play.until_panicked().await;
     play.apply("c", &plain("v0", "f0"));
-    // Longer than the pause after a panic: the reconciler begins again while the call runs.
+    // The reconciler restarts after its back-off while the call runs.
     play.until_says("c", "Ready", "True").await;
     play.release();
     play.ends(&["a v0 f0", "b v0 f0", "c v0 f0"]).await;
 }
 
-/// The leader reaches nothing for longer than its lease lasts, while it replaces; another replica stands by.
+/// The leader has no connection for longer than its lease lasts while it replaces an object. Another replica is
+/// standby.
 pub(super) async fn lease_lost_while_it_calls(play: &Play) {
     let create_first = || json!({ "lifecycle": { "createBeforeDestroy": true } });
     play.start();

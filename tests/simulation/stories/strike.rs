@@ -1,4 +1,5 @@
-//! One fault at one place of a story: it counts what the replicas ask for, and strikes when it comes to the number.
+//! One fault at one place of a story: counts the requests and calls of the replicas, and lets the fault happen at the
+//! given number.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,37 +11,37 @@ use purlin::process::lock;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::apiserver::{Fate, Network, Outcome, Seen, Verb, WatchFate};
-use crate::outside::{Cut, Cuts};
+use crate::apiserver::{Fate, Network, Outcome, RequestInfo, Verb, WatchFate};
+use crate::outside::{CallInterrupter, Interruption};
 
-/// For how long a replica that starts from an old version sees nothing of what happened since: longer than the lease of
-/// the process before it lasts, so that it acts on what it sees.
+/// For how long a replica that starts from an old version receives no newer state. It is longer than the lease of the
+/// previous process, so that the replica acts on the old state.
 const STALE: Duration = Duration::from_secs(20);
 
-/// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// The process crashes right before a request is sent, and starts again in the same Pod.
+    /// The process crashes before a request is sent, and starts again in the same Pod.
     CrashBefore,
-    /// It crashes after a request took effect and before the answer; another Pod comes.
+    /// The process crashes after a request took effect and before the response. Another Pod starts.
     CrashAfter,
-    /// The same, and the next process lists what was there before the story, and sees what came since much later.
+    /// Like `CrashAfter`, and the next process lists the state from before the story, and receives newer state much
+    /// later.
     StaleStart,
     /// The connection is reset after a request took effect.
     AnswerLost,
-    /// The process crashes right before a driver is called.
+    /// The process crashes before a driver call.
     CallCrashBefore,
-    /// It crashes after the effect of a call.
+    /// The process crashes after the effect of a driver call.
     CallCrashAfter,
-    /// The process of the provider ends after the effect of a call.
+    /// The provider process exits after the effect of a call.
     CallAnswerLost,
-    /// A call fails, and may be made again.
+    /// A call fails with a transient error.
     CallFails,
     /// A read or a plan fails.
     QuestionFails,
 }
 
-/// What a fault is counted by.
+/// What is counted to find the place of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Requests,
@@ -99,14 +100,14 @@ impl FromStr for Fault {
     }
 }
 
-/// A fault, and before or after which of what it is counted by; the first one is 1.
+/// A fault, and the number of the request or call at which it happens, starting with 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Strike {
     pub(crate) fault: Fault,
     pub(crate) at: usize,
 }
 
-/// A process that has crashed, and what is to become of it.
+/// A process that has crashed, and the fault that says how it restarts.
 #[derive(Clone, Debug)]
 pub(crate) struct Crash {
     pub(crate) replica: Arc<str>,
@@ -116,29 +117,29 @@ pub(crate) struct Crash {
 #[derive(Default)]
 struct State {
     strike: Option<Strike>,
-    /// Whether what happens is counted: the story proper has begun, and has not ended.
+    /// Whether requests and calls are counted: the story has begun and has not ended.
     counts: bool,
-    /// The version at which it began.
+    /// The version of the API server when the story began.
     version: u64,
     requests: Vec<String>,
     calls: Vec<String>,
     questions: Vec<String>,
-    /// Every call so far, counted or not, as `create a`.
+    /// Every call so far, counted or not, such as `create a`.
     called: BTreeSet<String>,
     crash: Option<Crash>,
-    /// After a request of this kind its process is gone, as part of the story.
+    /// The process that sends this request crashes, as part of the story.
     trap: Option<String>,
-    /// The process that the story has ended so.
+    /// The process that crashed at the trap.
     trapped: Option<Arc<str>>,
-    /// Whatever these still do never leaves their process.
+    /// Crashed processes. Their requests and calls are dropped.
     dead: BTreeSet<Arc<str>>,
-    /// The replica that starts from an old version, and until when it sees nothing else.
+    /// The replica that starts from an old version, and until when it receives nothing newer.
     stale: Option<(Arc<str>, Instant)>,
-    /// Replicas that reach nothing until then.
+    /// A replica without a connection, and until when.
     cut_off: Option<(Arc<str>, Instant)>,
 }
 
-/// The network and the line to the service in a story.
+/// Injects the fault of a story into the network and the driver calls.
 #[derive(Clone, Default)]
 pub(crate) struct Strikes {
     state: Arc<Mutex<State>>,
@@ -152,18 +153,17 @@ impl Strikes {
         strikes
     }
 
-    /// From here on everything counts.
+    /// Starts to count requests and calls.
     pub(crate) fn begin(&self, version: u64) {
         let state = &mut *lock(&self.state);
         (state.counts, state.version) = (true, version);
     }
 
-    /// From here on nothing does.
+    /// Stops counting.
     pub(crate) fn end(&self) {
         lock(&self.state).counts = false;
     }
 
-    /// What was counted, in its order.
     pub(crate) fn counted(&self, what: Counted) -> Vec<String> {
         let state = lock(&self.state);
         match what {
@@ -173,17 +173,16 @@ impl Strikes {
         }
     }
 
-    /// Whether a driver was ever asked for this, as `create a`.
+    /// Whether a driver was ever called like this: `create a`.
     pub(crate) fn was_called(&self, call: &str) -> bool {
         lock(&self.state).called.contains(call)
     }
 
-    /// The process that sends the next request of this kind crashes after its effect, and no other one starts by itself.
+    /// The process that sends the next such request crashes after its effect, and is not restarted.
     pub(crate) fn trap(&self, request: &str) {
         lock(&self.state).trap = Some(request.to_owned());
     }
 
-    /// The process that a trap has ended.
     pub(crate) fn trapped(&self) -> Option<Arc<str>> {
         lock(&self.state).trapped.clone()
     }
@@ -199,19 +198,19 @@ impl Strikes {
         }
     }
 
-    /// This replica sees the cluster as it was before the story, for a while.
+    /// Lets a replica see the state from before the story for a while.
     pub(crate) fn make_stale(&self, replica: &str) {
         lock(&self.state).stale = Some((replica.into(), Instant::now() + STALE));
     }
 
-    /// Nothing of this replica arrives for a while, and nothing reaches it.
+    /// Cuts off a replica in both directions for a time.
     pub(crate) fn cut_off(&self, replica: &str, time: Duration) {
         lock(&self.state).cut_off = Some((replica.into(), Instant::now() + time));
     }
 }
 
 impl State {
-    /// Counts one, and says what strikes it.
+    /// Counts a request or a call, and returns its fault.
     fn struck(&mut self, counted: Counted, what: String) -> Option<Fault> {
         if !self.counts {
             return None;
@@ -249,7 +248,7 @@ impl Strikes {
 }
 
 impl Network for Strikes {
-    fn request(&mut self, client: &str, request: &Seen) -> Fate {
+    fn request(&mut self, client: &str, request: &RequestInfo) -> Fate {
         let state = &mut *lock(&self.state);
         let never = Fate { before: Duration::ZERO, outcome: Outcome::Hang, after: Duration::ZERO };
         if state.dead.contains(client) {
@@ -277,7 +276,7 @@ impl Network for Strikes {
             Some(Fault::AnswerLost) => Fate { outcome: Outcome::LoseAnswer, ..Fate::quick() },
             _ if state.is_stale(client).is_some()
                 && request.verb == Verb::List
-                // A list that names no version is read from the store itself, and is never old.
+                // The server reads a list without a version from its storage, so it is never old.
                 && request.query.get("resourceVersion").is_some_and(|version| version == "0") =>
             {
                 Fate { outcome: Outcome::ListAt(state.version), ..Fate::quick() }
@@ -286,40 +285,40 @@ impl Network for Strikes {
         }
     }
 
-    fn watch_event(&mut self, client: &str, _: &Seen, _: u64) -> WatchFate {
+    fn watch_event(&mut self, client: &str, _: &RequestInfo, _: u64) -> WatchFate {
         let state = lock(&self.state);
         let waits = state.is_cut_off(client).or(state.is_stale(client));
         WatchFate::Deliver(waits.unwrap_or(Duration::from_millis(1)))
     }
 }
 
-impl Cuts for Strikes {
-    fn call(&self, replica: &Arc<str>, call: &str) -> Cut {
+impl CallInterrupter for Strikes {
+    fn call(&self, replica: &Arc<str>, call: &str) -> Interruption {
         let state = &mut *lock(&self.state);
         if state.dead.contains(replica) {
-            return Cut::Before;
+            return Interruption::Before;
         }
         state.called.insert(call.to_owned());
         match state.struck(Counted::Calls, format!("{replica} {call}")) {
             Some(fault @ Fault::CallCrashBefore) => {
                 self.kill(state, replica, fault);
-                Cut::Before
+                Interruption::Before
             }
-            Some(Fault::CallCrashAfter) => Cut::After,
-            Some(Fault::CallAnswerLost) => Cut::LosesAnswer,
-            Some(Fault::CallFails) => Cut::Fails,
-            _ => Cut::No,
+            Some(Fault::CallCrashAfter) => Interruption::After,
+            Some(Fault::CallAnswerLost) => Interruption::LosesAnswer,
+            Some(Fault::CallFails) => Interruption::Fails,
+            _ => Interruption::No,
         }
     }
 
-    fn question(&self, replica: &Arc<str>, question: &str) -> Cut {
+    fn question(&self, replica: &Arc<str>, question: &str) -> Interruption {
         let state = &mut *lock(&self.state);
         if state.dead.contains(replica) {
-            return Cut::Before;
+            return Interruption::Before;
         }
         match state.struck(Counted::Questions, format!("{replica} {question}")) {
-            Some(_) => Cut::Fails,
-            None => Cut::No,
+            Some(_) => Interruption::Fails,
+            None => Interruption::No,
         }
     }
 

@@ -1,12 +1,12 @@
-//! Calls that fail, objects that others change, records that others touch.
+//! Calls that fail, and objects and records that other clients change.
 
-use purlin::driver::scripted::{Answer, Operation};
+use purlin::driver::scripted::{Operation, ScriptedOutcome};
 use serde_json::Value;
 
 use super::changes::on;
 use super::play::{Play, plain};
 
-fn fails(kind: &str) -> Answer {
+fn fails(kind: &str) -> ScriptedOutcome {
     serde_json::from_value(serde_json::json!({ "fail": { "kind": kind } })).unwrap()
 }
 
@@ -18,18 +18,18 @@ pub(super) async fn create_fails_then_succeeds(play: &Play) {
     play.ends(&["a v0 f0", "b ->a f0"]).await;
 }
 
-/// It is refused for good, until the wish is another one.
+/// The create fails permanently until the spec changes.
 pub(super) async fn create_refused_then_corrected(play: &Play) {
     play.empty().await;
     play.script("a", Operation::Create, vec![fails("terminal")]);
     play.apply("a", &plain("v0", "f0"));
-    // A process that crashed with the refusal knows nothing of it, and its successor makes the object.
-    play.until_says_any("a", "Ready", &["OperationRefused", "True"]).await;
+    // A process that crashed has not recorded the rejection, so the next process creates the object.
+    play.until_says_any("a", "Ready", &["OperationRejected", "True"]).await;
     play.apply("a", &plain("v1", "f0"));
     play.ends(&["a v1 f0"]).await;
 }
 
-/// What is made in part is replaced.
+/// An object that was only partly created is replaced.
 pub(super) async fn create_fails_half_way(play: &Play) {
     play.empty().await;
     let partly = serde_json::from_value(serde_json::json!({ "failPartly": {} })).unwrap();

@@ -1,4 +1,4 @@
-//! Values that come from elsewhere and go elsewhere: inputs, data sources, copies of outputs; and hooks.
+//! Inputs, data sources, copies of outputs, and hooks.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const SECRET: &str = "for a Secret out ID=f0";
 pub(super) async fn publish(play: &Play) {
     play.empty().await;
     play.apply("a", &published("v0"));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.apply("a", &published("v1"));
     play.ends(&["a v1 f0", "for a ConfigMap out VALUE=v1", SECRET]).await;
 }
@@ -31,7 +31,7 @@ pub(super) async fn publish_taken_away(play: &Play) {
     play.ends(&["a v1 f0"]).await;
 }
 
-/// With the object its copies go.
+/// The copies are deleted with the object.
 pub(super) async fn published_deleted(play: &Play) {
     play.apply("a", &published("v0"));
     play.given().await;
@@ -47,7 +47,7 @@ fn reader() -> Value {
     thing("${inputs.host}", "${inputs.port}", json!({ "inputs": inputs }))
 }
 
-/// One input is there later than the other.
+/// One input is created later than the other.
 pub(super) async fn inputs_come(play: &Play) {
     play.write("v1", "ConfigMap", "site", &json!({ "data": { "host": "v0" } }));
     play.empty().await;
@@ -57,7 +57,7 @@ pub(super) async fn inputs_come(play: &Play) {
     play.ends(&["a v0 f0"]).await;
 }
 
-/// What is read in the one place is changed, and what in the other replaces.
+/// A change of one input updates the object; a change of the other replaces it.
 pub(super) async fn inputs_change(play: &Play) {
     play.write("v1", "ConfigMap", "site", &json!({ "data": { "host": "v0" } }));
     play.write("v1", "Secret", "login", &json!({ "stringData": { "port": "f0" } }));
@@ -65,7 +65,7 @@ pub(super) async fn inputs_change(play: &Play) {
     play.apply("b", &on("a", "f0", Value::Null));
     play.given().await;
     play.write("v1", "ConfigMap", "site", &json!({ "data": { "host": "v1" } }));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.write("v1", "Secret", "login", &json!({ "stringData": { "port": "f1" } }));
     play.ends(&["a v1 f1", "b ->a f0"]).await;
 }
@@ -75,7 +75,7 @@ fn hooked(when: &str) -> Value {
     thing("v0", "f0", json!({ "hooks": [{ "name": "warm", "when": when, "job": { "template": template } }] }))
 }
 
-/// What depends on the object waits for the hook.
+/// Dependents of the object wait for the hook.
 pub(super) async fn hook_after_create(play: &Play) {
     play.empty().await;
     play.apply("a", &hooked("AfterCreate"));
@@ -83,7 +83,7 @@ pub(super) async fn hook_after_create(play: &Play) {
     play.with_jobs(&["a v0 f0"], play.ends(&["a v0 f0", "b ->a f0"])).await;
 }
 
-/// The hook runs before the object goes, and after what depends on it has gone.
+/// The hook runs after the dependents are destroyed, and before the object is destroyed.
 pub(super) async fn hook_before_destroy(play: &Play) {
     play.apply("a", &hooked("BeforeDestroy"));
     play.apply("b", &on("a", "f0", Value::Null));
@@ -93,7 +93,7 @@ pub(super) async fn hook_before_destroy(play: &Play) {
     play.with_jobs(&["a v0 f0"], play.ends(&[])).await;
 }
 
-/// A data source is read again when what it depends on has changed, and what reads it follows.
+/// A data source is read again when its dependency has changed. Its dependents are then updated.
 pub(super) async fn data_read_again(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     let spec = json!({ "type": "scripted_thing", "config": { "value": "${a.value}" } });
@@ -102,10 +102,10 @@ pub(super) async fn data_read_again(play: &Play) {
     play.given().await;
     play.apply("a", &plain("v1", "f0"));
     play.ends(&["a v1 f0", "b v1 f0"]).await;
-    play.asked_once("read_data data.d");
+    play.called_once("read_data data.d");
 }
 
-/// The same with an object of the cluster that another Resource keeps, from the beginning.
+/// The data source reads an object of the cluster that another Resource creates and updates.
 pub(super) async fn data_of_object(play: &Play) {
     play.empty().await;
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "${a.object.metadata.name}" });
@@ -113,7 +113,7 @@ pub(super) async fn data_of_object(play: &Play) {
     play.write("purlin.dev/v1alpha1", "DataSource", "d", &json!({ "spec": spec }));
     play.apply("b", &thing("${data.d.object.data.text}", "f0", Value::Null));
     play.apply("a", &site("v0"));
-    play.settled().await;
+    play.until_up_to_date().await;
     play.apply("a", &site("v1"));
     play.ends(&["a ConfigMap site text=v1", "b v1 f0"]).await;
 }

@@ -1,4 +1,4 @@
-//! Processes of the control plane, and programs that are run to their end.
+//! Processes of the control plane, and programs that run until they exit.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -13,8 +13,8 @@ use super::wait::poll;
 /// How long a control plane may take to start on a slow and busy machine.
 const START_LIMIT: Duration = Duration::from_mins(3);
 
-/// A process that ends when its stdin closes: when this is dropped, or when our own process ends, however that
-/// happens.
+/// A process that ends when its stdin is closed: when this value is dropped, or when the test process ends for any
+/// reason.
 pub(super) struct Process {
     child: Child,
 }
@@ -28,7 +28,7 @@ impl Process {
     /// Starts a program and returns when it has printed a line that begins with `announcement`.
     ///
     /// # Panics
-    /// If it ends before that or takes too long, with the end of its log.
+    /// If the program exits before that or takes too long, with the end of its log.
     pub(super) fn start_and_wait_for(program: &Path, args: &[&str], log: &Path, announcement: &str) -> Process {
         let mut child = spawn(program, args, log, Stdio::piped());
         let stdout = child.stdout.take().expect("stdout is piped");
@@ -36,11 +36,11 @@ impl Process {
 
         let (sender, receiver) = mpsc::channel();
         let announcement = announcement.to_owned();
-        // The thread reads on until the program ends, for one that cannot write to stdout any more would be killed.
+        // The thread reads until the program exits, because a program is killed when it writes to a closed stdout.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if line.starts_with(&announcement) {
-                    // The receiver may have given up already.
+                    // The receiver may have timed out already.
                     let _ = sender.send(());
                 }
             }
@@ -56,7 +56,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // It ends within milliseconds; killing is for a bug in it, which must not hang the tests.
+        // It ends within milliseconds. It is killed only if it hangs, so that the tests do not.
         let ended = poll(Duration::from_secs(20), || self.child.try_wait().ok().flatten());
         if ended.is_none() {
             let _ = self.child.kill();
@@ -83,7 +83,7 @@ fn end_of(log: &Path) -> String {
     lines[lines.len().saturating_sub(30)..].join("\n")
 }
 
-/// Runs a program to its end.
+/// Runs a program until it exits.
 pub(super) fn output(mut command: Command, stdin: Option<&str>) -> Output {
     let program = PathBuf::from(command.get_program());
     let started = command
@@ -94,9 +94,9 @@ pub(super) fn output(mut command: Command, stdin: Option<&str>) -> Output {
     let mut child = started.unwrap_or_else(|error| panic!("starting {}: {error}", program.display()));
     thread::scope(|scope| {
         if let (Some(text), Some(mut pipe)) = (stdin, child.stdin.take()) {
-            // Written beside the reading, or both sides could wait for the other to make room.
+            // Written in a separate thread, otherwise both sides could wait for each other with full pipes.
             scope.spawn(move || {
-                // A program that fails without having read everything tells why on stderr.
+                // A program that fails before it has read everything reports the error on stderr.
                 let _ = pipe.write_all(text.as_bytes());
             });
         }
@@ -104,10 +104,10 @@ pub(super) fn output(mut command: Command, stdin: Option<&str>) -> Output {
     })
 }
 
-/// The stdout of a program that has succeeded.
+/// Returns the stdout of a program.
 ///
 /// # Panics
-/// If it has not, with its stderr.
+/// If the program failed, with its stderr.
 pub(super) fn stdout_of_success(what: &str, output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Where a control plane keeps its data and logs.
+//! The directory with the data and logs of a control plane.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,30 +7,30 @@ use std::thread;
 
 use crate::programs::locked;
 
-/// Old directories go once per run, so that the logs of a failed test stay until the end of its run.
+/// Old directories are removed once per run, so that the logs of a failed test stay until the next run.
 static SWEEP: Once = Once::new();
 
-/// A directory that is removed when it is dropped, unless the test is failing: then its logs are wanted. What is
-/// left, also by runs that were killed, goes at the start of the next run.
+/// A directory that is removed when it is dropped, unless the test failed. Remaining directories, also of killed runs,
+/// are removed at the start of the next run.
 pub(super) struct RunDir {
     path: PathBuf,
-    /// Held for as long as somebody uses the directory.
+    /// Locked while the directory is in use.
     _lock: File,
 }
 
 impl RunDir {
-    /// Makes a directory inside `all`.
+    /// Creates a directory inside `all`.
     ///
     /// # Panics
-    /// If the file system refuses.
+    /// If an I/O error occurs.
     pub(super) fn create(all: &Path) -> RunDir {
         fs::create_dir_all(all).unwrap_or_else(|error| panic!("creating {}: {error}", all.display()));
-        // Nobody sweeps while a directory exists that is not locked yet.
+        // This lock prevents a sweep while the new directory is not locked yet.
         let _sweeping = locked(&all.join("lock"));
         SWEEP.call_once(|| sweep(all));
 
-        let made = tempfile::Builder::new().prefix("run-").tempdir_in(all);
-        let path = made.unwrap_or_else(|error| panic!("a directory in {}: {error}", all.display())).keep();
+        let created = tempfile::Builder::new().prefix("run-").tempdir_in(all);
+        let path = created.unwrap_or_else(|error| panic!("a directory in {}: {error}", all.display())).keep();
         let dir = RunDir { _lock: locked(&path.join("lock")), path };
         fs::create_dir(dir.scratch()).expect("a directory for the tests' files");
         dir
@@ -63,7 +63,7 @@ impl Drop for RunDir {
             let path = self.path.display();
             eprintln!("the logs of this control plane are in {path} until the next run");
         } else {
-            // What cannot be removed now is swept later.
+            // If this fails, a later run removes it.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -73,7 +73,7 @@ fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let abandoned = match File::open(entry.path().join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // A directory that somebody began to remove, or the lock file of `all` itself.
+            // A partly removed directory, or the lock file of `all` itself.
             Err(_) => entry.path().is_dir(),
         };
         if abandoned {

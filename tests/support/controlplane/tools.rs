@@ -1,18 +1,18 @@
-//! The programs of a control plane and its clients, built from the Go modules beside us.
+//! The programs of a control plane and its clients, built from the Go modules in `tests`.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::programs::{Program, ensure};
 
-/// Where the programs are.
+/// The paths of the programs.
 pub(crate) struct Tools {
     /// `tests/controlplane`.
     pub(crate) controlplane: PathBuf,
     pub(crate) kubectl: PathBuf,
     pub(crate) helm: PathBuf,
-    /// The directory named by `KUBEBUILDER_ASSETS`, whose etcd, kube-apiserver, kubectl and (if it is there)
-    /// kube-controller-manager are used instead of those linked in: the way to test with another Kubernetes.
+    /// The directory in `KUBEBUILDER_ASSETS`. Its etcd, kube-apiserver, kubectl and (if it exists)
+    /// kube-controller-manager replace the linked ones, to test with another version of Kubernetes.
     pub(crate) assets: Option<PathBuf>,
 }
 
@@ -20,7 +20,7 @@ const CONTROLPLANE: Program = Program { module: "controlplane", package: ".", na
 const KUBECTL: Program = Program { module: "controlplane", package: "k8s.io/kubernetes/cmd/kubectl", name: "kubectl" };
 const HELM: Program = Program { module: "helm", package: "helm.sh/helm/v4/cmd/helm", name: "helm" };
 
-/// Builds the programs if they are not there yet, which takes several minutes the first time.
+/// Builds the programs if they do not exist yet, which takes several minutes the first time.
 ///
 /// # Panics
 /// If Go is missing, or cannot build them.

@@ -3,33 +3,33 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks until the answer is `true`.
+/// Polls `condition` until it is true.
 ///
 /// # Panics
-/// If that takes longer than `timeout`.
+/// If this takes longer than `timeout`.
 pub(crate) fn wait_until(description: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
     wait_for(description, timeout, || condition().then_some(()));
 }
 
-/// Asks until there is an answer, and returns it.
+/// Polls until there is a value, and returns it.
 ///
 /// # Panics
-/// If that takes longer than `timeout`.
-pub(crate) fn wait_for<T>(description: &str, timeout: Duration, answer: impl FnMut() -> Option<T>) -> T {
-    poll(timeout, answer).unwrap_or_else(|| panic!("waited {timeout:?} in vain: {description}"))
+/// If this takes longer than `timeout`.
+pub(crate) fn wait_for<T>(description: &str, timeout: Duration, read: impl FnMut() -> Option<T>) -> T {
+    poll(timeout, read).unwrap_or_else(|| panic!("timed out after {timeout:?}: {description}"))
 }
 
-/// Asks at least once, and at growing intervals, for what happens at once should be seen at once.
-pub(crate) fn poll<T>(timeout: Duration, mut answer: impl FnMut() -> Option<T>) -> Option<T> {
+/// Polls at least once, at growing intervals: first often, to detect fast changes quickly.
+pub(crate) fn poll<T>(timeout: Duration, mut read: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(2);
     loop {
-        // Taken before asking: the last question is asked after the time is over, however long asking takes.
-        let over = start.elapsed() >= timeout;
-        if let Some(value) = answer() {
+        // Computed before the read, so that the last read starts after the timeout however long a read takes.
+        let is_over = start.elapsed() >= timeout;
+        if let Some(value) = read() {
             return Some(value);
         }
-        if over {
+        if is_over {
             return None;
         }
         thread::sleep(pause);

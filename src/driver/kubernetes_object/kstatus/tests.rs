@@ -1,17 +1,16 @@
-use super::{Verdict, judge};
+use super::{Verdict, evaluate};
 
-/// Judges an object written as YAML and compares the verdict in words: `current`, `terminating`, `...` (in progress)
-/// or `failed: ...`.
+/// Compares the verdict on an object, written as YAML: `current`, `terminating`, `...` (in progress) or `failed: ...`.
 #[track_caller]
 fn check(yaml: &str, expected: &str) {
     let object: serde_json::Value = serde_saphyr::from_str(yaml).unwrap();
-    let told = match judge(&object) {
+    let status = match evaluate(&object) {
         Verdict::Current => "current".to_owned(),
         Verdict::Terminating => "terminating".to_owned(),
         Verdict::InProgress(why) => why,
         Verdict::Failed(why) => format!("failed: {why}"),
     };
-    assert_eq!(told, expected, "{yaml}");
+    assert_eq!(status, expected, "{yaml}");
 }
 
 #[test]
@@ -21,7 +20,7 @@ fn any_kind() {
     check("{kind: X, metadata: {generation: 2}, status: {observedGeneration: 2}}", "current");
     check(
         "{kind: X, metadata: {generation: 2}, status: {observedGeneration: 1}}",
-        "generation 2 is not observed yet (1 is)",
+        "generation 2 is not observed yet (last: 1)",
     );
     check("{kind: X, status: {conditions: [{type: Ready, status: 'True'}]}}", "current");
     check("{kind: X, status: {conditions: [{type: Ready, status: Unknown, message: soon}]}}", "soon");
@@ -34,14 +33,11 @@ fn any_kind() {
 fn deployments() {
     let with = |status: &str| format!("{{apiVersion: apps/v1, kind: Deployment, spec: {{replicas: 2}}, {status}}}");
     let available = "conditions: [{type: Available, status: 'True'}]";
-    check(&with("status: {}"), "no controller has looked at it yet");
-    check(
-        &with("status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}"),
-        "1 of 2 Pods are of the new version",
-    );
+    check(&with("status: {}"), "no controller has observed it yet");
+    check(&with("status: {observedGeneration: 1, replicas: 2, updatedReplicas: 1}"), "1 of 2 Pods are updated");
     check(
         &with("status: {observedGeneration: 1, replicas: 3, updatedReplicas: 2}"),
-        "1 Pods of the old version are still there",
+        "1 Pods of the old version remain",
     );
     check(
         &with(
@@ -82,7 +78,7 @@ fn other_workloads() {
             "status: {observedGeneration: 1, replicas: 1, readyReplicas: 1, currentReplicas: 1, \
              currentRevision: a, updateRevision: b}",
         ),
-        "0 of 1 Pods are of the new version",
+        "0 of 1 Pods are updated",
     );
     check(
         &set(

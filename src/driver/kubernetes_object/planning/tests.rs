@@ -6,7 +6,7 @@ fn value(json: Json) -> Value {
     Value::from_json(json)
 }
 
-/// What is known of a value, and what is not, as the plan format shows both.
+/// The known and unknown parts of a value, as in the plan format.
 fn shown(value: &Value) -> Json {
     json!({"known": value.to_public_json(), "unknown": value.unknown_json()})
 }
@@ -21,7 +21,7 @@ fn a_new_object_is_known_where_the_manifest_sets_it() {
     let dry = value(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "uid": "dry"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "protocol": "TCP"}], "clusterIP": "10.0.0.9"}}));
     assert_eq!(
-        shown(&created(&service(), Shape::DryRun(&dry))),
+        shown(&plan_create(&service(), Shape::DryRun(&dry))),
         json!({
             "known": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
                 "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}},
@@ -32,9 +32,9 @@ fn a_new_object_is_known_where_the_manifest_sets_it() {
 }
 
 #[test]
-fn without_a_dry_run_nothing_is_said_about_what_the_server_may_add_to() {
+fn without_a_dry_run_fields_that_the_server_may_extend_are_unknown() {
     assert_eq!(
-        shown(&created(&service(), Shape::Open)),
+        shown(&plan_create(&service(), Shape::Open)),
         json!({
             "known": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}},
             "unknown": {"metadata": {"creationTimestamp": true, "generation": true, "uid": true},
@@ -44,19 +44,19 @@ fn without_a_dry_run_nothing_is_said_about_what_the_server_may_add_to() {
 }
 
 #[test]
-fn a_config_map_is_known_but_for_its_uid() {
+fn a_config_map_is_known_except_for_server_metadata() {
     let desired =
         value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "y"}}));
     assert_eq!(
-        created(&desired, Shape::Closed).unknown_json(),
+        plan_create(&desired, Shape::Closed).unknown_json(),
         Some(json!({"metadata": {"creationTimestamp": true, "uid": true}}))
     );
 }
 
 #[test]
-fn what_a_webhook_changes_is_unknown() {
+fn fields_that_a_webhook_changes_are_unknown() {
     let dry = value(json!({"spec": {"selector": {"app": "other"}, "ports": []}}));
-    let unknown = created(&service(), Shape::DryRun(&dry)).unknown_json().unwrap();
+    let unknown = plan_create(&service(), Shape::DryRun(&dry)).unknown_json().unwrap();
     assert_eq!(unknown["spec"], json!({"selector": {"app": true}, "ports": true}));
 }
 
@@ -67,9 +67,9 @@ fn deployment(image: &str, replicas: i64, generation: i64) -> Value {
 }
 
 #[test]
-fn an_update_leaves_known_what_it_does_not_touch() {
+fn fields_that_an_update_does_not_change_stay_known() {
     let desired = value(json!({"spec": {"template": {"image": "b"}}}));
-    let planned = updated(&deployment("a", 2, 1), &deployment("b", 2, 2), &desired);
+    let planned = plan_update(&deployment("a", 2, 1), &deployment("b", 2, 2), &desired);
     assert_eq!(
         shown(&planned),
         json!({
@@ -82,48 +82,48 @@ fn an_update_leaves_known_what_it_does_not_touch() {
 }
 
 #[test]
-fn a_new_label_does_not_put_the_status_in_doubt() {
+fn a_new_label_keeps_the_status_known() {
     let desired = value(json!({"metadata": {"labels": {"a": "b"}}}));
     let prior = deployment("a", 2, 1);
     let dry = prior.with("metadata", prior.get("metadata").unwrap().with("labels", value(json!({"a": "b"}))));
-    assert!(!updated(&prior, &dry, &desired).has_unknown());
-    assert!(!is_settled(&prior, &dry));
+    assert!(!plan_update(&prior, &dry, &desired).has_unknown());
+    assert!(!is_unchanged(&prior, &dry));
 }
 
 #[test]
-fn a_status_that_moved_is_no_update() {
+fn a_changed_status_is_not_an_update() {
     let later = deployment("a", 2, 7).with("status", value(json!({"replicas": 1})));
-    assert!(is_settled(&deployment("a", 2, 1), &later));
+    assert!(is_unchanged(&deployment("a", 2, 1), &later));
 }
 
 #[test]
-fn unknown_places_make_their_part_of_the_object_unknown() {
+fn unknown_values_make_their_field_of_the_object_unknown() {
     let before =
         value(json!({"apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"a": "x"}, "data": {"b": "y"}}));
     let prior = value(json!({"apiVersion": "v1", "metadata": {"name": "web", "generation": 1}, "spec": {"a": "x"},
         "data": {"b": "y"}}));
     let desired = before.with("spec", Value::map([("a", Value::Unknown)]));
     assert_eq!(
-        unsettled(&prior, &desired, &before).unknown_json(),
+        plan_update_without_dry_run(&prior, &desired, &before).unknown_json(),
         Some(json!({"metadata": {"generation": true}, "spec": true, "status": true}))
     );
-    assert_eq!(unsettled(&prior, &before, &before), prior);
+    assert_eq!(plan_update_without_dry_run(&prior, &before, &before), prior);
 }
 
 #[test]
-fn a_second_plan_knows_more_but_nothing_else() {
+fn a_final_plan_keeps_the_known_values_of_the_first_plan() {
     let before = Value::map([("a", "x".into()), ("b", Value::Unknown), ("c", Value::Unknown)]);
     let now = value(json!({"a": "z", "b": "y", "d": 1}));
-    assert_eq!(narrowed(&before, &now), Value::map([("a", "x".into()), ("b", "y".into()), ("c", Value::Unknown)]));
+    assert_eq!(refine(&before, &now), Value::map([("a", "x".into()), ("b", "y".into()), ("c", Value::Unknown)]));
 }
 
 fn moves(before: Json, manifest: Json) -> Vec<String> {
     let prior = Target::from_import_id("v1/ConfigMap/shop/web-x2x4x").unwrap();
-    moved(&prior, &value(before), &value(manifest), Some("shop")).iter().map(ToString::to_string).collect()
+    replacing_paths(&prior, &value(before), &value(manifest), Some("shop")).iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn another_kind_or_name_is_another_object() {
+fn another_kind_or_name_replaces_the_object() {
     let manifest = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     assert!(moves(manifest("web-x2x4x"), manifest("web-x2x4x")).is_empty());
     assert_eq!(moves(manifest("web-x2x4x"), manifest("db")), ["manifest.metadata.name"]);
@@ -132,7 +132,7 @@ fn another_kind_or_name_is_another_object() {
 }
 
 #[test]
-fn a_drawn_name_stays_as_long_as_its_prefix_does() {
+fn a_generated_name_is_kept_while_its_prefix_is_unchanged() {
     let drawn = |prefix: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
     assert!(moves(drawn("web-"), drawn("web-")).is_empty());
     assert_eq!(moves(drawn("web-"), drawn("we")), ["manifest.metadata.generateName"]);
@@ -141,7 +141,7 @@ fn a_drawn_name_stays_as_long_as_its_prefix_does() {
 }
 
 #[test]
-fn an_unknown_place_in_an_immutable_field_replaces() {
+fn an_unknown_value_in_an_immutable_field_replaces_the_object() {
     let manifest = Value::map([
         ("apiVersion", "batch/v1".into()),
         ("kind", "Job".into()),

@@ -1,12 +1,12 @@
-//! Every case of three objects, and random cases of more.
+//! All cases of three objects, and random cases of more objects.
 
-use super::super::{Leftover, Object, Presence};
+use super::super::{Deposed, Object, Presence};
 use super::judge::judge;
-use crate::plan::inherit::{Subject, effective};
+use crate::plan::inherit::{FlagNode, effective};
 
-/// What one object may be: recorded or not, wanted or not, with its steps and its flag.
+/// The state of an object: whether it is recorded and desired, its steps and its flag.
 #[derive(Clone, Copy, Debug)]
-struct Fate {
+struct ObjectState {
     recorded: bool,
     wanted: bool,
     make: bool,
@@ -16,8 +16,8 @@ struct Fate {
     flag: bool,
 }
 
-/// All of them. An object that is neither recorded nor wanted is there too: others' records may still name it.
-fn fates() -> Vec<Fate> {
+/// Returns all states. Other records can depend on an object that is neither recorded nor desired.
+fn fates() -> Vec<ObjectState> {
     let plain = [
         (true, true, false, false),
         (true, true, true, false),
@@ -27,7 +27,7 @@ fn fates() -> Vec<Fate> {
         (false, true, false, false),
         (false, true, true, false),
     ]
-    .map(|(recorded, wanted, make, remove)| Fate {
+    .map(|(recorded, wanted, make, remove)| ObjectState {
         recorded,
         wanted,
         make,
@@ -35,13 +35,13 @@ fn fates() -> Vec<Fate> {
         only_records: false,
         flag: false,
     });
-    let records = Fate { only_records: true, ..plain[1] };
+    let records = ObjectState { only_records: true, ..plain[1] };
     let unflagged = || plain.into_iter().chain([records]);
-    let nowhere = Fate { recorded: false, wanted: false, ..plain[0] };
-    unflagged().chain(unflagged().map(|fate| Fate { flag: true, ..fate })).chain([nowhere]).collect()
+    let nowhere = ObjectState { recorded: false, wanted: false, ..plain[0] };
+    unflagged().chain(unflagged().map(|fate| ObjectState { flag: true, ..fate })).chain([nowhere]).collect()
 }
 
-/// Every graph without rings over three objects, as lists of what each points at.
+/// Returns all acyclic graphs of three objects as adjacency lists.
 fn graphs() -> Vec<[Vec<u32>; 3]> {
     let pairs: Vec<(u32, u32)> = (0..3).flat_map(|a| (0..3).map(move |b| (a, b))).filter(|(a, b)| a != b).collect();
     let graph = |set: u32| {
@@ -61,18 +61,18 @@ fn is_acyclic(lists: &[Vec<u32>]) -> bool {
     super::plain::closure(&direct).iter().enumerate().all(|(at, reach)| reach >> at & 1 == 0)
 }
 
-/// Gives every object its effective flag.
+/// Sets the effective flags.
 pub(super) fn inherit(objects: &mut [Object], flags: &[bool]) {
     let wide = |list: &[u32]| list.iter().map(|&at| at as usize).collect::<Vec<_>>();
-    let subject = |(object, &flag): (&Object, &bool)| Subject {
-        wanted: object.wanted,
-        asks: object.wanted && flag,
+    let subject = |(object, &flag): (&Object, &bool)| FlagNode {
+        desired: object.wanted,
+        sets_flag: object.wanted && flag,
         recorded_flag: flag,
-        wants: wide(&object.wants),
-        used: wide(&object.used),
-        leftovers_used: object.leftovers.iter().flat_map(|left| wide(&left.used)).collect(),
+        dependencies: wide(&object.wants),
+        recorded_dependencies: wide(&object.used),
+        deposed_dependencies: object.deposed.iter().flat_map(|left| wide(&left.used)).collect(),
     };
-    let subjects: Vec<Subject> = objects.iter().zip(flags).map(subject).collect();
+    let subjects: Vec<FlagNode> = objects.iter().zip(flags).map(subject).collect();
     let found = effective(&subjects);
     for (at, object) in objects.iter_mut().enumerate() {
         object.create_before_destroy = found.is_on(at);
@@ -83,25 +83,25 @@ fn step(there: bool) -> Presence {
     if there { Presence::Planned } else { Presence::Absent }
 }
 
-fn object(fate: Fate, wants: &[u32], used: &[u32]) -> Object {
+fn object(fate: ObjectState, wants: &[u32], used: &[u32]) -> Object {
     Object {
         wanted: fate.wanted,
-        make: step(fate.make),
+        apply: step(fate.make),
         remove: step(fate.remove),
-        only_records: fate.only_records,
+        is_record_only: fate.only_records,
         wants: wants.to_vec(),
         used: used.to_vec(),
         ..Object::default()
     }
 }
 
-/// Shows every case of three objects, and which of them are recorded.
+/// Calls a function with all cases of three objects, and which of them are recorded.
 pub(super) fn every_case(mut look: impl FnMut(&[Object], &[bool])) {
     let (fates, graphs) = (fates(), graphs());
     for number in 0..fates.len().pow(3) {
         let chosen = [0, 1, 2].map(|at| fates[number / fates.len().pow(at) % fates.len()]);
         let flags = chosen.map(|fate| fate.flag);
-        // Edges that would say nothing make no further cases.
+        // Skip graphs with edges that have no effect.
         let says = |graph: &[Vec<u32>; 3], may: &dyn Fn(usize, usize) -> bool| {
             (0..3).all(|from| graph[from].iter().all(|&to| may(from, to as usize)))
         };
@@ -116,7 +116,7 @@ pub(super) fn every_case(mut look: impl FnMut(&[Object], &[bool])) {
 }
 
 #[test]
-fn every_case_of_three_objects_follows_the_rules() {
+fn all_cases_of_three_objects_follow_the_rules() {
     let mut cases = 0_usize;
     every_case(|objects, _| {
         cases += 1;
@@ -128,7 +128,7 @@ fn every_case_of_three_objects_follows_the_rules() {
     assert!(cases > 172_840);
 }
 
-/// A small generator of its own: the same cases on every machine, each named by its seed.
+/// A random number generator with the same results on every machine.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -144,7 +144,7 @@ impl Dice {
         self.roll(sides) == 0
     }
 
-    /// A random graph without rings: edges go down a random order.
+    /// Returns a random acyclic graph: edges follow a random order.
     fn graph(&mut self, count: usize) -> Vec<Vec<u32>> {
         let mut order: Vec<u32> = (0..count as u32).collect();
         for at in (1..count).rev() {
@@ -163,39 +163,39 @@ impl Dice {
     }
 }
 
-/// A random situation of four to seven objects, the flags that they have of their own, and which are recorded.
-pub(super) fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> (Vec<Object>, Vec<bool>, Vec<bool>) {
+/// Returns four to seven random objects, their own flags, and which of them are recorded.
+pub(super) fn random_case(seed: u64, with_deposed: bool, with_running: bool) -> (Vec<Object>, Vec<bool>, Vec<bool>) {
     let mut dice = Dice(seed);
     let count = 4 + dice.roll(4) as usize;
     let fates = fates();
-    let chosen: Vec<Fate> = (0..count).map(|_| fates[dice.roll(fates.len() as u64) as usize]).collect();
+    let chosen: Vec<ObjectState> = (0..count).map(|_| fates[dice.roll(fates.len() as u64) as usize]).collect();
     let used = dice.graph(count);
-    // Configuration and records agree mostly, as they do in life, or not at all.
+    // Configuration and records are mostly equal, or unrelated.
     let wants = if dice.one_in(2) { used.clone() } else { dice.graph(count) };
     let mut objects = Vec::new();
     for at in 0..count {
         let used: &[u32] = if chosen[at].recorded { &used[at] } else { &[] };
         let mut object = object(chosen[at], &wants[at], used);
         object.wants.retain(|_| !dice.one_in(8));
-        for _ in 0..if with_leftovers { dice.roll(3).saturating_sub(dice.roll(2)) } else { 0 } {
+        for _ in 0..if with_deposed { dice.roll(3).saturating_sub(dice.roll(2)) } else { 0 } {
             let others = (0..count as u32).filter(|&other| other as usize != at);
             let used = others.filter(|_| dice.one_in(4)).collect();
-            object.leftovers.push(Leftover { remove: step(!dice.one_in(5)), used });
+            object.deposed.push(Deposed { remove: step(!dice.one_in(5)), used });
         }
         if with_running {
-            let leftovers = object.leftovers.iter_mut().map(|left| &mut left.remove);
-            for presence in [&mut object.make, &mut object.remove].into_iter().chain(leftovers) {
+            let deposed = object.deposed.iter_mut().map(|left| &mut left.remove);
+            for presence in [&mut object.apply, &mut object.remove].into_iter().chain(deposed) {
                 if *presence == Presence::Planned && dice.one_in(4) {
                     *presence = Presence::Running;
                 }
             }
-            // A new object is made once the old one is gone, or it is a leftover by then.
-            if object.wanted && object.make == Presence::Running {
+            // When a create runs, the old object is destroyed or deposed already.
+            if object.wanted && object.apply == Presence::Running {
                 object.remove = Presence::Absent;
             }
         }
-        if chosen[at].recorded && object.make == Presence::Absent && dice.one_in(4) {
-            object.make = Presence::Apart;
+        if chosen[at].recorded && object.apply == Presence::Absent && dice.one_in(4) {
+            object.apply = Presence::Detached;
         }
         objects.push(object);
     }
@@ -204,9 +204,9 @@ pub(super) fn situation(seed: u64, with_leftovers: bool, with_running: bool) -> 
     (objects, flags, chosen.iter().map(|fate| fate.recorded).collect())
 }
 
-fn check(seeds: std::ops::Range<u64>, with_leftovers: bool, with_running: bool) {
+fn check(seeds: std::ops::Range<u64>, with_deposed: bool, with_running: bool) {
     for seed in seeds {
-        let (objects, ..) = situation(seed, with_leftovers, with_running);
+        let (objects, ..) = random_case(seed, with_deposed, with_running);
         if let Err(broken) = judge(&objects) {
             panic!("seed {seed}: {broken}\n{objects:#?}");
         }
@@ -214,34 +214,34 @@ fn check(seeds: std::ops::Range<u64>, with_leftovers: bool, with_running: bool) 
 }
 
 #[test]
-fn random_situations_follow_the_rules() {
+fn random_cases_follow_the_rules() {
     check(0..10_000, false, false);
 }
 
 #[test]
-fn random_situations_with_leftovers_follow_the_rules() {
+fn random_cases_with_deposed_objects_follow_the_rules() {
     check(100_000..120_000, true, false);
 }
 
 #[test]
-fn random_situations_with_running_steps_follow_the_rules() {
+fn random_cases_with_running_steps_follow_the_rules() {
     check(200_000..210_000, true, true);
 }
 
-/// In a hurry more objects fall back than need to; but for these every rule holds, and there is no ring.
+/// In a hurry, the fallback applies to more objects than necessary. All other rules hold, and there is no cycle.
 #[test]
-fn in_a_hurry_there_is_no_ring_either() {
-    let mut fell_back = 0;
+fn the_limit_of_work_causes_no_cycle() {
+    let mut fallbacks = 0;
     for seed in 0..5_000 {
-        let (objects, ..) = situation(seed, seed % 2 == 0, false);
-        let ordering = super::super::order_within(&objects, 0);
+        let (objects, ..) = random_case(seed, seed % 2 == 0, false);
+        let ordering = super::super::order_with_limit(&objects, 0);
         let reach = super::judge::reach(&ordering);
-        fell_back += ordering.fell_back.len();
-        let fallen = |at: usize| ordering.fell_back.iter().any(|fell| fell.object as usize == at);
+        fallbacks += ordering.fallbacks.len();
+        let is_fallback = |at: usize| ordering.fallbacks.iter().any(|fell| fell.object as usize == at);
         let terms = super::plain::Terms::new(&objects);
-        if let Err(broken) = super::judge::check_rules(&terms, &reach, &fallen) {
+        if let Err(broken) = super::judge::check_rules(&terms, &reach, &is_fallback) {
             panic!("seed {seed}: {broken}\n{objects:#?}");
         }
     }
-    assert!(fell_back > 0);
+    assert!(fallbacks > 0);
 }

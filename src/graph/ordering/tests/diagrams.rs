@@ -1,19 +1,19 @@
-//! The eleven diagrams by which the order of steps is usually taught. In each, b depends on a, and c on b.
+//! Eleven typical diagrams of step orders. In each, b depends on a, and c depends on b.
 
 use petgraph::algo::has_path_connecting;
 use petgraph::graph::NodeIndex;
 
 use crate::graph::ActionGraph;
-use crate::graph::situation::{graph, situation};
+use crate::graph::fixture::{fixture, graph};
 use crate::model::Reason;
 
-/// A situation, what it must come to, and one order in which it may be carried out.
+/// A fixture, its expected edges, and a valid order.
 struct Diagram {
     title: &'static str,
-    situation: &'static str,
-    /// The first waits for the second, drawn with a solid line.
+    fixture: &'static str,
+    /// The first step waits for the second, with a solid line.
     solid: &'static [(&'static str, &'static str)],
-    /// Drawn with a dotted line: it follows from the others.
+    /// Edges with a dotted line, which others imply.
     dotted: &'static [(&'static str, &'static str)],
     order: &'static [&'static str],
 }
@@ -21,28 +21,28 @@ struct Diagram {
 const DIAGRAMS: [Diagram; 10] = [
     Diagram {
         title: "creating",
-        situation: "a: create\n b: create, wants a\n c: create, wants b",
+        fixture: "a: create\n b: create, wants a\n c: create, wants b",
         solid: &[("b create", "a create"), ("c create", "b create")],
         dotted: &[],
         order: &["a create", "b create", "c create"],
     },
     Diagram {
         title: "updating objects that refer to a new one",
-        situation: "a: create\n b: update, wants a\n c: update, wants b, used b",
+        fixture: "a: create\n b: update, wants a\n c: update, wants b, used b",
         solid: &[("b update", "a create"), ("c update", "b update")],
         dotted: &[],
         order: &["a create", "b update", "c update"],
     },
     Diagram {
         title: "destroying",
-        situation: "a: destroy\n b: destroy, used a\n c: destroy, used b",
+        fixture: "a: destroy\n b: destroy, used a\n c: destroy, used b",
         solid: &[("a destroy", "b destroy"), ("b destroy", "c destroy")],
         dotted: &[],
         order: &["c destroy", "b destroy", "a destroy"],
     },
     Diagram {
         title: "replacing both",
-        situation: "a: replace\n b: replace, wants a, used a",
+        fixture: "a: replace\n b: replace, wants a, used a",
         solid: &[
             ("b create", "a create"),
             ("a destroy", "b destroy"),
@@ -54,21 +54,21 @@ const DIAGRAMS: [Diagram; 10] = [
     },
     Diagram {
         title: "replacing the dependency alone",
-        situation: "a: replace\n b: update, wants a, used a",
+        fixture: "a: replace\n b: update, wants a, used a",
         solid: &[("b update", "a create"), ("a create", "a destroy")],
         dotted: &[("b update", "a destroy")],
         order: &["a destroy", "a create", "b update"],
     },
     Diagram {
         title: "destroying the dependent, updating the dependency",
-        situation: "a: update\n b: destroy, used a",
+        fixture: "a: update\n b: destroy, used a",
         solid: &[("a update", "b destroy")],
         dotted: &[],
         order: &["b destroy", "a update"],
     },
     Diagram {
         title: "replacing both, the dependency creates first",
-        situation: "a: replace, cbd\n b: replace, wants a, used a",
+        fixture: "a: replace, cbd\n b: replace, wants a, used a",
         solid: &[
             ("b create", "a create"),
             ("a destroy", "b destroy"),
@@ -82,21 +82,21 @@ const DIAGRAMS: [Diagram; 10] = [
     },
     Diagram {
         title: "replacing the dependency alone, which creates first",
-        situation: "a: replace, cbd\n b: update, wants a, used a",
+        fixture: "a: replace, cbd\n b: update, wants a, used a",
         solid: &[("b update", "a create"), ("a destroy", "b update")],
         dotted: &[("a destroy", "a create")],
         order: &["a create", "b update", "a destroy"],
     },
     Diagram {
         title: "removing a dependency that was to create first",
-        situation: "a: destroy, cbd\n b: update, used a",
+        fixture: "a: destroy, cbd\n b: update, used a",
         solid: &[("a destroy", "b update")],
         dotted: &[],
         order: &["b update", "a destroy"],
     },
     Diagram {
         title: "replacing both, the dependent creates first and so must the dependency",
-        situation: "a: replace\n b: replace, cbd, wants a, used a",
+        fixture: "a: replace\n b: replace, cbd, wants a, used a",
         solid: &[
             ("b create", "a create"),
             ("a destroy", "b destroy"),
@@ -108,7 +108,7 @@ const DIAGRAMS: [Diagram; 10] = [
     },
 ];
 
-/// The diagram that is wrong on purpose: the dependent creates first, the dependency does not.
+/// The intentionally wrong diagram: only the dependent is create-before-destroy.
 const NOT_INHERITED: [(&str, &str); 4] =
     [("b create", "a create"), ("a destroy", "b destroy"), ("a create", "a destroy"), ("b destroy", "b create")];
 
@@ -121,9 +121,9 @@ fn waits(graph: &ActionGraph, from: &str, to: &str) -> bool {
 }
 
 #[test]
-fn every_drawn_edge_is_implied_and_none_is_contradicted() {
+fn the_graph_implies_all_edges_of_the_diagrams() {
     for diagram in DIAGRAMS {
-        let graph = graph(diagram.situation);
+        let graph = graph(diagram.fixture);
         for (from, to) in diagram.solid.iter().chain(diagram.dotted) {
             assert!(waits(&graph, from, to), "{}: {from} does not wait for {to}", diagram.title);
             assert!(!waits(&graph, to, from), "{}: {to} waits for {from}", diagram.title);
@@ -132,9 +132,9 @@ fn every_drawn_edge_is_implied_and_none_is_contradicted() {
 }
 
 #[test]
-fn the_order_told_with_each_diagram_is_one_that_the_graph_allows() {
+fn the_graph_allows_the_order_of_each_diagram() {
     for diagram in DIAGRAMS {
-        let graph = graph(diagram.situation);
+        let graph = graph(diagram.fixture);
         assert_eq!(graph.len(), diagram.order.len(), "{}", diagram.title);
         for (at, later) in diagram.order.iter().enumerate() {
             for earlier in &diagram.order[..at] {
@@ -144,20 +144,21 @@ fn the_order_told_with_each_diagram_is_one_that_the_graph_allows() {
     }
 }
 
-/// Without inheritance a would be delete-first and b create-first: the ring of the eleventh diagram.
+/// Without inheritance, a would be destroy-before-create and b create-before-destroy: the cycle of the eleventh
+/// diagram.
 #[test]
-fn without_inheritance_there_is_the_ring_of_the_diagram_and_it_is_told_edge_by_edge() {
-    let mut situation = situation("a: replace\n b: replace, cbd, wants a, used a\n z: create");
+fn without_inheritance_the_cycle_of_the_diagram_is_reported_edge_by_edge() {
+    let mut situation = fixture("a: replace\n b: replace, cbd, wants a, used a\n z: create");
     situation.plan.lifecycle.get_mut(&"a".parse().unwrap()).unwrap().create_before_destroy = false;
     let objects = [(false, vec![]), (true, vec![0])].map(|(create_before_destroy, edges)| super::super::Object {
         wanted: true,
         create_before_destroy,
-        make: super::super::Presence::Planned,
+        apply: super::super::Presence::Planned,
         remove: super::super::Presence::Planned,
-        only_records: false,
+        is_record_only: false,
         wants: edges.clone(),
         used: edges,
-        leftovers: Vec::new(),
+        deposed: Vec::new(),
     });
     let ordering = super::super::order(&objects);
     let names = ["a create", "a destroy", "b create", "b destroy"];
@@ -168,9 +169,9 @@ fn without_inheritance_there_is_the_ring_of_the_diagram_and_it_is_told_edge_by_e
 
     let (graph, diagnostics) = situation.graph();
     let left: Vec<String> = graph.nodes().map(|node| graph.id(node)).collect();
-    assert_eq!(left, ["z create"], "what has nothing to do with the ring proceeds");
+    assert_eq!(left, ["z create"], "steps outside of the cycle proceed");
     assert_eq!(diagnostics.len(), 4);
     assert_eq!(diagnostics[0].reason, Reason::InternalError);
-    expect_test::expect!["in a ring of steps a create waits for a destroy (a is made anew only after the old one is gone), which waits for b destroy (a goes only after b, which uses it), which waits for b create (b is create-before-destroy: the old object goes last), which waits for a create (b refers to a)"]
+    expect_test::expect!["in a cycle of steps, a create waits for a destroy (a is created after the old object is destroyed), which waits for b destroy (a is destroyed after b, which depends on it), which waits for b create (b is create-before-destroy: the old object is destroyed last), which waits for a create (b depends on a)"]
     .assert_eq(&diagnostics[0].detail);
 }

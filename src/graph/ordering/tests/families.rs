@@ -1,13 +1,13 @@
-//! Families: one object without steps that wants and used its instances orders exactly like references to every
-//! instance, written out. Over every case of three objects, and over random ones.
+//! An object without steps that depends on all instances of a family has the same effect as dependencies on every
+//! instance: for all cases of three objects, and random ones.
 
-use super::super::{Leftover, Object};
-use super::cases::{Dice, every_case, situation};
+use super::super::{Deposed, Object};
+use super::cases::{Dice, every_case, random_case};
 use super::judge::judge_against;
 use super::plain::closure;
 
-/// The objects, the instances of a family among them, and what somebody refers to written as a reference to the family
-/// where it is to all of its instances. `None` when nobody does.
+/// Returns the objects, where dependencies on all instances are replaced by a dependency on the family. Returns `None`
+/// if there are none.
 fn gathered(objects: &[Object], recorded: &[bool], members: &[u32]) -> Option<Vec<Object>> {
     let family = objects.len() as u32;
     let chosen = |of: &dyn Fn(usize) -> bool| -> Vec<u32> {
@@ -29,11 +29,10 @@ fn gathered(objects: &[Object], recorded: &[bool], members: &[u32]) -> Option<Ve
             if members.contains(&at) {
                 return object.clone();
             }
-            let leftovers = object.leftovers.iter();
-            let leftovers =
-                leftovers.map(|left| Leftover { used: gather(&left.used, &used), ..left.clone() }).collect();
+            let deposed = object.deposed.iter();
+            let deposed = deposed.map(|left| Deposed { used: gather(&left.used, &used), ..left.clone() }).collect();
             let (wants, used) = (gather(&object.wants, &wanted), gather(&object.used, &used));
-            Object { wants, used, leftovers, ..object.clone() }
+            Object { wants, used, deposed, ..object.clone() }
         })
         .collect();
     compact.push(Object { wanted: true, wants: wanted, used, ..Object::default() });
@@ -41,7 +40,7 @@ fn gathered(objects: &[Object], recorded: &[bool], members: &[u32]) -> Option<Ve
 }
 
 #[test]
-fn every_case_of_three_objects_is_the_same_with_two_of_them_in_a_family() {
+fn all_cases_of_three_objects_are_the_same_with_two_of_them_in_a_family() {
     let mut cases = 0_usize;
     every_case(|objects, recorded| {
         for members in [[0, 1], [1, 2]] {
@@ -55,7 +54,7 @@ fn every_case_of_three_objects_is_the_same_with_two_of_them_in_a_family() {
     assert!(cases > 50_000, "{cases}");
 }
 
-/// Makes some objects refer to all instances of a family, as far as that closes no ring.
+/// Adds dependencies of some objects on all instances of a family, unless that causes a cycle.
 fn refer_to_all(dice: &mut Dice, objects: &mut [Object], recorded: &[bool], members: &[u32]) {
     let wanted: Vec<u32> = members.iter().copied().filter(|&member| objects[member as usize].wanted).collect();
     let bits = |list: &[u32]| list.iter().fold(0_u64, |set, at| set | 1 << at);
@@ -76,11 +75,11 @@ fn refer_to_all(dice: &mut Dice, objects: &mut [Object], recorded: &[bool], memb
 }
 
 #[test]
-fn random_situations_are_the_same_with_families() {
+fn random_cases_are_the_same_with_families() {
     let mut cases = 0_usize;
     for seed in 300_000..312_000 {
         let mut dice = Dice(seed);
-        let (mut objects, flags, recorded) = situation(seed, seed % 2 == 0, seed % 3 == 0);
+        let (mut objects, flags, recorded) = random_case(seed, seed % 2 == 0, seed % 3 == 0);
         let count = objects.len() as u64;
         let mut members: Vec<u32> = (0..count as u32).filter(|_| dice.one_in(2)).collect();
         members.truncate(3);

@@ -1,18 +1,18 @@
-//! The judge: what must hold of every graph, checked on its closure alone.
+//! Checks the rules on the closure of a graph.
 
 use super::super::topology::Adjacency;
 use super::super::{Object, Ordering, Presence, order};
 use super::plain::{self, Terms};
 
-/// Who waits for whom; panics when there is a ring.
+/// Panics if there is a cycle.
 pub(super) fn assert_acyclic(ordering: &Ordering) -> (Adjacency, Vec<u32>) {
     let adjacency = Adjacency::new(ordering.nodes, ordering.edges.iter().map(|edge| (edge.from, edge.to)));
     let (targets_first, sound) = adjacency.targets_first();
-    assert_eq!(sound, ordering.nodes, "a ring");
+    assert_eq!(sound, ordering.nodes, "a cycle");
     (adjacency, targets_first)
 }
 
-/// For each step the set of steps that it waits for in the end. Junctions count as what they lead to.
+/// Returns the set of steps that each step waits for directly or indirectly.
 pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
     let mut below = vec![0_u64; ordering.nodes];
     let (adjacency, targets_first) = assert_acyclic(ordering);
@@ -26,18 +26,21 @@ pub(super) fn reach(ordering: &Ordering) -> Vec<u64> {
     below
 }
 
-/// Draws the graph and judges it. `Err` says which rule is broken.
+/// Builds the graph and checks it. The error names the violated rule.
 pub(super) fn judge(objects: &[Object]) -> Result<Ordering, String> {
     judge_against(objects, objects)
 }
 
-/// Draws the graph of `drawn` and judges it by `objects`, which say the same without families.
+/// Builds the graph of `drawn` and checks it with `objects`, which are the same without families.
 pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Ordering, String> {
     let plain = plain::order(objects);
     if let Some(at) = (0..plain.steps.len()).find(|&at| plain.reach[at] >> at & 1 == 1) {
         let others =
             (0..plain.steps.len()).filter(|&to| plain.reach[at] >> to & 1 == 1 && plain.reach[to] >> at & 1 == 1);
-        return Err(format!("a ring in the plain reading: {:?}", others.map(|at| plain.steps[at]).collect::<Vec<_>>()));
+        return Err(format!(
+            "a cycle in the simple implementation: {:?}",
+            others.map(|at| plain.steps[at]).collect::<Vec<_>>()
+        ));
     }
     let terms = Terms::new(objects);
     let ordering = order(drawn);
@@ -45,12 +48,11 @@ pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Orde
     if ordering.steps != plain.steps {
         return Err("the steps differ".to_owned());
     }
-    let fallen = |at: usize| ordering.fell_back.iter().any(|fell| fell.object as usize == at);
-    if let Some(at) = (0..objects.len()).find(|&at| fallen(at) != plain.fallen[at]) {
-        return Err(format!("{at} fell back in one reading only"));
+    let is_fallback = |at: usize| ordering.fallbacks.iter().any(|fell| fell.object as usize == at);
+    if let Some(at) = (0..objects.len()).find(|&at| is_fallback(at) != plain.fallbacks[at]) {
+        return Err(format!("the fallback of {at} differs"));
     }
-    // To wait for a running step as well, where the rules do not ask for it, closes no ring and costs little: R9 and
-    // the exceptions of R7 do so, rather than look for such steps.
+    // R9 and the exceptions of R7 can add edges to running steps that the rules do not require. They cause no cycle.
     let running = (0..reach.len()).filter(|&at| terms.presence(terms.steps[at]) == Presence::Running);
     let running: u64 = running.map(|at| 1 << at).sum();
     let differs = |ours: u64, theirs: u64| theirs & !ours != 0 || ours & !theirs & !running != 0;
@@ -58,13 +60,13 @@ pub(super) fn judge_against(drawn: &[Object], objects: &[Object]) -> Result<Orde
         let (step, ours, theirs) = (plain.steps[at], reach[at], plain.reach[at]);
         return Err(format!("{step:?} waits for {ours:b}, and should for {theirs:b} of {:?}", plain.steps));
     }
-    check_rules(&terms, &reach, &fallen)?;
-    check_newcomers(&terms, &reach)?;
+    check_rules(&terms, &reach, &is_fallback)?;
+    check_new_dependencies(&terms, &reach)?;
     Ok(ordering)
 }
 
-/// R1 to R7, each on its own.
-pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usize) -> bool) -> Result<(), String> {
+/// Checks R1 to R7 separately.
+pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], is_fallback: &dyn Fn(usize) -> bool) -> Result<(), String> {
     let planned = |step: usize| terms.presence(terms.steps[step]) == Presence::Planned;
     let holds = |rule: &str, from: Option<usize>, to: Option<usize>| match (from, to) {
         (Some(from), Some(to)) if planned(from) && reach[from] >> to & 1 == 0 => {
@@ -84,30 +86,30 @@ pub(super) fn check_rules(terms: &Terms<'_>, reach: &[u64], fallen: &dyn Fn(usiz
                 continue;
             }
             holds("R2", terms.d(a), terms.d(b))?;
-            let late = terms.cbd(b) || (terms.released_for_good(b) && !fallen(b));
+            let late = terms.cbd(b) || (terms.released_for_good(b) && !is_fallback(b));
             let (last, first) = if late { (terms.d(b), terms.change(a)) } else { (terms.change(a), terms.d(b)) };
             holds("R4", last, first)?;
-            let late = terms.cbd(a) || (!terms.wants(b, a) && !fallen(a));
+            let late = terms.cbd(a) || (!terms.wants(b, a) && !is_fallback(a));
             let (last, first) = if late { (terms.d(a), terms.c(b)) } else { (terms.c(b), terms.d(a)) };
             holds("R5", last, first)?;
         }
-        for k in 0..terms.objects[a].leftovers.len() {
-            holds("R7", terms.leftover(a, k), terms.c(a))?;
-            let used = terms.leftover_used(a, k);
+        for k in 0..terms.objects[a].deposed.len() {
+            holds("R7", terms.deposed(a, k), terms.c(a))?;
+            let used = terms.deposed_used(a, k);
             for y in (0..count).filter(|y| used >> y & 1 == 1) {
-                holds("R7", terms.leftover(a, k), terms.change(y))?;
-                holds("R7", terms.d(y), terms.leftover(a, k))?;
+                holds("R7", terms.deposed(a, k), terms.change(y))?;
+                holds("R7", terms.d(y), terms.deposed(a, k))?;
             }
         }
     }
     Ok(())
 }
 
-/// R9: everything needed anew comes first, or that would close a ring.
-fn check_newcomers(terms: &Terms<'_>, reach: &[u64]) -> Result<(), String> {
+/// R9: new dependencies come first, unless that would cause a cycle.
+fn check_new_dependencies(terms: &Terms<'_>, reach: &[u64]) -> Result<(), String> {
     let count = terms.objects.len();
     for (x, a) in (0..count).flat_map(|x| (0..count).map(move |a| (x, a))) {
-        if terms.cbd(x) || !terms.wants(x, a) || terms.used(x, a) || terms.objects[x].make != Presence::Planned {
+        if terms.cbd(x) || !terms.wants(x, a) || terms.used(x, a) || terms.objects[x].apply != Presence::Planned {
             continue;
         }
         if let (Some(remove), Some(make)) = (terms.d(x), terms.c(a))

@@ -1,27 +1,27 @@
-//! The rules as they are written, over closures that are written out. Slow, and obvious.
+//! A simple and slow implementation of the rules with explicit closures.
 
-use super::super::{Object, Part, Presence, StepOf};
+use super::super::{Object, Part, Presence, StepRef};
 
-/// What an edge is, as far as R6 and R7 ask.
+/// The kind of an edge in R6 and R7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Fixed,
-    /// R5 or R6, of a released object.
+    /// An edge of R5 or R6 for a released object.
     Released(usize),
     /// The last part of R7.
     MayGo,
-    /// R7 between two leftovers.
-    Leftovers,
+    /// R7 between two deposed objects.
+    Deposed,
 }
 
-/// The result: the steps, and for each the set of those it waits for in the end.
-pub(super) struct Plain {
-    pub(super) steps: Vec<StepOf>,
+/// The steps, and the set of steps that each waits for directly or indirectly.
+pub(super) struct SimpleOrdering {
+    pub(super) steps: Vec<StepRef>,
     pub(super) reach: Vec<u64>,
-    pub(super) fallen: Vec<bool>,
+    pub(super) fallbacks: Vec<bool>,
 }
 
-/// Transitive closure of a relation over at most 64 things.
+/// Returns the transitive closure of a relation on at most 64 elements.
 pub(super) fn closure(direct: &[u64]) -> Vec<u64> {
     let mut reach = direct.to_vec();
     for middle in 0..reach.len() {
@@ -38,12 +38,12 @@ fn bits(items: &[u32]) -> u64 {
     items.iter().fold(0, |set, &item| set | 1 << item)
 }
 
-/// The closures and the steps, as the rules name them.
+/// The terms of the rules: closures and steps.
 pub(super) struct Terms<'a> {
     pub(super) objects: &'a [Object],
     pub(super) wants: Vec<u64>,
     pub(super) used: Vec<u64>,
-    pub(super) steps: Vec<StepOf>,
+    pub(super) steps: Vec<StepRef>,
 }
 
 impl<'a> Terms<'a> {
@@ -57,10 +57,10 @@ impl<'a> Terms<'a> {
         let used = objects.iter().enumerate().map(|(at, object)| bits(&object.used) & own(at));
         let mut steps = Vec::new();
         for (object, at) in objects.iter().zip(0..) {
-            let parts = [(object.make, Part::Make), (object.remove, Part::Remove)];
-            let leftovers = object.leftovers.iter().zip(0..).map(|(left, k)| (left.remove, Part::Leftover(k)));
-            let there = parts.into_iter().chain(leftovers).filter(|(presence, _)| *presence != Presence::Absent);
-            steps.extend(there.map(|(_, part)| StepOf { object: at, part }));
+            let parts = [(object.apply, Part::Apply), (object.remove, Part::Remove)];
+            let deposed_pairs = object.deposed.iter().zip(0..).map(|(left, k)| (left.remove, Part::Deposed(k)));
+            let there = parts.into_iter().chain(deposed_pairs).filter(|(presence, _)| *presence != Presence::Absent);
+            steps.extend(there.map(|(_, part)| StepRef { object: at, part }));
         }
         let (wants, used) = (closure(&wants.collect::<Vec<_>>()), closure(&used.collect::<Vec<_>>()));
         Self { objects, wants, used, steps }
@@ -74,40 +74,40 @@ impl<'a> Terms<'a> {
         self.used[b] >> a & 1 == 1
     }
 
-    /// All that a leftover used, itself and through current objects.
-    pub(super) fn leftover_used(&self, x: usize, k: usize) -> u64 {
-        let direct = bits(&self.objects[x].leftovers[k].used) & !(1 << x);
+    /// All direct and indirect dependencies of a deposed object.
+    pub(super) fn deposed_used(&self, x: usize, k: usize) -> u64 {
+        let direct = bits(&self.objects[x].deposed[k].used) & !(1 << x);
         (0..self.objects.len()).filter(|at| direct >> at & 1 == 1).fold(direct, |set, at| set | self.used[at])
     }
 
     fn step(&self, object: usize, part: Part) -> Option<usize> {
-        self.steps.iter().position(|step| *step == StepOf { object: object as u32, part })
+        self.steps.iter().position(|step| *step == StepRef { object: object as u32, part })
     }
 
-    /// `C(x)`, unless it is apart.
+    /// `C(x)`, unless it is not ordered.
     pub(super) fn c(&self, x: usize) -> Option<usize> {
-        self.step(x, Part::Make).filter(|_| self.objects[x].make != Presence::Apart)
+        self.step(x, Part::Apply).filter(|_| self.objects[x].apply != Presence::Detached)
     }
 
     /// `C(x)`, unless it is record-only.
     pub(super) fn change(&self, x: usize) -> Option<usize> {
-        self.c(x).filter(|_| !self.objects[x].only_records)
+        self.c(x).filter(|_| !self.objects[x].is_record_only)
     }
 
     pub(super) fn d(&self, x: usize) -> Option<usize> {
         self.step(x, Part::Remove)
     }
 
-    pub(super) fn leftover(&self, x: usize, k: usize) -> Option<usize> {
-        self.step(x, Part::Leftover(k as u32))
+    pub(super) fn deposed(&self, x: usize, k: usize) -> Option<usize> {
+        self.step(x, Part::Deposed(k as u32))
     }
 
-    pub(super) fn presence(&self, step: StepOf) -> Presence {
+    pub(super) fn presence(&self, step: StepRef) -> Presence {
         let object = &self.objects[step.object as usize];
         match step.part {
-            Part::Make => object.make,
+            Part::Apply => object.apply,
             Part::Remove => object.remove,
-            Part::Leftover(k) => object.leftovers[k as usize].remove,
+            Part::Deposed(k) => object.deposed[k as usize].remove,
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a> Terms<'a> {
         goes && self.used(b, a) && self.c(b).is_some() && !self.wants(b, a)
     }
 
-    /// A is released and only destroyed.
+    /// A is released, and destroyed without a replacement.
     pub(super) fn released_for_good(&self, a: usize) -> bool {
         self.c(a).is_none() && (0..self.objects.len()).any(|b| self.releases(b, a))
     }
@@ -129,12 +129,12 @@ impl<'a> Terms<'a> {
 
 type Edge = (usize, usize, Kind);
 
-struct Drawing<'a> {
+struct EdgeRules<'a> {
     terms: &'a Terms<'a>,
     edges: Vec<Edge>,
 }
 
-impl Drawing<'_> {
+impl EdgeRules<'_> {
     fn wait(&mut self, from: Option<usize>, to: Option<usize>, kind: Kind) {
         if let (Some(from), Some(to)) = (from, to)
             && self.terms.presence(self.terms.steps[from]) == Presence::Planned
@@ -143,7 +143,7 @@ impl Drawing<'_> {
         }
     }
 
-    fn pairs(&mut self, fallen: &[bool]) {
+    fn pairs(&mut self, fallbacks: &[bool]) {
         let terms = self.terms;
         let count = terms.objects.len();
         for x in 0..count {
@@ -163,14 +163,14 @@ impl Drawing<'_> {
             self.wait(terms.d(a), terms.d(b), Kind::Fixed);
             if terms.cbd(b) {
                 self.wait(terms.d(b), terms.change(a), Kind::Fixed);
-            } else if terms.released_for_good(b) && !fallen[b] {
+            } else if terms.released_for_good(b) && !fallbacks[b] {
                 self.wait(terms.d(b), terms.change(a), Kind::Released(b));
             } else {
                 self.wait(terms.change(a), terms.d(b), Kind::Fixed);
             }
             if terms.cbd(a) {
                 self.wait(terms.d(a), terms.c(b), Kind::Fixed);
-            } else if terms.wants(b, a) || (terms.releases(b, a) && fallen[a]) {
+            } else if terms.wants(b, a) || (terms.releases(b, a) && fallbacks[a]) {
                 self.wait(terms.c(b), terms.d(a), Kind::Fixed);
             } else {
                 self.wait(terms.d(a), terms.c(b), Kind::Released(a));
@@ -178,20 +178,20 @@ impl Drawing<'_> {
         }
     }
 
-    fn leftovers(&mut self) {
+    fn deposed_pairs(&mut self) {
         let terms = self.terms;
         let count = terms.objects.len();
-        let all = || (0..count).flat_map(|x| (0..terms.objects[x].leftovers.len()).map(move |k| (x, k)));
+        let all = || (0..count).flat_map(|x| (0..terms.objects[x].deposed.len()).map(move |k| (x, k)));
         for (x, k) in all() {
-            let own = terms.leftover(x, k);
-            let used = terms.leftover_used(x, k);
+            let own = terms.deposed(x, k);
+            let used = terms.deposed_used(x, k);
             self.wait(own, terms.c(x), Kind::Fixed);
             for y in (0..count).filter(|y| used >> y & 1 == 1) {
                 self.wait(own, terms.change(y), Kind::Fixed);
                 self.wait(terms.d(y), own, Kind::Fixed);
-                for j in 0..terms.objects[y].leftovers.len() {
-                    if terms.leftover_used(y, j) >> x & 1 == 0 {
-                        self.wait(terms.leftover(y, j), own, Kind::Leftovers);
+                for j in 0..terms.objects[y].deposed.len() {
+                    if terms.deposed_used(y, j) >> x & 1 == 0 {
+                        self.wait(terms.deposed(y, j), own, Kind::Deposed);
                     }
                 }
             }
@@ -222,40 +222,40 @@ fn reach(count: usize, edges: &[Edge]) -> Vec<u64> {
 }
 
 /// Applies the rules.
-pub(super) fn order(objects: &[Object]) -> Plain {
+pub(super) fn order(objects: &[Object]) -> SimpleOrdering {
     let terms = Terms::new(objects);
-    let mut fallen = vec![false; objects.len()];
-    let mut gone: Vec<Edge> = Vec::new();
+    let mut fallbacks = vec![false; objects.len()];
+    let mut dropped: Vec<Edge> = Vec::new();
     let mut edges = loop {
-        let mut drawing = Drawing { terms: &terms, edges: Vec::new() };
-        drawing.pairs(&fallen);
-        drawing.leftovers();
-        drawing.running();
-        let among: Vec<Edge> = drawing.edges.iter().filter(|edge| edge.2 == Kind::Leftovers).copied().collect();
+        let mut rules = EdgeRules { terms: &terms, edges: Vec::new() };
+        rules.pairs(&fallbacks);
+        rules.deposed_pairs();
+        rules.running();
+        let among: Vec<Edge> = rules.edges.iter().filter(|edge| edge.2 == Kind::Deposed).copied().collect();
         let around = reach(terms.steps.len(), &among);
-        let contradicts = |edge: &Edge| edge.2 == Kind::Leftovers && around[edge.1] >> edge.0 & 1 == 1;
-        drawing.edges.retain(|edge| !gone.contains(edge) && !contradicts(edge));
-        let reach = reach(terms.steps.len(), &drawing.edges);
-        let inner: Vec<Edge> = drawing.edges.iter().filter(|edge| reach[edge.1] >> edge.0 & 1 == 1).copied().collect();
+        let contradicts = |edge: &Edge| edge.2 == Kind::Deposed && around[edge.1] >> edge.0 & 1 == 1;
+        rules.edges.retain(|edge| !dropped.contains(edge) && !contradicts(edge));
+        let reach = reach(terms.steps.len(), &rules.edges);
+        let inner: Vec<Edge> = rules.edges.iter().filter(|edge| reach[edge.1] >> edge.0 & 1 == 1).copied().collect();
         let may_go: Vec<Edge> = inner.iter().filter(|edge| edge.2 == Kind::MayGo).copied().collect();
         if !may_go.is_empty() {
-            gone.extend(may_go);
+            dropped.extend(may_go);
             continue;
         }
         let firsts = first_released(&inner, &reach);
         if firsts.is_empty() {
-            break drawing.edges;
+            break rules.edges;
         }
         for object in firsts {
-            fallen[object] = true;
+            fallbacks[object] = true;
         }
     };
-    newcomers(&terms, &mut edges);
+    new_dependencies(&terms, &mut edges);
     let reach = reach(terms.steps.len(), &edges);
-    Plain { steps: terms.steps, reach, fallen }
+    SimpleOrdering { steps: terms.steps, reach, fallbacks }
 }
 
-/// The first released object with an edge in a ring, of each component.
+/// Returns the first released object with an edge in a cycle in each component.
 fn first_released(inner: &[Edge], reach: &[u64]) -> Vec<usize> {
     let released = |edge: &Edge| if let Kind::Released(object) = edge.2 { Some((object, edge.0)) } else { None };
     let all: Vec<(usize, usize)> = inner.iter().filter_map(released).collect();
@@ -267,11 +267,11 @@ fn first_released(inner: &[Edge], reach: &[u64]) -> Vec<usize> {
 }
 
 /// R9.
-fn newcomers(terms: &Terms<'_>, edges: &mut Vec<Edge>) {
+fn new_dependencies(terms: &Terms<'_>, edges: &mut Vec<Edge>) {
     let count = terms.objects.len();
     for (x, a) in (0..count).flat_map(|x| (0..count).map(move |a| (x, a))) {
         let object = &terms.objects[x];
-        let is_replaced = object.make == Presence::Planned && object.remove == Presence::Planned;
+        let is_replaced = object.apply == Presence::Planned && object.remove == Presence::Planned;
         if !is_replaced || terms.cbd(x) || !terms.wants(x, a) || terms.used(x, a) {
             continue;
         }

@@ -1,16 +1,16 @@
-//! Large graphs stay small: closures are never written out.
+//! Large graphs have a linear number of edges, because closures are never computed.
 
-use super::super::{Object, Presence, order, order_within};
+use super::super::{Object, Presence, order, order_with_limit};
 use super::cases::Dice;
 
-/// The shape of the benchmarks: two references each, drawn from the fifty objects before.
+/// The structure of the benchmarks: each object depends on two of the fifty previous objects.
 pub(super) fn references(count: u32) -> Vec<Vec<u32>> {
     let mut dice = Dice(7);
     let mut one = |at: u32| at - 1 - dice.roll(u64::from(at.min(50))) as u32;
     (0..count).map(|at| if at == 0 { Vec::new() } else { vec![one(at), one(at)] }).collect()
 }
 
-/// Objects in that shape, every tenth asking for create-before-destroy.
+/// Returns objects with this structure. Every tenth object is create-before-destroy.
 pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object> {
     let mut flags = vec![false; count as usize];
     let references = references(count);
@@ -22,25 +22,25 @@ pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object>
     let object = |(wants, create_before_destroy): (Vec<u32>, bool)| Object {
         wanted: true,
         create_before_destroy,
-        make,
+        apply: make,
         remove,
-        only_records: false,
+        is_record_only: false,
         used: if remove == Presence::Absent { Vec::new() } else { wants.clone() },
         wants,
-        leftovers: Vec::new(),
+        deposed: Vec::new(),
     };
     references.into_iter().zip(flags).map(object).collect()
 }
 
 #[test]
-fn creating_or_replacing_everything_takes_a_few_edges_for_each_reference() {
+fn creating_or_replacing_all_objects_needs_few_edges_per_dependency() {
     for remove in [Presence::Absent, Presence::Planned] {
         let ordering = order(&shape(10_000, Presence::Planned, remove));
         assert!(ordering.edges.len() < 100_000, "{} edges", ordering.edges.len());
     }
 }
 
-/// A thousand objects that refer to one hub, which refers to a thousand others: `hub` says what the hub does.
+/// Returns a thousand objects that depend on one hub, which depends on a thousand others.
 fn through_a_hub(hub: &Object, dependent: &Object, dependency: &Object, is_recorded: bool) -> Vec<Object> {
     let edges = |list: Vec<u32>| (list.clone(), if is_recorded { list } else { Vec::new() });
     let with = |object: &Object, list: Vec<u32>| {
@@ -54,10 +54,10 @@ fn through_a_hub(hub: &Object, dependent: &Object, dependency: &Object, is_recor
 }
 
 #[test]
-fn an_untouched_hub_costs_its_references_and_not_their_product() {
+fn an_unchanged_hub_needs_linear_edges() {
     let object = |wanted, create_before_destroy, make, remove| {
         let step = |there| if there { Presence::Planned } else { Presence::Absent };
-        Object { wanted, create_before_destroy, make: step(make), remove: step(remove), ..Object::default() }
+        Object { wanted, create_before_destroy, apply: step(make), remove: step(remove), ..Object::default() }
     };
     let hub = object(true, false, false, false);
     let (created, updated) = (object(true, false, true, false), object(true, false, true, false));
@@ -80,9 +80,10 @@ fn an_untouched_hub_costs_its_references_and_not_their_product() {
     }
 }
 
-/// Everything is replaced delete-first and every tenth reference was changed: rings wherever one looks.
+/// All objects are replaced with destroy before create, and every tenth dependency has changed, which causes many
+/// cycles.
 #[test]
-fn what_is_spent_on_rings_is_bounded() {
+fn the_work_on_cycles_is_limited() {
     let mut objects = shape(2_000, Presence::Planned, Presence::Planned);
     let mut dice = Dice(3);
     for (at, object) in objects.iter_mut().enumerate().skip(100) {
@@ -91,8 +92,8 @@ fn what_is_spent_on_rings_is_bounded() {
         }
     }
     objects.iter_mut().for_each(|object| object.create_before_destroy = false);
-    let ordering = order_within(&objects, 300_000);
+    let ordering = order_with_limit(&objects, 300_000);
     super::judge::assert_acyclic(&ordering);
-    assert!(!ordering.fell_back.is_empty());
+    assert!(!ordering.fallbacks.is_empty());
     assert!(ordering.edges.len() < 40_000, "{} edges", ordering.edges.len());
 }

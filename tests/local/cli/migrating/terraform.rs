@@ -1,5 +1,5 @@
-//! What Terraform 1.11 itself has written is taken over, and given back as it was. `terraform-1.11/README.md` tells how it
-//! was made.
+//! Migrates a state that Terraform 1.11 wrote, and exports it again. `terraform-1.11/README.md` describes how it was
+//! created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::cli::sandbox::Sandbox;
 const STATE: &str = include_str!("terraform-1.11/terraform.tfstate");
 const PLAN: &str = include_str!("terraform-1.11/plan.json");
 
-/// The records of what Terraform has made.
+/// A sandbox with the migrated state.
 fn migrated(arguments: &[&str]) -> Sandbox {
     let sandbox = sandbox(STATE);
     mirror(&sandbox, &[("hashicorp", "time"), ("purlin", "corner")]);
@@ -21,19 +21,19 @@ fn migrated(arguments: &[&str]) -> Sandbox {
     sandbox
 }
 
-/// As Terraform's own plan: what is tainted is replaced, what is deposed is destroyed, and nothing else changes. Terraform
-/// 1.11 writes no identities, so that one is recorded when it is first read.
+/// As in Terraform's plan, tainted objects are replaced and deposed objects destroyed. Terraform 1.11 writes no
+/// identities, so an identity is recorded at the first read.
 const CHANGES: [&str; 3] = [
     "odd[1] Replace (tainted)",
     "place Record (sensitive marks or provider data changed)",
-    "stuck Destroy (left over from a replacement)",
+    "stuck Destroy (deposed by a replacement)",
 ];
 
 #[test]
-fn the_plan_after_a_migration_is_the_one_of_terraform() {
+fn the_plan_after_a_migration_matches_terraform() {
     let sandbox = migrated(&["--config", "plan.json"]);
     assert_eq!(changes(&sandbox), CHANGES);
-    // What the provider calls sensitive in its settings stands in a Secret only.
+    // Sensitive arguments of the provider configuration are only in a Secret.
     let read = |name: &str| std::fs::read_to_string(sandbox.path("infra").join(name)).unwrap();
     assert!(!read("providers.yaml").contains("of-the-settings") && !read("resources.yaml").contains("of-the-"));
     assert!(read("secrets.yaml").contains("secret: of-the-settings"));
@@ -42,16 +42,16 @@ fn the_plan_after_a_migration_is_the_one_of_terraform() {
 #[test]
 fn without_the_configuration_the_plan_is_the_same() {
     let sandbox = migrated(&[]);
-    // The settings of a provider stand in the configuration only.
+    // The provider configuration is only in the Terraform configuration, not in the state.
     let providers = std::fs::read_to_string(sandbox.path("infra/providers.yaml")).unwrap();
     assert!(providers.contains("name: corner-east"), "{providers}");
     assert_eq!(changes(&sandbox), CHANGES);
 }
 
-/// An object of a state.
+/// Type, name, instance key and deposed key.
 type Key = (String, String, String, String);
 
-/// What a state has, by type, name, key of the instance and of the deposed object. `name` says what a resource is called.
+/// The objects of a state. `name` returns the name of a resource.
 fn objects(state: &Json, name: impl Fn(&Json) -> String) -> BTreeMap<Key, Json> {
     let mut found = BTreeMap::new();
     for resource in state["resources"].as_array().unwrap().iter().filter(|one| one["mode"] == "managed") {
@@ -66,8 +66,7 @@ fn objects(state: &Json, name: impl Fn(&Json) -> String) -> BTreeMap<Key, Json> 
     found
 }
 
-/// The top of the paths of sensitive places that hold anything, and the rest of each without the difference between the
-/// steps of maps and of objects.
+/// The non-null sensitive paths of an object, in a form in which map and object steps are equal.
 fn sensitive(object: &Json) -> BTreeSet<String> {
     let step = |step: &Json| match step["type"].as_str() {
         Some("get_attr") => step["value"].to_string(),
@@ -80,13 +79,13 @@ fn sensitive(object: &Json) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_written_back_is_what_terraform_has_written() {
+fn the_exported_state_matches_the_original() {
     let sandbox = migrated(&["--config", "plan.json"]);
     let ran = sandbox.run(&["state", "export", "--terraform", "--state", "purlin.db"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (before, after): (Json, Json) =
         (serde_json::from_str(STATE).unwrap(), serde_json::from_str(&ran.stdout).unwrap());
-    // Modules become a part of the name.
+    // The module path becomes a part of the name.
     let renamed = |module: Option<&str>, name: &str| {
         let module = module.map(|module| module.replace("module.", "").replace(['[', '"'], "_").replace(']', ""));
         let whole = module.map_or_else(|| name.to_owned(), |module| format!("{module}_{name}"));
@@ -102,7 +101,7 @@ fn what_is_written_back_is_what_terraform_has_written() {
             assert_eq!(before[field], after[field], "{field} of {key:?}");
         }
         assert_eq!(sensitive(before), sensitive(after), "{key:?}");
-        // Terraform goes by the configuration, in which the instances of a module are one.
+        // Terraform's dependencies do not contain the instance keys of modules.
         let within = |name: &str| {
             let name = name.rsplit('.').take(2).collect::<Vec<_>>();
             (name[1].to_owned(), name[0].to_owned())

@@ -1,4 +1,4 @@
-//! One watch: takes in what happens, asks for the fate of each event, and hands them over in order.
+//! One watch: reads the changes, gets the fate of each event from the network, and delivers the events in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,21 +10,20 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::read::{WatchEvent, WatchSpec};
 use super::super::refusal::Refusal;
-use super::super::store::Happened;
-use super::{Seen, Shared, WatchFate};
+use super::super::store::ChangeKind;
+use super::{RequestInfo, Shared, WatchFate};
 
-/// What is handed over. A channel that is closed without an end was cut.
+/// A part of the response. A channel that closes without `End` was disconnected.
 pub(super) enum Piece {
     Line(Bytes),
     End,
 }
 
-/// How often a watch that asked for it is told how far it is: as often as the real server tells.
+/// The interval of bookmarks, as in the real server.
 const BOOKMARK: Duration = Duration::from_mins(1);
-/// A watch that names no time is ended after this one: the least that the real server draws.
+/// The timeout of a watch that specifies none: the minimum of the real server.
 const LONGEST: Duration = Duration::from_mins(30);
 
-/// What waits to be handed over, and when.
 enum Next {
     Event(WatchEvent),
     Line(Bytes),
@@ -34,21 +33,21 @@ enum Next {
 
 struct Stream {
     shared: Arc<Shared>,
-    seen: Seen,
+    seen: RequestInfo,
     spec: WatchSpec,
     sender: mpsc::UnboundedSender<Piece>,
-    /// Up to here everything is taken in.
+    /// The version up to which all changes are read.
     version: u64,
     events: u64,
     waiting: VecDeque<(Instant, Next)>,
-    /// Until then events are gathered.
+    /// The time until which events are coalesced.
     gathering: Option<Instant>,
-    /// Nothing more is taken in.
+    /// No further changes are read.
     ending: bool,
 }
 
-pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
-    // Not a `watch` channel: that wakes its receivers in an order that no seed decides.
+pub(super) async fn run(shared: Arc<Shared>, seen: RequestInfo, spec: WatchSpec, sender: mpsc::UnboundedSender<Piece>) {
+    // Not a `watch` channel: the order in which it wakes its receivers does not depend on the seed.
     let changed: Arc<Notify> = shared.state().changed.entry(spec.what.clone()).or_default().clone();
     let now = Instant::now();
     let end = now + spec.timeout.map_or(LONGEST, Duration::from_secs);
@@ -68,7 +67,7 @@ pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender
     stream.begin();
     loop {
         let mut news = std::pin::pin!(changed.notified());
-        // What happens from here on is news, also before it is awaited.
+        // Changes from here on are not missed, even before the future is polled.
         news.as_mut().enable();
         stream.take_in();
         let now = Instant::now();
@@ -101,10 +100,10 @@ pub(super) async fn run(shared: Arc<Shared>, seen: Seen, spec: WatchSpec, sender
 }
 
 impl Stream {
-    /// What is told of before anything happens.
+    /// Queues the initial events.
     fn begin(&mut self) {
         let now = Instant::now();
-        let compacted = self.shared.state().server.is_forgotten(self.spec.from);
+        let compacted = self.shared.state().server.check_version(self.spec.from);
         if let Some(refusal) = compacted {
             self.expire(now, &refusal);
         }
@@ -165,8 +164,8 @@ impl Stream {
         self.version = self.version.max(state.server.version());
     }
 
-    /// Of each object only the last state, as a change from what was known before. Another object of the same name is no
-    /// change of the first.
+    /// Queues one event with the last state of each object, and the event of its deletion, which no API server drops.
+    /// Objects with the same name but different UIDs are different.
     fn take_in_gathered(&mut self, now: Instant) {
         let (events, version) = {
             let state = self.shared.state();
@@ -176,28 +175,21 @@ impl Stream {
             Ok(events) => events,
             Err(refusal) => return self.expire(now, &refusal),
         };
-        let mut last: BTreeMap<(String, String, String), (bool, WatchEvent)> = BTreeMap::new();
+        let mut last: BTreeMap<(String, String, String), [Option<WatchEvent>; 2]> = BTreeMap::new();
         for event in events {
             let object = &event.object;
             let key = (object.namespace().to_owned(), object.name().to_owned(), object.uid().to_owned());
-            let was_there = last.get(&key).map_or(event.happened != Happened::Added, |(was_there, _)| *was_there);
-            last.insert(key, (was_there, event));
+            let [state, end] = last.entry(key).or_default();
+            match (event.happened, state.as_ref().map(|state| state.happened)) {
+                (ChangeKind::Deleted, _) => *end = Some(event),
+                (_, Some(happened)) => *state = Some(WatchEvent { happened, ..event }),
+                (_, None) => *state = Some(event),
+            }
         }
-        let mut told: Vec<WatchEvent> = last
-            .into_values()
-            .filter_map(|(was_there, event)| {
-                let happened = match (was_there, event.happened) {
-                    (false, Happened::Deleted) => return None,
-                    (true, Happened::Deleted) => Happened::Deleted,
-                    (true, _) => Happened::Modified,
-                    (false, _) => Happened::Added,
-                };
-                Some(WatchEvent { happened, ..event })
-            })
-            .collect();
-        told.sort_by_key(|event| event.version);
+        let mut events: Vec<WatchEvent> = last.into_values().flatten().flatten().collect();
+        events.sort_by_key(|event| event.version);
         self.version = self.version.max(version);
-        self.waiting.extend(told.into_iter().map(|event| (now, Next::Event(event))));
+        self.waiting.extend(events.into_iter().map(|event| (now, Next::Event(event))));
     }
 
     fn expire(&mut self, due: Instant, refusal: &Refusal) {
@@ -206,29 +198,29 @@ impl Stream {
         self.ending = true;
     }
 
-    /// Hands over what is due. Whether the stream goes on.
+    /// Delivers everything that is due. Returns whether the stream continues.
     fn hand_over(&mut self, now: Instant) -> bool {
         while self.waiting.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, next)) = self.waiting.pop_front() else { break };
-            let told = |text: &str| self.shared.write(&format!("{} <- {}", self.seen.client, text));
+            let note = |text: &str| self.shared.write(&format!("{} <- {}", self.seen.client, text));
             let line = match next {
                 Next::Event(event) => {
                     let (what, happened) = (&self.seen.resource, event.happened);
                     let (namespace, name) = (event.object.namespace(), event.object.name());
-                    told(&format!("{what} {happened:?} {namespace}/{name} rv={}", event.version));
+                    note(&format!("{what} {happened:?} {namespace}/{name} rv={}", event.version));
                     self.spec.line(&event)
                 }
                 Next::Line(line) => {
-                    told(&format!("{} too old", self.seen.resource));
+                    note(&format!("{} too old", self.seen.resource));
                     line
                 }
                 Next::End => {
-                    told(&format!("{} ends", self.seen.resource));
+                    note(&format!("{} ends", self.seen.resource));
                     let _ = self.sender.send(Piece::End);
                     return false;
                 }
                 Next::Reset => {
-                    told(&format!("{} reset", self.seen.resource));
+                    note(&format!("{} reset", self.seen.resource));
                     return false;
                 }
             };

@@ -1,0 +1,276 @@
+//! The inputs of a plan, from files or a cluster: the desired state, the records, and held objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::args::RefreshChoice;
+use super::failure::Failure;
+use super::options::Planning;
+use crate::execute::{Adoption, Engine};
+use crate::graph::ActionGraph;
+use crate::load::{self, Config, Drift};
+use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
+use crate::pipeline;
+use crate::plan::moves::Move;
+use crate::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
+
+/// The desired and recorded state of one namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    pub config: Arc<Config>,
+    /// The digest of the manifests' contents.
+    pub digest: [u8; 32],
+    pub recorded: Recorded,
+    /// Instances that have a record according to the index of their family.
+    pub indexed: BTreeSet<Address>,
+    /// The variable `ns` of expressions.
+    pub namespace: Value,
+    /// Problems that are not about one object, such as unreadable files.
+    pub problems: Diagnostics,
+    /// Objects that must not be changed for now.
+    pub held: BTreeMap<Address, ObjectBlock>,
+    /// When objects were last read, if known.
+    pub reads: BTreeMap<Address, Timestamp>,
+    /// Whether records without a Resource are orphans to destroy (files) or are kept (cluster).
+    pub destroy_orphans: bool,
+}
+
+/// A plan with its graph and diagnostics.
+#[derive(Debug, Default)]
+pub struct PlanResult {
+    pub plan: Plan,
+    /// The desired state, with the instances of every family.
+    pub config: Arc<Config>,
+    /// Records that move to another address before the steps run.
+    pub moves: Vec<Move>,
+    pub graph: ActionGraph,
+    /// The diagnostics of reading, planning and ordering.
+    pub diagnostics: Diagnostics,
+    /// Only records are changed, to match the objects that were read.
+    pub refresh_only: bool,
+    /// For reproducing the plan.
+    pub basis: PlanBasis,
+}
+
+/// The inputs that, with the same configuration, records and flags, reproduce a plan.
+#[derive(Clone, Debug, Default)]
+pub struct PlanBasis {
+    pub seed: u64,
+    /// Which objects are read.
+    pub refresh: Refresh,
+}
+
+/// Parameters of a plan that are not flags of the command.
+#[derive(Clone, Debug, Default)]
+pub struct PlanParameters {
+    pub mode: Mode,
+    /// Steps in flight.
+    pub running: Vec<RunningStep>,
+    /// The maximum number of consecutive failed creations.
+    pub max_failed_creates: Option<u32>,
+    /// Set to reproduce an earlier plan.
+    pub basis: Option<PlanBasis>,
+}
+
+impl PlanParameters {
+    pub fn destroy() -> Self {
+        Self { mode: Mode::Destroy, ..Self::default() }
+    }
+}
+
+impl Inputs {
+    pub async fn plan(
+        &self,
+        engine: &Engine,
+        planning: &Planning,
+        purpose: PlanParameters,
+    ) -> anyhow::Result<PlanResult> {
+        let now = engine.clock.now();
+        let new_basis = || PlanBasis { seed: engine.random.number(), refresh: self.refresh(planning.refresh, now) };
+        let basis = purpose.basis.unwrap_or_else(new_basis);
+        let options = PlanOptions {
+            mode: if planning.refresh_only { Mode::RefreshOnly } else { purpose.mode },
+            refresh: basis.refresh.clone(),
+            targets: planning.targets.clone(),
+            replace: planning.replace.clone(),
+            blocked: self.held.clone(),
+            indexed: self.indexed.clone(),
+            running: purpose.running,
+            seed: basis.seed,
+            namespace_value: self.namespace.clone(),
+            destroy_orphans: self.destroy_orphans,
+            max_failed_creates: purpose.max_failed_creates,
+            ..PlanOptions::default()
+        };
+        let planned =
+            pipeline::plan(engine, &self.config, &self.recorded, &options, &mut ResponseCache::default()).await;
+        let pipeline::OrderedPlan { plan, graph, config, moves } = planned;
+        require_known(&plan, planning, &moves)?;
+        let diagnostics = self.all_diagnostics(&plan);
+        Ok(PlanResult { plan, config, moves, graph, diagnostics, refresh_only: planning.refresh_only, basis })
+    }
+
+    fn refresh(&self, choice: RefreshChoice, now: Timestamp) -> Refresh {
+        match choice {
+            RefreshChoice::All => Refresh::All,
+            RefreshChoice::None => Refresh::None,
+            RefreshChoice::Due => Refresh::Due(due(&self.config, &self.recorded, &self.reads, choice, now)),
+        }
+    }
+
+    /// All configured and recorded objects, and families, whose instances are known only to a plan.
+    pub fn addresses(&self) -> BTreeSet<Address> {
+        let families = self.config.families.values().map(|family| &family.shared.address);
+        self.config.instances.keys().chain(self.recorded.keys()).chain(families).cloned().collect()
+    }
+
+    /// Holds objects with an open intent. `resolution` explains how the intent is resolved.
+    pub fn hold_open_intents(&mut self, resolution: &str) {
+        for (address, stored) in &self.recorded {
+            if let Some(intent) = &stored.record.intent {
+                let (operation, started) = (intent.operation.as_str(), intent.started);
+                let message =
+                    format!("the {operation} that started at {started:.0} is running or was interrupted; {resolution}");
+                self.held.insert(address.clone(), ObjectBlock { reason: Reason::OperationInProgress, message });
+            }
+        }
+    }
+
+    /// Omits problems of reading that the plan repeats as the reason for holding an object.
+    fn all_diagnostics(&self, plan: &Plan) -> Diagnostics {
+        let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
+        let mut all: Diagnostics = self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
+        all.extend(plan.diagnostics.iter().cloned());
+        all
+    }
+}
+
+/// Returns the recorded objects to read. `reads` holds the times of their last reads, if known.
+pub fn due(
+    config: &Config,
+    recorded: &Recorded,
+    reads: &BTreeMap<Address, Timestamp>,
+    choice: RefreshChoice,
+    now: Timestamp,
+) -> BTreeSet<Address> {
+    let due_at = |address: &Address| {
+        let interval = config.instances.get(address).map_or(Drift::default(), |instance| instance.drift).interval;
+        reads.get(address)?.checked_add(SignedDuration::try_from(interval).ok()?).ok()
+    };
+    let is_due = |address: &&Address| match choice {
+        RefreshChoice::All => true,
+        RefreshChoice::None => false,
+        RefreshChoice::Due => due_at(address).is_none_or(|at| at <= now),
+    };
+    recorded.keys().filter(is_due).cloned().collect()
+}
+
+/// Checks that the objects of `--target` and `--replace` exist in the plan, and that replaced objects are selected.
+fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Result<()> {
+    let known = |target: &Address| plan.changes.iter().any(|change| select::matches(target, &change.address));
+    let moved = |flag: &str, address: &Address| {
+        let to = &moves.iter().find(|one| select::matches(address, &one.from))?.to;
+        let message = format!("{flag} names `{address}`, which moves to `{to}`");
+        Some(Failure::hinted(message, format!("use `{flag} {to}`")))
+    };
+    if let Some(target) = planning.targets.iter().find(|target| !known(target)) {
+        return Err(moved("--target", target).unwrap_or_else(|| unknown("--target", target, plan)));
+    }
+    for address in &planning.replace {
+        let change = plan.changes.iter().find(|change| change.address == *address && change.deposed.is_none());
+        match change {
+            None if moves.iter().any(|one| one.from == *address) => {
+                return Err(moved("--replace", address).unwrap_or_else(|| unknown("--replace", address, plan)));
+            }
+            None => return Err(whole_family(address, plan).unwrap_or_else(|| unknown("--replace", address, plan))),
+            Some(change) if change.because.as_deref() == Some(select::NOT_SELECTED) => {
+                let message = format!("--replace names `{address}`, which --target excludes");
+                return Err(Failure::hinted(message, format!("add `--target {address}`")));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A whole family cannot be replaced with one flag; the hint lists the flags for its instances.
+fn whole_family(address: &Address, plan: &Plan) -> Option<anyhow::Error> {
+    const MAX_FLAGS: usize = 5;
+    let current = plan.changes.iter().filter(|change| change.deposed.is_none());
+    let instances = current.filter(|change| address.key == InstanceKey::None && change.address.name == address.name);
+    let count = instances.clone().count();
+    let mut flags: Vec<String> =
+        instances.take(MAX_FLAGS).map(|change| format!("--replace '{}'", change.address)).collect();
+    if count > MAX_FLAGS {
+        flags.push("...".to_owned());
+    }
+    let message = format!("--replace names `{address}`, which is a family of {count} objects");
+    (count > 0).then(|| Failure::hinted(message, format!("specify the instances to replace: {}", flags.join(" "))))
+}
+
+fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
+    let message = format!("{flag} names `{address}`, which is neither configured nor recorded");
+    let instances: Vec<&Address> =
+        plan.changes.iter().map(|change| &change.address).filter(|other| other.name == address.name).collect();
+    let text = address.to_string();
+    let names: Vec<String> = plan.changes.iter().map(|change| change.address.to_string()).collect();
+    let hint = match (instances.as_slice(), load::closest(&text, names.iter().map(String::as_str))) {
+        ([first, ..], _) => format!("did you mean `{first}`?"),
+        ([], Some(meant)) => format!("did you mean `{meant}`?"),
+        ([], None) => "`purlin get` lists the objects".to_owned(),
+    };
+    Failure::hinted(message, hint)
+}
+
+impl PlanResult {
+    pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
+        scope.extend(self.config.instances.keys().cloned());
+        let desired_digests = Arc::default();
+        Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running, desired_digests }
+    }
+
+    /// Returns the objects that were read: those that are up to date, and the others, which stay due for another read.
+    pub fn read_objects(&self) -> (BTreeSet<Address>, BTreeSet<Address>) {
+        let is_up_to_date = |change: &Change| {
+            matches!(change.action, Action::NoOp | Action::Record) && change.drift.is_none() && change.deposed.is_none()
+        };
+        let up_to_date: BTreeSet<&Address> =
+            self.plan.changes.iter().filter(|change| is_up_to_date(change)).map(|change| &change.address).collect();
+        let objects = self.plan.read.iter().filter(|address| !address.is_data());
+        objects.cloned().partition(|address| up_to_date.contains(address))
+    }
+
+    /// If true, the exit code is 1.
+    pub fn has_errors(&self) -> bool {
+        has_errors(&self.diagnostics)
+    }
+
+    /// Whether the plan changes anything other than records.
+    pub fn has_changes(&self) -> bool {
+        self.plan.changes.iter().any(is_change)
+    }
+
+    /// Whether the user must confirm the plan. For `--refresh-only`, changes of records need a confirmation too.
+    pub fn needs_confirmation(&self) -> bool {
+        self.has_changes() || (self.refresh_only && self.has_steps())
+    }
+
+    /// Whether there are any steps, including those that only write a record.
+    pub fn has_steps(&self) -> bool {
+        !self.graph.is_empty() || !self.moves.is_empty()
+    }
+}
+
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Whether a change affects an object or removes it from the records.
+pub fn is_change(change: &Change) -> bool {
+    match change.action {
+        Action::NoOp | Action::Record | Action::Wait | Action::Read | Action::Blocked => false,
+        Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
+    }
+}

@@ -1,0 +1,224 @@
+//! The reconcilers of all namespaces. Watches add events to them, and the task of each namespace processes these.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use tokio::sync::{Notify, mpsc};
+
+use crate::load::ProviderSpec;
+use crate::model::{InstanceKey, Value, Version};
+use crate::process::{Random, lock};
+use crate::reconcile::index::{Event, Index, Providers};
+use crate::reconcile::{Policy, Reconciler};
+use crate::store::{ResourceMeta, ResourceView};
+
+/// The maximum number of names in one plan.
+const MAX_NAMES_PER_PLAN: usize = 256;
+
+/// One namespace, shared between the watches and its task.
+pub struct NamespaceHandle {
+    name: Arc<str>,
+    reconciler: Mutex<Reconciler>,
+    /// Events that the reconciler has not received because it was in a turn: no watch waits for a turn.
+    inbox: Mutex<Vec<Event>>,
+    /// Notified after each event.
+    pub wake: Notify,
+}
+
+impl NamespaceHandle {
+    fn new(reconciler: Reconciler) -> Self {
+        let name = reconciler.namespace().clone();
+        Self { name, reconciler: Mutex::new(reconciler), inbox: Mutex::default(), wake: Notify::new() }
+    }
+
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Adds an event.
+    pub fn apply(&self, event: Event) {
+        lock(&self.inbox).push(event);
+        // If a turn holds the reconciler, the next turn empties the inbox.
+        match self.reconciler.try_lock() {
+            Ok(mut reconciler) => self.empty_inbox(&mut reconciler),
+            Err(TryLockError::Poisoned(poisoned)) => self.empty_inbox(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        self.wake.notify_one();
+    }
+
+    /// The reconciler with all events applied. Hold the lock for a turn or a lookup, never across an await.
+    pub fn lock(&self) -> MutexGuard<'_, Reconciler> {
+        // A poisoned lock is fine: the turn after a panic starts from the desired and the recorded state.
+        let mut reconciler = lock(&self.reconciler);
+        self.empty_inbox(&mut reconciler);
+        reconciler
+    }
+
+    fn empty_inbox(&self, reconciler: &mut Reconciler) {
+        let delivered = std::mem::take(&mut *lock(&self.inbox));
+        delivered.into_iter().for_each(|event| reconciler.observe(event));
+    }
+}
+
+#[derive(Default)]
+struct NamespaceMap {
+    open: BTreeMap<Arc<str>, Arc<NamespaceHandle>>,
+    /// Counts the opened namespaces.
+    opened: u64,
+    /// The variable `ns` of expressions, and the version of a namespace that is being deleted, also for namespaces
+    /// without Resources.
+    namespaces: BTreeMap<Arc<str>, (Value, Option<Version>)>,
+    providers: Providers,
+}
+
+/// All namespaces that have a Resource, a record or a `ProviderConfig`.
+pub struct Namespaces {
+    known: Mutex<NamespaceMap>,
+    policy: Policy,
+    random: Arc<dyn Random>,
+    opened: mpsc::UnboundedSender<Arc<NamespaceHandle>>,
+}
+
+impl Namespaces {
+    /// An empty set, and a receiver of the namespaces that become non-empty. `max_running_steps`: how many steps of one
+    /// namespace may run at the same time.
+    pub fn new(
+        max_running_steps: usize,
+        random: Arc<dyn Random>,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
+        let (opened, receiver) = mpsc::unbounded_channel();
+        let policy = Policy { max_running_steps, max_names_per_plan: MAX_NAMES_PER_PLAN, destroy_orphans: false };
+        (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
+    }
+
+    /// Adds an event to a namespace.
+    pub fn apply(&self, namespace: &Arc<str>, event: Event) {
+        // Other events, such as status writes, do not open a namespace.
+        let brings_something = matches!(
+            event,
+            Event::ResourceApplied(_)
+                | Event::RecordApplied(_)
+                | Event::RecordUnreadable(..)
+                | Event::FamilyApplied(_)
+                | Event::FamilyUnreadable(..)
+                | Event::ProviderConfigApplied(_)
+        );
+        let mut known = self.known();
+        if let Event::Namespace { value, terminating } = &event {
+            known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
+        }
+        let shared = match known.open.get(namespace) {
+            Some(shared) => shared.clone(),
+            None if brings_something => self.open(&mut known, namespace),
+            None => return,
+        };
+        // The lock is still held, so that the namespace cannot be closed in between.
+        shared.apply(event);
+    }
+
+    /// Adds an event to all open namespaces, or to the given one.
+    pub fn apply_to_all(&self, namespace: Option<&str>, event: &Event) {
+        for shared in self.open_namespaces() {
+            if namespace.is_none_or(|only| *only == **shared.name()) {
+                shared.apply(event.clone());
+            }
+        }
+    }
+
+    /// Sets the Providers of the cluster.
+    pub fn provide(&self, providers: BTreeMap<Arc<str>, Arc<ProviderSpec>>) {
+        let providers = Arc::new(providers);
+        self.known().providers = providers.clone();
+        self.apply_to_all(None, &Event::Providers(providers));
+    }
+
+    /// Removes a deleted namespace.
+    pub fn forget_namespace(&self, namespace: &str) {
+        self.known().namespaces.remove(namespace);
+    }
+
+    /// The non-empty namespaces.
+    pub fn open_namespaces(&self) -> Vec<Arc<NamespaceHandle>> {
+        self.known().open.values().cloned().collect()
+    }
+
+    /// Closes a namespace if it is empty. A later event opens it again.
+    pub fn close_if_empty(&self, shared: &NamespaceHandle) -> bool {
+        let mut known = self.known();
+        let empty = shared.lock().index().is_empty();
+        if empty {
+            known.open.remove(shared.name());
+        }
+        empty
+    }
+
+    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>) -> Arc<NamespaceHandle> {
+        // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
+        known.opened += 1;
+        let (seed, versions) = (self.random.number(), known.opened << 32);
+        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
+        if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
+            reconciler.observe(Event::Namespace { value, terminating });
+        }
+        reconciler.observe(Event::Providers(known.providers.clone()));
+        let shared = Arc::new(NamespaceHandle::new(reconciler));
+        known.open.insert(namespace.clone(), shared.clone());
+        // The receiver may be dropped during shutdown.
+        let _ = self.opened.send(shared.clone());
+        shared
+    }
+
+    fn known(&self) -> MutexGuard<'_, NamespaceMap> {
+        lock(&self.known)
+    }
+
+    fn with<T>(&self, namespace: &str, look: impl FnOnce(&Index) -> T) -> Option<T> {
+        let shared = self.known().open.get(namespace).cloned()?;
+        let reconciler = shared.lock();
+        Some(look(reconciler.index()))
+    }
+}
+
+impl ResourceView for Namespaces {
+    fn metadata(&self, namespace: &str, name: &str) -> Option<ResourceMeta> {
+        self.with(namespace, |index| index.metadata(name).cloned())?
+    }
+
+    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+        let keys = |index: &Index| index.addresses(name).map(|address| address.key.clone()).collect();
+        self.with(namespace, keys).unwrap_or_default()
+    }
+
+    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+        let names = BTreeSet::from([name.into()]);
+        let keys = |index: &Index| index.indexed(&names).map(|address| address.key.clone()).collect();
+        self.with(namespace, keys).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Address, Reason};
+    use crate::plan::ObjectBlock;
+    use crate::process::SystemRandom;
+
+    #[test]
+    fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
+        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let shop: Arc<str> = "shop".into();
+        let value = Value::map([("name", Value::from("shop"))]);
+        namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
+        namespaces.apply(&shop, Event::ResourceDeleted("a".into()));
+        assert!(opened.try_recv().is_err());
+        let held = ObjectBlock { reason: Reason::RecordUnreadable, message: "damaged".into() };
+        namespaces.apply(&shop, Event::RecordUnreadable(Address::single("a"), held));
+        let shared = opened.try_recv().unwrap();
+        assert!(shared.lock().index().is_terminating(), "the index receives the state of the namespace");
+        assert!(!namespaces.close_if_empty(&shared));
+        namespaces.apply(&shop, Event::RecordDeleted(Address::single("a"), Version(1)));
+        assert!(namespaces.close_if_empty(&shared));
+        assert!(namespaces.open_namespaces().is_empty());
+    }
+}

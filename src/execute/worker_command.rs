@@ -1,0 +1,12 @@
+//! The commands from a schedule to its workers.
+
+use super::permits::Permit;
+use super::step::StepInput;
+
+#[derive(Debug)]
+pub enum WorkerCommand {
+    /// Start a step, which holds its permit. The worker answers with a [`StepEnd`](super::StepEnd).
+    Start(Box<StepInput>, Permit),
+    /// End the readiness waits of all steps that are running.
+    EndWaits,
+}

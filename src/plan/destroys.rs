@@ -1,0 +1,224 @@
+//! Decides about objects that are not desired and about deposed objects: destroy, forget or block.
+//!
+//! Nothing is evaluated here: a destroy never depends on an expression.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::decision::{Block, Decision, DeposedDecision};
+use super::drift::difference;
+use super::input::{Id, Node, PlanInput};
+use super::progress::{Progress, RefreshResult};
+use super::protect::prevented_block;
+use super::provider::unserved;
+use super::{Mode, drift};
+use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, Severity};
+
+/// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
+pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
+    let node = input.nodes[id];
+    if node.instance.is_none() && input.options.mode == Mode::Normal {
+        if !input.options.destroy_orphans {
+            let what = "the record has no Resource; the object is left unchanged";
+            let hint =
+                format!("create the Resource again to adopt the object, or run `purlin state rm {}`", node.address);
+            return Some(Block::frozen(Diagnostic::warning(node.address, Reason::Abandoned, what).hint(hint)));
+        }
+        if let Some(incomplete) = &input.incomplete {
+            let what = "not destroyed although its manifest is missing: part of the source could not be read";
+            let held = Diagnostic::error(node.address, Reason::SourceIncomplete, what).because(incomplete.clone());
+            return Some(Block::frozen(held));
+        }
+    }
+    if let Some(block) = invalid_resource_block(input, id) {
+        return Some(block);
+    }
+    let record = node.record.filter(|record| record.has_objects())?;
+    all_destroys_held(input, node).or_else(|| {
+        let kept = |object: &Arc<RecordedObject>| node.keeps_object(object);
+        let is_unserved = input.schema(id).is_none();
+        (is_unserved && !record.current.iter().chain(record.deposed.values()).all(kept)).then(|| {
+            let problem = unserved(input, id);
+            let what = format!("cannot be destroyed: {}", problem.summary);
+            Block::frozen(Diagnostic { summary: what, path: None, ..problem })
+        })
+    })
+}
+
+/// Blocks recorded instances whose Resource has errors: `count` or `forEach` may be the invalid field. The error itself
+/// is reported once, at the Resource.
+pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
+    let node = input.nodes[id];
+    let of_single = node.family.is_none() && !node.configured && input.options.mode == Mode::Normal;
+    let resource = node.instance.filter(|instance| of_single && instance.is_desired())?;
+    let cause = resource.problems.iter().find(|problem| problem.severity == Severity::Error)?;
+    let what = "left unchanged, because Purlin cannot determine whether it is still configured";
+    let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
+    Some(Block::held(Diagnostic::error(node.address, cause.reason, what).because(why)))
+}
+
+/// Blocks a destroy when the options forbid all destroys.
+pub(super) fn all_destroys_held(input: &PlanInput<'_>, node: Node<'_>) -> Option<Block> {
+    let held = input.options.hold_destroys.as_ref()?;
+    Some(Block::held(Diagnostic::error(node.address, held.reason, held.message.clone())))
+}
+
+/// Decides about an object that is not desired, after the refresh if one was due.
+pub(super) fn decide(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
+    let node = input.nodes[id];
+    let Some(record) = node.record else { return Decision::no_op() };
+    let Some(current) = &record.current else {
+        // A record without objects is dropped. If it has deposed objects, the destroy of the last one drops it.
+        let action = if record.has_objects() { Action::NoOp } else { Action::Forget };
+        return Decision { action, because: Some("its record holds no object".to_owned()), ..Decision::no_op() };
+    };
+    let value = Some(current.value.clone());
+    match removal(input, node, current, progress.current.take()) {
+        Removal::Remove { action, because, object } => {
+            let forget = action == Action::Forget;
+            Decision { action, because: Some(because), forget, prior: object, value, ..Decision::no_op() }
+        }
+        Removal::Blocked(block) => Decision::blocked(block, Some(current)),
+    }
+}
+
+/// The decision of a refresh-only plan: the record is updated, or dropped if the object no longer exists.
+pub(super) fn refresh(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> Decision {
+    let node = input.nodes[id];
+    let Some(current) = node.current() else { return Decision::no_op() };
+    match progress.current.clone() {
+        None => Decision::unchanged(Some(current)),
+        Some(RefreshResult::Found(now)) => {
+            Decision { record_differs: difference(current, &now), ..Decision::unchanged(Some(&now)) }
+        }
+        Some(RefreshResult::Missing) => {
+            let because = Some("it no longer exists".to_owned());
+            Decision { action: Action::Forget, because, forget: true, ..Decision::no_op() }
+        }
+        Some(RefreshResult::MissingAfterConfigChange) => {
+            Decision::blocked(drift::missing_after_config_change(input, node), Some(current))
+        }
+        Some(RefreshResult::Failed(error)) => {
+            Decision::blocked(Block::failed(node.address, "the object could not be read", error), Some(current))
+        }
+    }
+}
+
+pub(super) fn decide_deposed(
+    input: &PlanInput<'_>,
+    id: Id,
+    refreshed: Vec<(DeposedKey, RefreshResult)>,
+) -> Vec<DeposedDecision> {
+    let node = input.nodes[id];
+    let Some(record) = node.record.filter(|record| !record.deposed.is_empty()) else { return Vec::new() };
+    let mut refreshed: BTreeMap<_, _> = refreshed.into_iter().collect();
+    let decide = |(key, object): (&DeposedKey, &Arc<RecordedObject>)| {
+        let mut decision = DeposedDecision {
+            key: *key,
+            object: object.clone(),
+            action: Action::Destroy,
+            block: None,
+            because: Some("deposed by a replacement".to_owned()),
+            exists: true,
+        };
+        if input.running_deposed.contains_key(&(id, *key)) {
+            decision.because = Some(super::RUNNING.to_owned());
+            return decision;
+        }
+        match all_destroys_held(input, node) {
+            _ if input.options.mode == Mode::RefreshOnly => {
+                refresh_deposed(input, node, &mut decision, refreshed.remove(key));
+            }
+            Some(block) => decision.block(block),
+            None => match removal(input, node, object, refreshed.remove(key)) {
+                Removal::Remove { action, because, object: now } => {
+                    decision.exists = now.is_some();
+                    decision.action = action;
+                    decision.because = Some(because);
+                    // The flag at the time when it was deposed applies too, as in Terraform.
+                    if object.skip_destroy {
+                        decision.action = Action::Forget;
+                    }
+                }
+                Removal::Blocked(block) => decision.block(block),
+            },
+        }
+        decision
+    };
+    record.deposed.iter().map(decide).collect()
+}
+
+/// A refresh-only plan does not update the record of a deposed object. It only drops one that no longer exists.
+fn refresh_deposed(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    decision: &mut DeposedDecision,
+    refreshed: Option<RefreshResult>,
+) {
+    decision.because = None;
+    match refreshed {
+        None | Some(RefreshResult::Found(_)) => decision.action = Action::NoOp,
+        Some(RefreshResult::Missing) => {
+            decision.action = Action::Forget;
+            decision.because = Some("it no longer exists".to_owned());
+        }
+        Some(RefreshResult::MissingAfterConfigChange) => {
+            decision.block(drift::missing_after_config_change(input, node));
+        }
+        Some(RefreshResult::Failed(error)) => {
+            decision.block(Block::failed(node.address, "the object could not be read", error));
+        }
+    }
+}
+
+enum Removal {
+    Remove { action: Action, because: String, object: Option<Arc<RecordedObject>> },
+    Blocked(Block),
+}
+
+fn removal(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    object: &Arc<RecordedObject>,
+    refreshed: Option<RefreshResult>,
+) -> Removal {
+    let deposed = node.current().is_none_or(|current| !Arc::ptr_eq(current, object));
+    let now = match refreshed {
+        None => object.clone(),
+        Some(RefreshResult::Found(now)) => now,
+        Some(RefreshResult::Missing) => {
+            let because = "it no longer exists".to_owned();
+            return Removal::Remove { action: Action::Forget, because, object: None };
+        }
+        Some(RefreshResult::MissingAfterConfigChange) => {
+            return Removal::Blocked(drift::missing_after_config_change(input, node));
+        }
+        Some(RefreshResult::Failed(error)) => {
+            return Removal::Blocked(Block::failed(node.address, "the object could not be read", error));
+        }
+    };
+    let because = match (deposed, input.options.mode, node.instance) {
+        (true, ..) => "deposed by a replacement",
+        (false, Mode::Destroy, _) if input.selected.is_empty() => "all objects are destroyed",
+        (false, Mode::Destroy, _) => "selected, or depends on a selected object",
+        (false, Mode::Normal, Some(instance)) if !instance.is_desired() => "the Resource is being deleted",
+        (false, Mode::Normal, Some(_)) if node.family.is_some_and(|family| family.is_disabled()) => {
+            "disabled (`enabled: false`)"
+        }
+        (false, ..) => "no longer configured",
+    };
+    if node.keeps_object(object) {
+        let why = match node.instance.filter(|instance| instance.keeps_object()) {
+            Some(instance) if !instance.policies.delete => "the policy `Delete` is not set",
+            Some(_) => "`deletionPolicy: Orphan`",
+            None => "as recorded",
+        };
+        let because = format!("{because}; the object is kept ({why})");
+        return Removal::Remove { action: Action::Forget, because, object: Some(now) };
+    }
+    if node.prevents_destroy(object) {
+        let what = format!("the object must be destroyed, but `preventDestroy` forbids it: {because}");
+        return Removal::Blocked(prevented_block(input, node, what));
+    }
+    Removal::Remove { action: Action::Destroy, because: because.to_owned(), object: Some(now) }
+}

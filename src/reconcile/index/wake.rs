@@ -1,0 +1,65 @@
+//! Collects the names to plan, the records that another process has changed, and the statuses that another process has
+//! written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Index;
+use super::families::FamilyCache;
+use crate::load::Instance;
+use crate::model::{Address, Diagnostics};
+
+impl Index {
+    /// The names to plan, and the records that another process has changed, since the last call.
+    pub fn take_changes(&mut self) -> (BTreeSet<Arc<str>>, BTreeSet<Address>) {
+        (std::mem::take(&mut self.to_plan), std::mem::take(&mut self.changed_records))
+    }
+
+    pub fn take_overwritten(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.overwritten)
+    }
+
+    /// The objects that another client has changed since the last call, with whether they were destroyed.
+    pub fn take_changed_objects(&mut self) -> BTreeMap<Address, bool> {
+        std::mem::take(&mut self.changed_objects)
+    }
+
+    /// The names that were removed as planned since the last call.
+    pub fn take_removed(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// Plans every name again: after a start, or after leadership was lost.
+    pub fn wake_all(&mut self) {
+        let records = self.records.keys().map(|address| address.name.clone());
+        self.to_plan.extend(self.entries.keys().cloned().chain(records));
+    }
+
+    /// Plans the records without a Resource, which may or may not be destroyed now.
+    pub(super) fn incomplete(&mut self, why: Diagnostics) {
+        if self.incomplete != why {
+            self.incomplete = why;
+            let records = self.records.keys().map(|address| &address.name);
+            self.to_plan.extend(records.filter(|name| !self.entries.contains_key(*name)).cloned());
+        }
+    }
+
+    pub(super) fn wake_for_family(&mut self, change: impl FnOnce(&mut FamilyCache) -> Vec<Arc<str>>) {
+        let names = change(&mut self.families);
+        self.to_plan.extend(names);
+    }
+
+    /// Neighbors are planned too, because the component may split.
+    pub(super) fn wake_with_neighbours(&mut self, name: &Arc<str>) {
+        self.to_plan.extend(self.links.neighbours(name).cloned());
+        self.to_plan.insert(name.clone());
+    }
+
+    /// Plans a Resource and the names that it was, or may have been, renamed from: an earlier plan to destroy these is
+    /// stale.
+    pub(super) fn wake_with_renames(&mut self, instance: &Instance) {
+        self.to_plan.insert(instance.address.name.clone());
+        self.to_plan.extend(instance.moved_from.iter().map(|address| address.name.clone()));
+        self.to_plan.extend(self.rename_candidates(instance));
+    }
+}
