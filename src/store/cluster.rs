@@ -223,6 +223,10 @@ impl ClusterJournal {
 
     async fn remove(&self, base: &Stored) -> Result<(), RequestError> {
         let Record { namespace, address, uid, .. } = base.record.as_ref();
+        // The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
+        // one, and the record is what they are for.
+        let marked = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
+        let uid = marked.as_ref().map_or(uid, |meta| &meta.uid);
         self.detach(namespace, address, uid, RetryPolicy::UntilStopped).await?;
         let removed = self.secrets.remove(base, RetryPolicy::UntilStopped).await;
         if matches!(removed, Err(RequestError::Conflict)) {

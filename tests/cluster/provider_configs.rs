@@ -94,7 +94,8 @@ fn a_provider_configuration_is_checked_and_kept_while_resources_use_it() {
     plane().apply(&["-n", &ns], &config("corner", "corner", &warned, SECRET));
     wait_until("the warning is reported", LIMIT, || {
         let message = wait_provider_config(&ns, "corner", "Ready", "Available");
-        message == "the provider accepted the configuration; warning: spec.config.warn: The configuration is old: soon gone"
+        message
+            == "the provider accepted the configuration; warning: spec.config.warn: The configuration is old: soon gone"
     });
 
     // A rejected configuration is reported on the ProviderConfig and on the Resources that use it.

@@ -144,7 +144,9 @@ fn a_shutdown_ends_the_wait_for_readiness_and_the_next_controller_continues_it()
     let waits = || {
         resource(&ns, "web").and_then(|web| condition(&web, "Ready")).is_some_and(|ready| {
             ready["reason"] == "Progressing"
-                && ready["message"].as_str().is_some_and(|message| message.contains("waiting for the object to become ready: "))
+                && ready["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains("waiting for the object to become ready: "))
         })
     };
     let mut controller = Controller::start(plane());
