@@ -8,22 +8,27 @@ pub mod data_source;
 pub mod provider;
 pub mod resource;
 
+mod annotations;
 mod crds;
 mod schema;
 
+pub use annotations::{
+    ANNOTATIONS, Annotation, AnnotationValue, MOVED_FROM, PAUSED, RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT,
+};
 pub use conditions::ConditionType;
-pub use crds::{crds, resource_crd};
+pub use crds::{crds, data_source_crd, provider_config_crd, provider_crd, resource_crd};
 pub use data_source::{
     DataSource, DataSourceDrift, DataSourceLifecycle, DataSourceSpec, DataSourceStatus, DataSourceTimeouts,
 };
+pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
 };
 pub use resource::{
-    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, Import, Input, Instances,
-    Job, KeyRef, Lifecycle, NameRef, Pending, Publish, Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts,
-    TroubledInstance,
+    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure, HookPhase,
+    Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,
+    Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
 };
 
 pub const GROUP: &str = "purlin.dev";
@@ -36,23 +41,12 @@ pub const KIND: &str = "Resource";
 
 pub const DATA_SOURCE_KIND: &str = "DataSource";
 
+pub const PROVIDER_KIND: &str = "Provider";
+
+pub const PROVIDER_CONFIG_KIND: &str = "ProviderConfig";
+
 /// Finalizer: keeps a Resource until its object is destroyed.
 pub const FINALIZER: &str = "purlin.dev/destroy";
 
 /// Finalizer: keeps a `ProviderConfig` while a Resource uses it.
 pub const IN_USE: &str = "purlin.dev/in-use";
-
-/// Annotation: `true` suspends the object, like `spec.suspend`.
-pub const PAUSED: &str = "purlin.dev/paused";
-
-/// Annotation: a new value requests an immediate refresh of the object.
-pub const RECONCILE_REQUESTED_AT: &str = "purlin.dev/reconcile-requested-at";
-
-/// Annotation: the former name or address of the object, or several, newest first.
-pub const MOVED_FROM: &str = "purlin.dev/moved-from";
-
-/// Annotation: a new value requests a replacement of the object.
-pub const REPLACE_REQUESTED_AT: &str = "purlin.dev/replace-requested-at";
-
-/// Annotation: the UID of the Resource for which the record was written. Without it, no record was written yet.
-pub const RECORD: &str = "purlin.dev/record";

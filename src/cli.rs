@@ -10,6 +10,7 @@ pub mod commands;
 pub mod dev;
 pub mod run;
 pub mod failure;
+pub mod failures;
 pub mod json;
 pub mod live;
 pub mod local;

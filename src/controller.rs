@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -42,7 +42,7 @@ use self::providers::{ObservedProvider, ProviderChecks};
 use self::watch::Watch;
 use crate::api;
 use crate::driver::hook::job::JobHooks;
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, inference_problem, kubeconfig_problem};
 use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
 use crate::execute::Engine;
 use crate::install::{InstallOptions, Installer};
@@ -245,17 +245,17 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
 }
 
 async fn connect(options: &Options) -> Result<Client, ControllerError> {
-    let journal_error = |error: &dyn std::fmt::Display| ControllerError::Connect(error.to_string());
+    let unusable = |error: KubeconfigError| ControllerError::Connect(kubeconfig_problem(&error));
     let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     let config = match (&options.kubeconfig, &options.context) {
         (Some(path), _) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| journal_error(&error))?;
-            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(|error| journal_error(&error))?
+            let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(unusable)?
         }
-        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(|error| journal_error(&error))?,
-        (None, None) => Config::infer().await.map_err(|error| journal_error(&error))?,
+        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(unusable)?,
+        (None, None) => Config::infer().await.map_err(|error| ControllerError::Connect(inference_problem(&error)))?,
     };
-    Client::try_from(config).map_err(|error| journal_error(&error))
+    Client::try_from(config).map_err(|error| ControllerError::Connect(error.to_string()))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one composition, called once")]

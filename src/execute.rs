@@ -28,7 +28,7 @@ pub use engine::{Engine, Limits};
 pub use failure::Failure;
 pub use hooks::HookNote;
 pub use in_flight::{Delay, StepUpdate};
-pub use journal::{Journal, JournalError};
+pub use journal::{Journal, JournalError, Loss};
 pub use moves::{apply_moves, conclude_moves, prepare_moves};
 pub use permits::{Permit, Permits};
 pub use progress::{Progress, ProgressKind, Summary};

@@ -14,6 +14,7 @@ pub mod inputs;
 pub mod instance;
 pub mod intern;
 mod instance_scope;
+mod other_sources;
 pub mod provider;
 pub mod publication;
 pub mod publish;
@@ -23,14 +24,18 @@ pub mod source;
 pub mod tree;
 
 pub(crate) mod lifecycle;
-mod manifest;
 
+mod check;
+mod deserialize;
+mod document;
+mod lines;
+mod shape;
 mod yaml;
 
 pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
 pub use config::Config;
-pub use decode::{data_from_api, from_api, provider_config_from_api, provider_from_api};
+pub use decode::{data_from_api, from_api, from_untyped, provider_config_from_api, provider_from_api};
 pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};
 pub use hook::{Hook, HookPhase};
@@ -40,8 +45,9 @@ pub use instance::{
 };
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
+pub use lines::Lines;
 pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec};
 pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;
 pub use repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
-pub use source::{LoadedSource, read};
+pub use source::{Coverage, LoadedSource, SourcePaths, read};

@@ -61,7 +61,9 @@ pub struct File {
     pub is_secret: bool,
 }
 
-/// The result of a migration.
+/// The name of the file with the Resources.
+pub const RESOURCES: &str = "resources.yaml";
+
 #[derive(Debug, Default)]
 pub struct MigrationResult {
     pub files: Vec<File>,
@@ -214,7 +216,7 @@ fn files(
         resources.push_str(&text.replacen("---\n", &format!("---\n# {}\n", one.address), 1));
         secrets.extend(secret.clone());
     }
-    let mut files = vec![File { name: "resources.yaml", text: resources, is_secret: false }];
+    let mut files = vec![File { name: RESOURCES, text: resources, is_secret: false }];
     if !mapping.documents.is_empty() {
         files.insert(0, File { name: "providers.yaml", text: yaml::to_yaml(&mapping.documents)?, is_secret: false });
     }

@@ -18,6 +18,7 @@ pub mod revision;
 pub mod schema;
 pub mod secrets;
 pub(crate) mod suggest;
+pub mod text;
 pub mod unicode;
 pub mod value;
 pub mod version;
@@ -27,7 +28,7 @@ pub use call::{DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, 
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, errors, has_errors};
 pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use number::Number;
 pub use path::{Path, Segment};
@@ -41,5 +42,6 @@ pub use record::{
 pub use revision::Revision;
 pub use schema::{Attribute, AttributeType, Schema};
 pub use secrets::Secrets;
+pub use text::{Text, Tone};
 pub use value::{Map, Value};
 pub use version::{InvalidConstraint, VersionConstraint};

@@ -26,6 +26,7 @@ mod marks;
 pub mod response_cache;
 pub mod options;
 pub mod planner;
+mod missing_record;
 pub mod moves;
 mod policy;
 mod preflight;
@@ -53,6 +54,7 @@ use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, ReadResult, R
 
 pub use data_dependencies::DataDependencies;
 pub use driver_calls::{CallId, DriverCall, DriverRequest, DriverResponse, Types};
+pub use missing_record::Loss;
 pub use options::{
     MissingCount, Mode, ObjectBlock, OtherComponents, PendingImport, PlanOptions, ProviderConfigId, Refresh,
     RunningStep,
@@ -94,6 +96,9 @@ pub struct EffectiveLifecycle {
 
 /// The `because` of a change whose step is already running. The plan shows it for completeness and prepares no step.
 pub const RUNNING: &str = "a step of this object is running";
+
+/// The `because` of a replacement that changed attributes require.
+pub const FORCED: &str = "attributes force replacement";
 
 /// The message for an object that is missing after the provider configuration has changed.
 pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the provider configuration has changed \

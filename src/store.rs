@@ -13,6 +13,7 @@ pub mod sqlite;
 pub mod interner;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -33,9 +34,25 @@ pub struct LoadedRecords {
     /// Instances that the family indexes list. Empty for a state file, which needs no index because it is written as a
     /// whole.
     pub indexed: BTreeSet<Address>,
+    /// The Resources whose family index was lost and replaced.
+    pub rebuilt_indexes: BTreeSet<Arc<str>>,
     /// The time of each object's last refresh, if the store has it. The controller keeps these times in memory, so that
     /// a refresh needs no write.
     pub reads: BTreeMap<Address, Timestamp>,
+    /// The last failure of each object, if the store has it. In a cluster, the status has it.
+    pub failures: BTreeMap<Address, LastFailure>,
+}
+
+/// The last failed step of an object, for users. It is not a part of the record, because an object that could not be
+/// created has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastFailure {
+    pub at: Timestamp,
+    pub type_name: Arc<str>,
+    pub operation: String,
+    pub reason: String,
+    /// One line, without sensitive values.
+    pub message: String,
 }
 
 /// A record that exists but cannot be read. Its object is blocked until the user decides what to do. It is never

@@ -11,10 +11,20 @@ use super::{DataSource, Provider, ProviderConfig, Resource};
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
         ("datasources.purlin.dev.yaml", yaml(&data_source_crd())),
-        ("providerconfigs.purlin.dev.yaml", yaml(&with_common_rules(ProviderConfig::crd()))),
-        ("providers.purlin.dev.yaml", yaml(&with_common_rules(Provider::crd()))),
+        ("providerconfigs.purlin.dev.yaml", yaml(&provider_config_crd())),
+        ("providers.purlin.dev.yaml", yaml(&provider_crd())),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
     ]
+}
+
+/// Returns the CRD of [`Provider`] with all rules.
+pub fn provider_crd() -> CustomResourceDefinition {
+    with_common_rules(Provider::crd())
+}
+
+/// Returns the CRD of [`ProviderConfig`] with all rules.
+pub fn provider_config_crd() -> CustomResourceDefinition {
+    with_common_rules(ProviderConfig::crd())
 }
 
 /// Adds the validation of names and the default status.
@@ -39,7 +49,8 @@ pub fn resource_crd() -> CustomResourceDefinition {
     crd
 }
 
-fn data_source_crd() -> CustomResourceDefinition {
+/// Returns the CRD of [`DataSource`] with the rules for the whole object.
+pub fn data_source_crd() -> CustomResourceDefinition {
     let mut crd = DataSource::crd();
     for version in &mut crd.spec.versions {
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
@@ -204,7 +215,7 @@ mod tests {
             .iter()
             .map(|c| c["name"].as_str().unwrap())
             .collect();
-        assert_eq!(columns, ["READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE", "MESSAGE"]);
+        assert_eq!(columns, ["READY", "SYNCED", "REASON", "TYPE", "ID", "ACTION", "AGE", "MESSAGE"]);
         let schema = schema();
         assert_eq!(schema["properties"]["status"]["default"], serde_json::json!({"observedGeneration": -1}));
         let spec = &schema["properties"]["spec"]["properties"];

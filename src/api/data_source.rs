@@ -32,6 +32,8 @@ use super::{
         "description": "Whether the data source was read."}"#,
     printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
         "description": "Whether the data source was read with its current spec."}"#,
+    printcolumn = r#"{"name": "REASON", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason",
+        "description": "The reason of the condition `Ready`."}"#,
     printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
         "description": "The provider's type name of the data source."}"#,
     printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",

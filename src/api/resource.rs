@@ -31,6 +31,8 @@ use super::schema;
         "description": "Whether the object matches its Resource."}"#,
     printcolumn = r#"{"name": "SYNCED", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Synced\")].status",
         "description": "Whether the last plan of the object was applied."}"#,
+    printcolumn = r#"{"name": "REASON", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason",
+        "description": "The reason of the condition `Ready`."}"#,
     printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
         "description": "The provider's type name of the object."}"#,
     printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.id",
@@ -133,7 +135,7 @@ pub struct ResourceSpec {
     /// object when it is removed from the desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::management_policies")]
-    pub management_policies: Option<Vec<String>>,
+    pub management_policies: Option<Vec<ManagementPolicy>>,
 
     /// How Purlin detects and handles changes made outside of Purlin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,12 +296,12 @@ pub struct Hook {
     /// When the hook runs. `AfterCreate` runs before the steps of dependents start. `BeforeDestroy` runs for every
     /// object of the Resource that is destroyed, even if the Resource has already been deleted.
     #[schemars(schema_with = "schema::hook_when")]
-    pub when: String,
+    pub when: HookPhase,
     /// How Purlin handles a failure of the hook. `Fail` replaces the object after a create, and keeps it before a
     /// destroy. `Continue` only reports a warning. The default is `Fail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::hook_on_failure")]
-    pub on_failure: Option<String>,
+    pub on_failure: Option<HookFailure>,
     /// A program to run. Only supported for Resources in local files; in a cluster, use `job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Exec>,
@@ -307,6 +309,22 @@ pub struct Hook {
     /// `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
+}
+
+/// When a hook runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookPhase {
+    #[default]
+    AfterCreate,
+    BeforeDestroy,
+}
+
+/// How Purlin handles a failure of a hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookFailure {
+    #[default]
+    Fail,
+    Continue,
 }
 
 /// A program to run as a hook.
@@ -323,6 +341,16 @@ pub struct Job {
     /// The Pod template of the Job. Every string can contain expressions, in which `self` is the object.
     #[schemars(schema_with = "schema::free_map")]
     pub template: serde_json::Map<String, serde_json::Value>,
+}
+
+/// An action that Purlin is allowed to perform on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ManagementPolicy {
+    Observe,
+    Create,
+    Update,
+    Replace,
+    Delete,
 }
 
 /// What Purlin does with an object that is removed from the desired state.

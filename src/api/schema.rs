@@ -152,7 +152,7 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
                 },
                 "reason": {
                     "type": "string",
-                    "description": "The reason for the status, as one CamelCase word that docs/reasons.md explains.",
+                    "description": "The reason for the status, as one CamelCase word.",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",

@@ -2,6 +2,7 @@
 //! texts.
 
 mod controller;
+mod examples;
 mod migrate;
 mod provider;
 
@@ -18,7 +19,7 @@ pub use provider::{
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
 #[derive(Debug, Parser)]
-#[command(name = "purlin", disable_help_subcommand = true, max_term_width = 110)]
+#[command(name = "purlin", max_term_width = 110, after_help = examples::PURLIN)]
 pub struct PurlinArgs {
     /// When to use colors in the output.
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
@@ -31,71 +32,107 @@ pub struct PurlinArgs {
 pub enum Command {
     /// Show the changes that an apply would make.
     ///
-    /// Reads the recorded objects, compares them with the manifests, and prints the changes. Nothing is changed.
+    /// Reads the recorded objects, compares them with the manifests, and prints the changes. Nothing is changed. An
+    /// object is destroyed only if its manifest was in the files of -f and no longer is; objects of other files are left
+    /// unchanged, unless --prune is set.
+    #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
     /// Create, update and destroy objects to match the manifests.
     ///
-    /// Prints the plan and asks for confirmation before it applies the changes. With PLANFILE, it applies a saved plan
-    /// without confirmation.
+    /// Prints the plan and asks for confirmation before it applies the changes. An object is destroyed only if its
+    /// manifest was in the files of -f and no longer is; objects of other files are left unchanged, unless --prune is
+    /// set. With PLANFILE, it applies a saved plan without confirmation.
+    #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
-    /// Destroy all recorded objects.
+    /// Destroy all recorded objects, or those of the files of -f.
     ///
-    /// Prints the plan and asks for confirmation before it destroys the objects. Manifests are not required.
+    /// Prints the plan and asks for confirmation before it destroys the objects. With -f, it destroys the objects that
+    /// were created from these files, which need not exist anymore; without, all recorded objects.
+    #[command(after_help = examples::DESTROY)]
     Destroy(DestroyArgs),
     /// Watch a directory and apply its changes continuously.
     ///
-    /// Applies every change of the manifests without confirmation. An object without a manifest is destroyed when the
-    /// files have been unchanged for one second, unless it is protected. Press Ctrl-C to stop.
+    /// Applies every change of the manifests without confirmation. An object whose manifest was in the files of -f and
+    /// no longer is, is destroyed when the files have been unchanged for one second, unless it is protected. Press
+    /// Ctrl-C to stop.
+    #[command(after_help = examples::DEV)]
     Dev(DevArgs),
     /// Show the steps of a plan, and why each step waits for others.
+    #[command(after_help = examples::GRAPH)]
     Graph(GraphArgs),
     /// Explain the state of an object, what it waits for, and what happens next.
+    #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
     /// List objects and their status.
+    #[command(after_help = examples::GET)]
     Get(GetArgs),
     /// Show objects and their dependencies as a tree.
+    #[command(after_help = examples::TREE)]
     Tree(TreeArgs),
     /// Import an existing object, or print a manifest for it.
     ///
     /// If ADDRESS has a manifest, the object is recorded, and the changes of the next apply are printed. Otherwise, the
     /// command prints a manifest that imports the object with the next apply.
+    #[command(after_help = examples::IMPORT)]
     Import(ImportArgs),
     /// Convert a Terraform or OpenTofu state to manifests and records.
     ///
     /// No object is read or changed. A plan with the written manifests and records has no changes.
+    #[command(after_help = examples::MIGRATE)]
     Migrate(MigrateArgs),
     /// Suspend the reconciliation of a Resource in a cluster.
     ///
     /// Sets the annotation `purlin.dev/paused`. The controller does not change the object until the Resource is
     /// resumed.
+    #[command(after_help = examples::SUSPEND)]
     Suspend(ResourceArgs),
     /// Resume the reconciliation of a suspended Resource.
     ///
     /// Removes the annotation `purlin.dev/paused`, and sets `spec.suspend` to false.
+    #[command(after_help = examples::RESUME)]
     Resume(ResourceArgs),
     /// Reconcile a Resource in a cluster now, without waiting for its interval.
+    #[command(after_help = examples::RECONCILE)]
     Reconcile(ResourceArgs),
     /// Inspect and edit records.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::STATE)]
     State(StateCommand),
     /// Install, lock and inspect providers.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::PROVIDER)]
     Provider(ProviderCommand),
-    /// Describe a resource type of a provider, or one of its attributes.
+    /// Describe a built-in type, a type of a provider, or one of its attributes.
+    #[command(after_help = examples::EXPLAIN_TYPE)]
     ExplainType(ExplainTypeArgs),
     /// Check whether manifests are valid.
+    #[command(after_help = examples::VALIDATE)]
     Validate(ValidateArgs),
     /// Print the custom resource definitions, for `kubectl apply -f -`.
+    #[command(after_help = examples::CRDS)]
     Crds,
     /// Print the version.
+    #[command(after_help = examples::VERSION)]
     Version(VersionArgs),
     /// Print a shell completion script.
+    #[command(after_help = examples::COMPLETION)]
     Completion(CompletionArgs),
     /// Run the controller.
+    #[command(after_help = examples::CONTROLLER)]
     Controller(Box<ControllerArgs>),
     /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
     #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
+}
+
+// A command that works only on files or only on a cluster accepts the options of both, and its error says what to use
+// instead. Its help lists only the options that it does not refuse.
+fn hide_cluster_options(arg: clap::Arg) -> clap::Arg {
+    let hides = ["context", "namespace", "controller_namespace"].contains(&arg.get_id().as_str());
+    if hides { arg.hide(true) } else { arg }
+}
+
+fn hide_file_options(arg: clap::Arg) -> clap::Arg {
+    let hides = ["filenames", "state", "plugin_dirs"].contains(&arg.get_id().as_str());
+    if hides { arg.hide(true) } else { arg }
 }
 
 // `options::Target` decides between files and a cluster.
@@ -109,7 +146,8 @@ pub struct TargetArgs {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct FileArgs {
-    /// A directory, a YAML or JSON file, or `-` for standard input. Can be repeated.
+    /// A directory, which is read with its subdirectories, a YAML or JSON file, or `-` for standard input. Can be
+    /// repeated.
     #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-")]
     pub filenames: Vec<PathBuf>,
     /// The state file, which holds the records [default: purlin.db]
@@ -146,9 +184,18 @@ pub struct PlanningArgs {
     #[arg(long, conflicts_with = "replace")]
     pub refresh_only: bool,
     #[command(flatten)]
+    pub pruning: PruneArgs,
+    #[command(flatten)]
     pub selecting: SelectArgs,
     #[command(flatten)]
     pub refreshing: RefreshArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct PruneArgs {
+    /// Treat the files of -f as everything: also destroy recorded objects of other files that have no manifest in them.
+    #[arg(long, requires = "filenames")]
+    pub prune: bool,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -197,8 +244,8 @@ pub struct PlanArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
-    /// Plan to destroy all recorded objects, as `purlin destroy` does.
-    #[arg(long, conflicts_with_all = ["replace", "refresh_only"])]
+    /// Plan to destroy the recorded objects, as `purlin destroy` does.
+    #[arg(long, conflicts_with_all = ["replace", "refresh_only", "prune"])]
     pub destroy: bool,
     /// Save the plan to a file, for `purlin apply FILE`. It contains sensitive values and is readable only by you.
     #[arg(long, value_name = "FILE")]
@@ -206,6 +253,9 @@ pub struct PlanArgs {
     /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
+    /// Show unchanged attributes, all attributes of destroyed objects, and long values.
+    #[arg(long)]
+    pub full: bool,
     /// Exit with 0 if there are no changes, 1 on errors, 2 if there are changes.
     #[arg(long)]
     pub detailed_exitcode: bool,
@@ -215,10 +265,11 @@ pub struct PlanArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_cluster_options))]
 pub struct ApplyArgs {
     /// A plan file of `purlin plan --out` to apply, without confirmation.
     #[arg(value_name = "PLANFILE", conflicts_with_all =
-        ["filenames", "state", "context", "namespace", "replace", "refresh_only", "targets", "refresh"])]
+        ["filenames", "state", "context", "namespace", "replace", "refresh_only", "prune", "targets", "refresh"])]
     pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -229,6 +280,7 @@ pub struct ApplyArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_cluster_options))]
 pub struct DestroyArgs {
     #[command(flatten)]
     pub target: TargetArgs,
@@ -248,6 +300,9 @@ pub struct RunArgs {
     /// Skip the confirmation prompt.
     #[arg(short = 'y', long)]
     pub yes: bool,
+    /// Show unchanged attributes, all attributes of destroyed objects, and long values.
+    #[arg(long)]
+    pub full: bool,
     /// Exit with 0 if nothing changed, 1 on errors, 2 if there were changes.
     #[arg(long)]
     pub detailed_exitcode: bool,
@@ -257,9 +312,12 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_cluster_options))]
 pub struct DevArgs {
     #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub pruning: PruneArgs,
     #[command(flatten)]
     pub refreshing: RefreshArgs,
     /// Print plain lines instead of live progress.
@@ -311,6 +369,7 @@ pub struct TreeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_cluster_options))]
 pub struct ImportArgs {
     /// The address to import the object to: that of a manifest, or the name for a new manifest.
     pub address: String,
@@ -331,6 +390,7 @@ pub struct ImportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_file_options))]
 pub struct ResourceArgs {
     /// The name of the Resource.
     pub name: String,
@@ -341,26 +401,35 @@ pub struct ResourceArgs {
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
     /// List the recorded objects.
+    #[command(after_help = examples::STATE_LIST)]
     List(StateListArgs),
     /// Show the recorded values of an object.
+    #[command(after_help = examples::STATE_SHOW)]
     Show(StateShowArgs),
     /// Remove the record of an object, or of all instances of a family. The object is not destroyed.
+    #[command(after_help = examples::STATE_RM)]
     Rm(StateRemoveArgs),
     /// Move the record of an object, or of all instances of a family, to another address.
     ///
     /// The object is not changed. In a cluster, the controller completes the move.
+    #[command(after_help = examples::STATE_MV)]
     Mv(StateMoveArgs),
     /// Mark an object, or all instances of a family, as tainted. The next apply replaces it.
+    #[command(after_help = examples::STATE_TAINT)]
     Taint(StateEditArgs),
     /// Remove the tainted mark from an object, or from all instances of a family.
+    #[command(after_help = examples::STATE_UNTAINT)]
     Untaint(StateEditArgs),
     /// Remove the recorded `preventDestroy` of an object whose manifest no longer exists.
+    #[command(after_help = examples::STATE_UNPROTECT)]
     Unprotect(StateEditArgs),
     /// Remove the finalizers of Resources, so that they can be deleted without destroying objects.
     ///
     /// Objects and records are kept, and adopted when the Resources are applied again.
+    #[command(after_help = examples::STATE_RELEASE)]
     Release(StateReleaseArgs),
     /// Export the records as a Terraform state.
+    #[command(after_help = examples::STATE_EXPORT)]
     Export(StateExportArgs),
 }
 
@@ -379,6 +448,9 @@ pub struct StateShowArgs {
     pub address: String,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Show long values.
+    #[arg(long)]
+    pub full: bool,
     /// The output format.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
@@ -418,6 +490,7 @@ pub struct StateEditArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_file_options))]
 pub struct StateReleaseArgs {
     /// The name of the Resource.
     #[arg(required_unless_present = "all", conflicts_with = "all")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{ListParams, ObjectMeta, Patch, PatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::output::Console;
 use super::view::{self, View};
 use crate::api::{self, DataSource, Resource};
 use crate::driver::Registry;
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, kubeconfig_problem};
 use crate::execute::Limits;
 use crate::load::{self, Config, DataLookup, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Value};
@@ -45,9 +45,9 @@ struct Connection {
 
 impl Connection {
     async fn open(target: &Cluster) -> anyhow::Result<Self> {
-        let unusable = |error: &dyn std::fmt::Display| {
+        let unusable = |error: &KubeconfigError| {
             let hint = "use -f DIR for files, or --kubeconfig or --context for a cluster";
-            CommandFailure::hinted(format!("no usable kubeconfig: {error}"), hint)
+            CommandFailure::hinted(kubeconfig_problem(error), hint)
         };
         let kubeconfig = target.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
         let kubeconfig = kubeconfig.map_err(|error| unusable(&error))?;
@@ -184,7 +184,9 @@ fn instances(resources: &[Resource], data: &[DataSource]) -> Vec<Instance> {
 
 pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
     let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?;
+    let unusable = |error: KubeconfigError| anyhow::anyhow!(kubeconfig_problem(&error));
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(unusable)?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?;
     Ok(Client::try_from(config)?)
 }
 
@@ -212,6 +214,7 @@ pub async fn inspect(target: &Cluster, limits: Limits, console: Console) -> anyh
         config: Arc::new(connection.config(&resources, &data).await),
         recorded: loaded.records,
         indexed: loaded.indexed,
+        rebuilt_indexes: loaded.rebuilt_indexes,
         namespace: connection.namespace_value().await,
         ..Inputs::default()
     };
@@ -253,7 +256,10 @@ async fn read_records(connection: &Connection, target: &Cluster) -> anyhow::Resu
     for found in found {
         match found {
             Ok(SecretContent::Record(stored)) => drop(loaded.records.insert(stored.record.address.clone(), stored)),
-            Ok(SecretContent::Family(family)) => loaded.indexed.extend(family.instances),
+            Ok(SecretContent::Family(family)) => {
+                loaded.rebuilt_indexes.extend(family.rebuilt.then_some(family.name));
+                loaded.indexed.extend(family.instances);
+            }
             Ok(SecretContent::Split(_)) => {}
             Err(unreadable) => loaded.unreadable.push(unreadable),
         }

@@ -4,6 +4,7 @@
 mod files;
 mod report;
 mod shell;
+mod sources;
 mod watch;
 
 pub use shell::DevSession;

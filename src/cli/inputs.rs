@@ -4,17 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
 use crate::execute::{Adoption, Engine};
 use crate::graph::ActionGraph;
-use crate::load::{self, Config, Drift};
-use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Severity, Value};
+use crate::load::{self, Config, Coverage, Drift};
+use crate::model::{
+    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
+};
 use crate::pipeline;
-use crate::plan::moves::Move;
+use crate::plan::moves::{self, Move};
 use crate::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
+use crate::store::LastFailure;
 
 /// The desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Inputs {
     pub recorded: Recorded,
     /// Instances that have a record according to the index of their family.
     pub indexed: BTreeSet<Address>,
+    /// The Resources whose family index was lost and replaced.
+    pub rebuilt_indexes: BTreeSet<Arc<str>>,
     /// The variable `ns` of expressions.
     pub namespace: Value,
     /// Problems that are not about one object, such as unreadable files.
@@ -33,6 +39,10 @@ pub struct Inputs {
     pub held: BTreeMap<Address, ObjectBlock>,
     /// When objects were last read, if known.
     pub reads: BTreeMap<Address, Timestamp>,
+    /// The last failure of each object, if known.
+    pub failures: BTreeMap<Address, LastFailure>,
+    /// What the given sources cover.
+    pub coverage: Coverage,
     /// Whether records without a Resource are orphans to destroy (files) or are kept (cluster).
     pub destroy_orphans: bool,
 }
@@ -48,10 +58,26 @@ pub struct PlanResult {
     pub graph: ActionGraph,
     /// The diagnostics of reading, planning and ordering.
     pub diagnostics: Diagnostics,
+    /// The objects of sources that are not given.
+    pub other_sources: OtherSources,
+    /// The recorded objects whose source has changed.
+    pub new_sources: BTreeMap<Address, Arc<str>>,
     /// Only records are changed, to match the objects that were read.
     pub refresh_only: bool,
+    /// The objects are to be destroyed, as `purlin destroy` does.
+    pub destroys: bool,
     /// For reproducing the plan.
     pub basis: PlanBasis,
+}
+
+/// The objects of sources that are not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherSources {
+    /// How many are left unchanged.
+    pub unchanged: usize,
+    /// How many have a manifest in the given sources now, and belong to these from now on.
+    pub taken_over: usize,
 }
 
 /// The inputs that, with the same configuration, records and flags, reproduce a plan.
@@ -87,6 +113,9 @@ impl Inputs {
         planning: &Planning,
         purpose: PlanParameters,
     ) -> anyhow::Result<PlanResult> {
+        let destroys = purpose.mode == Mode::Destroy;
+        let others = self.coverage.others(&self.recorded, destroys);
+        let config = self.with_other_sources(&others, destroys);
         let now = engine.clock.now();
         let new_basis = || PlanBasis { seed: engine.random.number(), refresh: self.refresh(planning.refresh, now) };
         let basis = purpose.basis.unwrap_or_else(new_basis);
@@ -97,6 +126,7 @@ impl Inputs {
             replace: planning.replace.clone(),
             blocked: self.held.clone(),
             indexed: self.indexed.clone(),
+            rebuilt_indexes: self.rebuilt_indexes.clone(),
             running: purpose.running,
             seed: basis.seed,
             namespace_value: self.namespace.clone(),
@@ -104,12 +134,62 @@ impl Inputs {
             max_failed_creates: purpose.max_failed_creates,
             ..PlanOptions::default()
         };
-        let planned =
-            pipeline::plan(engine, &self.config, &self.recorded, &options, &mut ResponseCache::default()).await;
+        let planned = pipeline::plan(engine, &config, &self.recorded, &options, &mut ResponseCache::default()).await;
         let pipeline::OrderedPlan { plan, graph, config, moves } = planned;
         require_known(&plan, planning, &moves)?;
-        let diagnostics = self.all_diagnostics(&plan);
-        Ok(PlanResult { plan, config, moves, graph, diagnostics, refresh_only: planning.refresh_only, basis })
+        let diagnostics = self.all_diagnostics(&plan, destroys);
+        let refresh_only = planning.refresh_only;
+        let new_sources = match options.mode {
+            Mode::Normal => self.new_sources(&plan, &config, &moves),
+            Mode::Destroy | Mode::RefreshOnly => BTreeMap::new(),
+        };
+        let other_sources = self.count_other_sources(&plan, &others, &new_sources);
+        Ok(PlanResult {
+            plan,
+            config,
+            moves,
+            graph,
+            diagnostics,
+            other_sources,
+            new_sources,
+            refresh_only,
+            destroys,
+            basis,
+        })
+    }
+
+    fn with_other_sources(&self, others: &BTreeSet<Address>, destroys: bool) -> Arc<Config> {
+        match others.is_empty() {
+            true => Arc::clone(&self.config),
+            false => Arc::new(self.config.with_other_sources(&self.recorded, others, destroys)),
+        }
+    }
+
+    /// Returns the new sources of the selected objects.
+    fn new_sources(&self, plan: &Plan, config: &Config, moves: &[Move]) -> BTreeMap<Address, Arc<str>> {
+        let mut sources = match moves.is_empty() {
+            true => config.new_sources(&self.recorded),
+            false => config.new_sources(&moves::apply_moves(&self.recorded, moves)),
+        };
+        let unselected = plan.changes.iter().filter(|one| one.because.as_deref() == Some(select::NOT_SELECTED));
+        unselected.for_each(|change| drop(sources.remove(&change.address)));
+        sources
+    }
+
+    fn count_other_sources(
+        &self,
+        plan: &Plan,
+        others: &BTreeSet<Address>,
+        new_sources: &BTreeMap<Address, Arc<str>>,
+    ) -> OtherSources {
+        let current = plan.changes.iter().filter(|change| change.deposed.is_none() && change.before.is_some());
+        let has_source = |address: &&Address| {
+            others.contains(*address) && self.recorded.get(*address).is_some_and(|one| one.record.source.is_some())
+        };
+        OtherSources {
+            unchanged: current.filter(|change| change.because.as_deref() == Some(select::OTHER_SOURCE)).count(),
+            taken_over: new_sources.keys().filter(has_source).count(),
+        }
     }
 
     fn refresh(&self, choice: RefreshChoice, now: Timestamp) -> Refresh {
@@ -139,9 +219,10 @@ impl Inputs {
     }
 
     /// Omits problems of reading that the plan repeats as the reason for holding an object.
-    fn all_diagnostics(&self, plan: &Plan) -> Diagnostics {
+    fn all_diagnostics(&self, plan: &Plan, destroys: bool) -> Diagnostics {
         let general: Vec<&Diagnostic> = plan.diagnostics.iter().filter(|found| found.address.is_none()).collect();
-        let mut all: Diagnostics = self.problems.iter().filter(|problem| !general.contains(problem)).cloned().collect();
+        let mut all = self.coverage.problems(&self.problems, &self.recorded, destroys);
+        all.retain(|problem| !general.contains(&problem));
         all.extend(plan.diagnostics.iter().cloned());
         all
     }
@@ -175,6 +256,16 @@ fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Re
         let message = format!("{flag} names `{address}`, which moves to `{to}`");
         Some(Failure::hinted(message, format!("use `{flag} {to}`")))
     };
+    let is_other = |address: &Address| {
+        let mut own = plan.changes.iter().filter(|change| select::matches(address, &change.address)).peekable();
+        own.peek().is_some() && own.all(|change| change.because.as_deref() == Some(select::OTHER_SOURCE))
+    };
+    let flags = planning.targets.iter().map(|one| ("--target", one));
+    let mut flags = flags.chain(planning.replace.iter().map(|one| ("--replace", one)));
+    if let Some((flag, address)) = flags.find(|(_, address)| is_other(address)) {
+        let message = format!("{flag} names `{address}`, whose manifest is not in the given sources");
+        return Err(Failure::hinted(message, "specify its manifest too, with another -f"));
+    }
     if let Some(target) = planning.targets.iter().find(|target| !known(target)) {
         return Err(moved("--target", target).unwrap_or_else(|| unknown("--target", target, plan)));
     }
@@ -261,10 +352,6 @@ impl PlanResult {
     pub fn has_steps(&self) -> bool {
         !self.graph.is_empty() || !self.moves.is_empty()
     }
-}
-
-pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
 /// Whether a change affects an object or removes it from the records.

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
+use super::inputs::OtherSources;
 use crate::execute::{Progress, ProgressKind, Summary};
 use crate::model::{Address, DeposedKey, Diagnostic, Operation};
 
@@ -37,7 +38,6 @@ pub const WITHDRAWN: &str = "the Resource changed after this step was planned";
 /// The error of a step that is stopped while it waits for readiness.
 pub const NOT_READY: &str = "the object is not ready yet; the next run continues to wait for it";
 
-/// An event of a step.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepEvent<'a> {
@@ -87,15 +87,17 @@ fn with_microseconds<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::
 
 /// The last line of the event stream.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SummaryEvent {
     event: &'static str,
     #[serde(flatten)]
     summary: Summary,
+    other_sources: OtherSources,
 }
 
 impl SummaryEvent {
-    pub fn new(summary: Summary) -> Self {
-        Self { event: "summary", summary }
+    pub fn new(summary: Summary, other_sources: OtherSources) -> Self {
+        Self { event: "summary", summary, other_sources }
     }
 }
 
@@ -123,8 +125,8 @@ mod tests {
             r#"{"event":"started","node":"web[0] destroy (deposed 8e7cdf03)","address":"web[0]","operation":"destroy","deposedKey":"8e7cdf03","at":"2023-11-14T22:13:20.500000Z","error":null}"#
         );
         assert_eq!(
-            written(&SummaryEvent::new(Summary { created: 1, ..Summary::default() })),
-            r#"{"event":"summary","created":1,"updated":0,"destroyed":0,"failed":0,"skipped":0}"#
+            written(&SummaryEvent::new(Summary { created: 1, ..Summary::default() }, OtherSources::default())),
+            r#"{"event":"summary","created":1,"updated":0,"destroyed":0,"failed":0,"skipped":0,"otherSources":{"unchanged":0,"takenOver":0}}"#
         );
     }
 

@@ -1,6 +1,6 @@
 //! Local mode: the desired state is in files, the records are in one SQLite file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::driver::provider::ConfigurationMode;
 use crate::driver::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
-use crate::load::{self, Config, Instance};
+use crate::load::{self, Config, Coverage, Instance, SourcePaths};
 use crate::model::data::StringData;
-use crate::model::{DataRef, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::model::{Change, DataRef, Diagnostics, Holder, Reason, Recorded, Stored, Value};
 use crate::pipeline;
 use crate::plan::{ObjectBlock, PlanOptions, ResponseCache};
 use crate::process::{Random as _, SystemClock, SystemRandom};
@@ -51,6 +51,8 @@ pub struct LockedState {
 
 pub struct Validation {
     pub resources: usize,
+    /// The objects as new ones, of which blocked ones say what they wait for.
+    pub changes: Vec<Change>,
     pub diagnostics: Diagnostics,
 }
 
@@ -66,6 +68,8 @@ pub struct DesiredState {
     pub digest: [u8; 32],
     /// The contents of ConfigMaps and Secrets.
     pub data: BTreeMap<DataRef, Arc<StringData>>,
+    /// What the given sources cover.
+    pub coverage: Coverage,
 }
 
 /// Reads the files and the records, and changes nothing: a missing state file is not created.
@@ -73,6 +77,9 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     console.notice(&target_line(files));
     let (desired, snapshot) = read_with_records(files);
     let snapshot = snapshot?;
+    if files.sources.is_empty() && snapshot.is_none() {
+        return Err(no_state_file(files));
+    }
     // Without a state file, no object has its owner mark.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
     let engine = view::planning_engine(drivers(files, owner).await?, limits);
@@ -98,7 +105,7 @@ pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Re
 /// Reads the files, and locks and reads the records.
 pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Result<LockedState> {
     console.notice(&target_line(files));
-    let desired = read(&files.sources);
+    let desired = read(files);
     let desired = if desired.config.is_empty() {
         // Without manifests, the namespace is that of the records.
         in_namespace(desired, StateFile::read(&files.state)?.and_then(|found| found.namespace), files)?
@@ -127,7 +134,7 @@ pub async fn open_for_saved_plan(
     check(&inputs)?;
     let holder = holder();
     let state = StateFile::open(&files.state, &inputs.config.namespace, holder.clone())?;
-    let desired = in_namespace(read(&files.sources), Some(inputs.config.namespace.to_string()), files)?;
+    let desired = in_namespace(read(files), Some(inputs.config.namespace.to_string()), files)?;
     let mut inputs = self::merge_inputs(desired, state.load_all()?);
     check(&inputs)?;
     inputs.hold_open_intents(INTERRUPTED);
@@ -140,7 +147,7 @@ pub async fn open_for_saved_plan(
 /// Checks manifests as far as possible without records, a cluster or credentials. All objects count as new, so a
 /// reported problem does not depend on existing objects. Providers are installed and started, but not configured.
 pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validation> {
-    let desired = read(&files.sources);
+    let desired = read(files);
     let kubernetes = KubernetesObject::local(OwnerScope::Fixed("validate".into()), Arc::new(SystemClock));
     let drivers =
         Registry::built_in(kubernetes).with_providers(Arc::new(providers(files, ConfigurationMode::Check)?)).offline();
@@ -168,35 +175,53 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
     }
     let mut diagnostics = desired.problems;
     diagnostics.extend(plan.diagnostics);
-    Ok(Validation { resources, diagnostics })
+    Ok(Validation { resources, changes: plan.changes, diagnostics })
 }
 
 /// Reads the desired state. Read errors are reported with every plan.
-pub fn read(sources: &[PathBuf]) -> DesiredState {
-    if sources.is_empty() {
+pub fn read(files: &Files) -> DesiredState {
+    if files.sources.is_empty() {
         return DesiredState::default();
     }
-    let load::LoadedSource { config, namespace, diagnostics, digest, data } = load::read(sources);
+    let paths = source_paths(files);
+    let load::LoadedSource { config, namespace, diagnostics, digest, given, data } = load::read(&files.sources, &paths);
     let problems = config.source_problems().cloned().chain(diagnostics).collect();
-    DesiredState { config, namespace, problems, digest, data }
+    let coverage = Coverage::new(paths, given).pruning(files.prune);
+    DesiredState { config, namespace, problems, digest, data, coverage }
+}
+
+pub fn source_paths(files: &Files) -> SourcePaths {
+    SourcePaths::new(&files.state, &files.published())
 }
 
 /// Reads the desired state and the records concurrently.
 fn read_with_records(files: &Files) -> (DesiredState, Result<Option<Snapshot>, StateError>) {
     std::thread::scope(|scope| {
         let records = scope.spawn(|| StateFile::read(&files.state));
-        let desired = read(&files.sources);
+        let desired = read(files);
         (desired, records.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
 pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
-    let DesiredState { config, namespace, problems, digest, .. } = desired;
+    let DesiredState { config, namespace, problems, digest, coverage, .. } = desired;
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
-    let (recorded, reads) = (loaded.records, loaded.reads);
-    let indexed = BTreeSet::new();
-    Inputs { config, digest, recorded, indexed, namespace, problems, held, reads, destroy_orphans: true }
+    let (recorded, reads, failures) = (loaded.records, loaded.reads, loaded.failures);
+    let destroy_orphans = true;
+    Inputs {
+        config,
+        digest,
+        recorded,
+        namespace,
+        problems,
+        held,
+        reads,
+        failures,
+        coverage,
+        destroy_orphans,
+        ..Inputs::default()
+    }
 }
 
 fn unreadable(message: String) -> ObjectBlock {
@@ -249,7 +274,7 @@ async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
         None => KubernetesObject::local(scope, clock),
         Some(path) => KubernetesObject::as_client(cluster::client_of(path).await?, scope, clock),
     };
-    let published = PublishedFiles::beside(&files.state, owner);
+    let published = PublishedFiles::new(files.published(), owner);
     let providers = Arc::new(providers(files, ConfigurationMode::Configure)?);
     Ok(Registry::built_in(kubernetes).with_publisher(Arc::new(published)).with_providers(providers))
 }
@@ -313,16 +338,24 @@ fn target_line(files: &Files) -> String {
 /// Reads the records of a state file without locking it.
 pub fn read_records(files: &Files, console: Console) -> anyhow::Result<LoadedRecords> {
     console.notice(&target_line(files));
-    Ok(StateFile::read(&files.state)?.map(|snapshot| snapshot.loaded).unwrap_or_default())
+    Ok(StateFile::read(&files.state)?.ok_or_else(|| no_state_file(files))?.loaded)
+}
+
+/// Returns an error if the state file does not exist.
+pub fn require_state_file(files: &Files) -> anyhow::Result<()> {
+    if files.state.try_exists().unwrap_or(true) { Ok(()) } else { Err(no_state_file(files)) }
+}
+
+fn no_state_file(files: &Files) -> anyhow::Error {
+    let message = format!("there is no state file `{}`", files.state.display());
+    Failure::hinted(message, "specify the state file with --state; `purlin apply` creates it")
 }
 
 /// Reads the records of a state file, and locks the file for editing. A missing file is an error.
 pub fn open_records(files: &Files, console: Console) -> anyhow::Result<(LoadedRecords, StateFile)> {
     console.notice(&target_line(files));
-    let namespace = StateFile::read(&files.state)?.and_then(|snapshot| snapshot.namespace).ok_or_else(|| {
-        let message = format!("`{}` contains no records", files.state.display());
-        Failure::hinted(message, "specify the state file with --state; `purlin apply` creates it")
-    })?;
+    let snapshot = StateFile::read(&files.state)?.ok_or_else(|| no_state_file(files))?;
+    let namespace = snapshot.namespace.unwrap_or_default();
     let state = StateFile::open(&files.state, &namespace, holder())?;
     Ok((state.load_all()?, state))
 }

@@ -23,6 +23,8 @@ pub enum Target {
 pub struct Files {
     /// The values of `-f`; may be empty.
     pub sources: Vec<PathBuf>,
+    /// The sources are everything: recorded objects of other sources are orphans.
+    pub prune: bool,
     /// The state file. It may not exist.
     pub state: PathBuf,
     /// The kubeconfig for `kubernetes_object`.
@@ -62,16 +64,26 @@ impl Target {
         }
     }
 
+    /// Sets whether the files are everything. In a cluster, the flag is rejected with the arguments.
+    #[must_use]
+    pub fn pruning(self, prune: bool) -> Self {
+        match self {
+            Self::Files(files) => Self::Files(files.pruning(prune)),
+            Self::Cluster(_) => self,
+        }
+    }
+
     /// Returns the files, or an error if the target is a cluster.
     pub fn files_only(self, command: &str) -> anyhow::Result<Files> {
         match self {
             Self::Files(files) => Ok(files),
-            Self::Cluster(_) => Err(Failure::hinted(
-                format!("`purlin {command}` works only on files; in a cluster, the controller does this"),
-                format!(
-                    "specify files with `purlin {command} -f DIR`, or apply them to the cluster with `kubectl apply -f DIR`"
-                ),
-            )),
+            Self::Cluster(_) => {
+                let verb = if command.contains("destroy") { "delete" } else { "apply" };
+                Err(Failure::hinted(
+                    format!("`purlin {command}` works only on files; in a cluster, the controller does this"),
+                    format!("specify files with `purlin {command} -f DIR`, or use `kubectl {verb} -f DIR`"),
+                ))
+            }
         }
     }
 }
@@ -79,7 +91,17 @@ impl Target {
 impl Files {
     pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
-        Self { sources: files.filenames, state, kubeconfig, plugin_dirs: files.plugin_dirs }
+        Self { sources: files.filenames, prune: false, state, kubeconfig, plugin_dirs: files.plugin_dirs }
+    }
+
+    #[must_use]
+    pub fn pruning(self, prune: bool) -> Self {
+        Self { prune, ..self }
+    }
+
+    /// Returns the directory of published outputs.
+    pub fn published(&self) -> PathBuf {
+        self.state.with_file_name("published")
     }
 
     /// Returns an error without `-f`. Otherwise, an omitted flag would mean an empty desired state.

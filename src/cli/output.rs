@@ -1,15 +1,23 @@
 //! Prints results to standard output and everything else to standard error. No other module prints.
+//!
+//! Text for people is written through [`Text`], which escapes control characters. Other formats are written as they are.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use super::args::ColorChoice;
 use super::failure::Failure;
-use crate::model::{Diagnostic, Severity};
+use super::table::Table;
+use crate::model::text::one_line;
+use crate::model::{Diagnostic, Severity, Text, Tone};
+use crate::plan::render::problems::{Problem, write_waiting};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    pub paint: Paint,
-    pub error_paint: Paint,
+    /// Whether standard output has colors.
+    color: bool,
+    /// Whether standard error has colors.
+    error_color: bool,
     /// Whether standard output is a terminal that can redraw lines.
     pub live: bool,
     /// Whether standard input and standard error are terminals, so that the user can answer a prompt.
@@ -26,15 +34,43 @@ impl Console {
         };
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            paint: Paint(decide(AutoStream::choice(&io::stdout()))),
-            error_paint: Paint(decide(AutoStream::choice(&io::stderr()))),
+            color: decide(AutoStream::choice(&io::stdout())),
+            error_color: decide(AutoStream::choice(&io::stderr())),
             live: io::stdout().is_terminal() && !dumb,
             can_ask: io::stdin().is_terminal() && io::stderr().is_terminal(),
         }
     }
 
-    /// Prints a result to standard output through one large buffer. A closed pipe is not an error, so that `| head`
-    /// works.
+    /// An empty text for standard output.
+    pub fn text(self) -> Text {
+        Text::new(self.color)
+    }
+
+    /// An empty text for standard error.
+    pub fn error_text(self) -> Text {
+        Text::new(self.error_color)
+    }
+
+    /// Prints a text to standard output.
+    pub fn print(self, text: &Text) -> anyhow::Result<()> {
+        self.result(|out| out.write_all(text.as_str().as_bytes()))
+    }
+
+    /// Prints lines without colors to standard output.
+    pub fn lines(self, lines: impl Display) -> anyhow::Result<()> {
+        let mut text = self.text();
+        text.put(lines);
+        self.print(&text)
+    }
+
+    pub fn table<const N: usize>(self, table: &Table<N>) -> anyhow::Result<()> {
+        let mut text = self.text();
+        table.write(&mut text);
+        self.print(&text)
+    }
+
+    /// Writes a result to standard output through one large buffer, without escapes. A closed pipe is not an error, so
+    /// that `| head` works.
     pub fn result(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         match write(&mut out).and_then(|()| out.flush()) {
@@ -43,61 +79,76 @@ impl Console {
         }
     }
 
-    pub fn notice(self, text: &str) {
-        let mut err = io::stderr().lock();
+    /// Prints a text to standard error.
+    pub fn print_error(self, text: &Text) {
         // An error here means that standard error is closed.
-        let _ = writeln!(err, "{text}");
+        let _ = io::stderr().lock().write_all(text.as_str().as_bytes());
+    }
+
+    /// Prints a line to standard error.
+    pub fn notice(self, line: &str) {
+        let mut text = self.error_text();
+        text.put(line).end_line();
+        self.print_error(&text);
     }
 
     /// Prints diagnostics to standard error, one line each, followed by their hints.
     pub fn diagnostics(self, diagnostics: &[Diagnostic]) {
-        let mut err = BufWriter::new(io::stderr().lock());
-        for diagnostic in diagnostics {
-            let _ = self.write_diagnostic(&mut err, diagnostic);
-        }
-        let _ = err.flush();
+        let mut text = self.error_text();
+        diagnostics.iter().for_each(|diagnostic| write_diagnostic(diagnostic, &mut text));
+        self.print_error(&text);
     }
 
-    fn write_diagnostic(self, err: &mut dyn Write, diagnostic: &Diagnostic) -> io::Result<()> {
-        let label = match diagnostic.severity {
-            Severity::Error => self.error_paint.error("error:"),
-            Severity::Warning => self.error_paint.warning("warning:"),
-        };
-        let hint = diagnostic.hint.as_deref();
-        let line = Diagnostic { hint: None, ..diagnostic.clone() }.to_string();
-        writeln!(err, "{label} {}", one_line(&line))?;
-        hint.map_or(Ok(()), |hint| writeln!(err, "{} {}", self.error_paint.faint("hint:"), one_line(hint)))
+    /// Prints the problems of a plan to standard error, each with the number of objects that wait for it.
+    pub fn problems(self, problems: &[Problem<'_>]) {
+        let mut text = self.error_text();
+        for problem in problems {
+            write_diagnostic(problem.diagnostic, &mut text);
+            write_waiting(&problem.waiting, &mut text);
+        }
+        self.print_error(&text);
     }
 
     /// Prints the error that ended a command.
     pub fn failure(self, error: &anyhow::Error) {
-        let paint = self.error_paint;
-        let text = one_line(&format!("{error:#}"));
+        let line = format!("{error:#}");
+        let line = one_line(&line);
         let given = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()?.hint.as_deref());
         let (line, hint) = match given {
-            Some(hint) => (text.as_str(), Some(hint)),
-            None => split_hint(&text),
+            Some(hint) => (line.as_ref(), Some(hint)),
+            None => split_hint(&line),
         };
-        self.notice(&format!("{} {line}", paint.error("error:")));
-        if let Some(hint) = hint {
-            self.notice(&format!("{} {}", paint.faint("hint:"), one_line(hint)));
-        }
+        let mut text = self.error_text();
+        write_problem(Severity::Error, line, hint, &mut text);
+        self.print_error(&text);
     }
 
     /// Prints a question to standard error and reads a line from standard input.
     pub fn ask(self, question: &str) -> anyhow::Result<String> {
-        let mut err = io::stderr().lock();
-        write!(err, "{question}")?;
-        err.flush()?;
+        let mut text = self.error_text();
+        text.put(question);
+        self.print_error(&text);
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(answer.trim().to_owned())
     }
 }
 
-/// Messages of drivers and parsers may have several lines; a diagnostic is printed on one.
-fn one_line(text: &str) -> String {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+fn write_diagnostic(diagnostic: &Diagnostic, text: &mut Text) {
+    let line = Diagnostic { hint: None, ..diagnostic.clone() }.to_string();
+    write_problem(diagnostic.severity, &line, diagnostic.hint.as_deref(), text);
+}
+
+/// Writes a problem on one line, and its hint on another.
+pub fn write_problem(severity: Severity, line: &str, hint: Option<&str>, text: &mut Text) {
+    match severity {
+        Severity::Error => text.tone(Tone::Error, "error:"),
+        Severity::Warning => text.tone(Tone::Warning, "warning:"),
+    };
+    text.put(' ').put(one_line(line)).end_line();
+    if let Some(hint) = hint {
+        text.tone(Tone::Faint, "hint:").put(' ').put(one_line(hint)).end_line();
+    }
 }
 
 /// Errors of other modules contain their hint in parentheses at the end.
@@ -106,44 +157,9 @@ fn split_hint(text: &str) -> (&str, Option<&str>) {
     split.map_or((text, None), |(line, hint)| (line, Some(hint)))
 }
 
-/// Styles text if true. No information is shown by color alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Paint(pub bool);
-
-impl Paint {
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    pub fn strong(self, text: &str) -> String {
-        self.wrap("1", text)
-    }
-
-    pub fn faint(self, text: &str) -> String {
-        self.wrap("2", text)
-    }
-
-    pub fn error(self, text: &str) -> String {
-        self.wrap("1;31", text)
-    }
-
-    pub fn warning(self, text: &str) -> String {
-        self.wrap("1;33", text)
-    }
-
-    pub fn success(self, text: &str) -> String {
-        self.wrap("1;32", text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_diagnostic_is_printed_on_one_line() {
-        assert_eq!(one_line("a\n  b\n\nc"), "a; b; c");
-    }
 
     #[test]
     fn hints_are_printed_on_a_separate_line() {

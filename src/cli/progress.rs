@@ -1,24 +1,40 @@
 //! Reports the progress of a run as JSON lines, plain lines, or a live display.
 
-use std::collections::{HashMap, HashSet};
+mod failures;
+mod line;
+mod still_running;
+
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use self::failures::Failures;
+use self::still_running::StillRunning;
+use super::inputs::OtherSources;
 use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::LiveDisplay;
-use super::messages::{elapsed, format_duration, subject, verbs};
-use super::output::{Console, Paint};
+use super::output::Console;
 use crate::execute::{HookNote, Progress, ProgressKind, Summary};
-use crate::model::{Address, Diagnostic, Operation, Reason, Recorded, Step};
-use crate::process::{Clock as _, SystemClock};
+use crate::model::{Address, Diagnostic, Operation, Reason, Recorded, Step, Text};
+
+/// The redraw interval of the live display.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// How often plain output checks for steps that run for long.
+const CHECK: Duration = Duration::from_secs(1);
 
 /// Reports and counts events.
 pub struct Reporter {
     sink: Sink,
-    paint: Paint,
-    started: HashMap<Step, Timestamp>,
+    /// An empty text with or without colors.
+    blank: Text,
+    running: StillRunning,
+    failures: Failures,
+    /// The run ends, and the causes of failures are printed at its end. Otherwise, each failure is printed with its
+    /// cause.
+    ends: bool,
     summary: Summary,
     /// Warnings that were reported. Drivers repeat them with each call.
     warned: HashSet<(Option<Address>, String)>,
@@ -35,7 +51,7 @@ enum Sink {
 impl Reporter {
     /// One JSON object per line.
     pub fn json() -> Self {
-        Self::new(Sink::Json(BufWriter::new(io::stdout())), Paint(false))
+        Self::new(Sink::Json(BufWriter::new(io::stdout())), Text::new(false))
     }
 
     /// Text; live on a terminal, unless `no_progress` is set.
@@ -45,11 +61,27 @@ impl Reporter {
         } else {
             Sink::Plain(BufWriter::new(io::stdout()))
         };
-        Self::new(sink, console.paint)
+        Self::new(sink, console.text())
     }
 
-    fn new(sink: Sink, paint: Paint) -> Self {
-        Self { sink, paint, started: HashMap::new(), summary: Summary::default(), warned: HashSet::new() }
+    fn new(sink: Sink, blank: Text) -> Self {
+        Self {
+            sink,
+            blank,
+            running: StillRunning::default(),
+            failures: Failures::default(),
+            ends: false,
+            summary: Summary::default(),
+            warned: HashSet::new(),
+        }
+    }
+
+    /// Sets the number of steps of a run that ends. The live display shows how many of them have ended.
+    pub fn expect_steps(&mut self, count: usize) {
+        self.ends = true;
+        if let Sink::Live(live) = &mut self.sink {
+            live.expect_steps(count);
+        }
     }
 
     pub fn summary(&self) -> Summary {
@@ -61,9 +93,13 @@ impl Reporter {
         self.summary = Summary::default();
     }
 
-    /// Whether `tick` must be called.
-    pub fn is_live(&self) -> bool {
-        matches!(self.sink, Sink::Live(_))
+    /// How often `tick` must be called; `None` if it need not be.
+    pub fn interval(&self) -> Option<Duration> {
+        match self.sink {
+            Sink::Json(_) => None,
+            Sink::Plain(_) => Some(CHECK),
+            Sink::Live(_) => Some(REDRAW),
+        }
     }
 
     /// Whether to report a diagnostic: warnings of drivers and reasons for delays are reported only once.
@@ -94,110 +130,121 @@ impl Reporter {
             return;
         }
         if let Sink::Json(out) = &mut self.sink {
-            match &progress.kind {
-                ProgressKind::Hook(note) => {
-                    let written = warning(&progress.step, note)
-                        .map(|warning| json::write_line(out, &DiagnosticEvent::new(&warning)));
-                    drop(written);
-                }
-                ProgressKind::Warning(diagnostic) | ProgressKind::Delayed(diagnostic) => {
-                    drop(json::write_line(out, &DiagnosticEvent::new(diagnostic)));
-                }
-                _ => drop(json::write_line(out, &StepEvent::new(progress))),
-            }
+            write_event(progress, out);
             return;
         }
         let took = self.took(progress);
-        let line = self.line(progress, took, records);
-        match &mut self.sink {
-            Sink::Plain(out) => drop(writeln!(out, "{line}")),
-            Sink::Live(live) => live.event(progress, line),
-            Sink::Json(_) => {}
+        self.failures.event(progress);
+        if let Sink::Live(live) = &mut self.sink {
+            live.event(progress);
+        }
+        // Skipped steps are counted at their cause, or in the summary.
+        let is_consequence = matches!(progress.kind, ProgressKind::Skipped { .. });
+        let is_shown_live = matches!((&self.sink, &progress.kind), (Sink::Live(_), ProgressKind::Started));
+        if !is_consequence && !is_shown_live {
+            let mut text = self.blank.clone();
+            line::write(progress, took, records, !self.ends, &mut text);
+            self.note(&text);
         }
     }
 
-    /// Reports a text that is not about a step. Omitted in JSON.
-    pub fn note(&mut self, text: &str) {
+    /// Reports a line that is not about one event. Omitted in JSON.
+    pub fn note(&mut self, text: &Text) {
         match &mut self.sink {
             Sink::Json(_) => {}
-            Sink::Plain(out) => drop(writeln!(out, "{text}")),
-            Sink::Live(live) => live.note(text.to_owned()),
+            Sink::Plain(out) => drop(writeln!(out, "{}", text.as_str())),
+            Sink::Live(live) => live.note(text),
         }
+    }
+
+    /// An empty text for `note`.
+    pub fn blank(&self) -> Text {
+        self.blank.clone()
     }
 
     /// Flushes the output. Called when no more events are pending.
     pub fn flush(&mut self) {
+        if !self.ends {
+            let mut text = self.blank.clone();
+            self.failures.write_skipped(&mut text);
+            self.lines(&text);
+        }
         match &mut self.sink {
             Sink::Json(out) | Sink::Plain(out) => drop(out.flush()),
             Sink::Live(_) => {}
         }
     }
 
-    /// Redraws the live display.
-    pub fn tick(&mut self) {
+    /// Redraws the live display, or reports the steps that have been running for long.
+    pub fn tick(&mut self, now: Timestamp) {
         if let Sink::Live(live) = &mut self.sink {
-            live.draw(SystemClock.now());
+            return live.draw(now);
         }
+        for (step, took) in self.running.due(now) {
+            let mut text = self.blank.clone();
+            line::write_still_running(&step, took, &mut text);
+            self.note(&text);
+        }
+        self.flush();
     }
 
     /// Ends the live display, and reports the summary.
-    pub fn close(&mut self, verdict: &str) {
-        match &mut self.sink {
-            Sink::Json(out) => drop(json::write_line(out, &SummaryEvent::new(self.summary))),
-            Sink::Plain(out) => drop(writeln!(out, "\n{verdict}")),
-            Sink::Live(live) => {
-                live.note(format!("\n{verdict}"));
-                live.close();
-            }
+    pub fn close(&mut self, verdict: &str, other_sources: OtherSources) {
+        if let Sink::Json(out) = &mut self.sink {
+            drop(json::write_line(out, &SummaryEvent::new(self.summary, other_sources)));
+        }
+        let mut text = self.blank.clone();
+        text.end_line().put(verdict);
+        self.note(&text);
+        if let Sink::Live(live) = &mut self.sink {
+            live.close();
         }
         self.flush();
+    }
+
+    /// Writes the failed steps of a run with their causes. Nothing for JSON, whose events contain them.
+    pub fn write_failures(&self, text: &mut Text) {
+        if !matches!(self.sink, Sink::Json(_)) {
+            self.failures.write(text);
+        }
+    }
+
+    /// Reports whole lines that are not about one event. Omitted in JSON.
+    pub fn lines(&mut self, lines: &Text) {
+        let Some(line) = lines.as_str().strip_suffix('\n') else { return };
+        match &mut self.sink {
+            Sink::Json(_) => {}
+            Sink::Plain(out) => drop(writeln!(out, "{line}")),
+            Sink::Live(live) => live.lines(line),
+        }
     }
 
     fn took(&mut self, progress: &Progress) -> Duration {
         match progress.kind {
             ProgressKind::Started => {
-                self.started.insert(progress.step.clone(), progress.at);
+                self.running.started(&progress.step, progress.at);
                 Duration::ZERO
             }
             ProgressKind::Hook(_) | ProgressKind::Warning(_) | ProgressKind::Delayed(_) | ProgressKind::Superseded => {
                 Duration::ZERO
             }
-            _ => self.started.remove(&progress.step).map_or(Duration::ZERO, |since| elapsed(since, progress.at)),
+            _ => self.running.ended(&progress.step, progress.at),
         }
     }
+}
 
-    fn line(&self, progress: &Progress, took: Duration, records: &Recorded) -> String {
-        let Progress { step, kind, .. } = progress;
-        let name = self.paint.strong(&subject(step));
-        let word = verbs(step.operation);
-        let took = format_duration(took);
-        match kind {
-            ProgressKind::Started => format!("{name}: {}", self.paint.faint(word.in_progress)),
-            ProgressKind::Hook(note) => {
-                let state = if note.failed { self.paint.warning("failed") } else { "ran".to_owned() };
-                let message = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
-                format!("{name}: hook `{}` {state}{message}", note.hook)
-            }
-            // A long duration alone is not a warning.
-            ProgressKind::Delayed(why) if why.reason == Reason::Progressing => format!("{name}: {}", why.message()),
-            ProgressKind::Warning(warning) | ProgressKind::Delayed(warning) => {
-                format!("{name}: {}: {}", self.paint.warning("warning"), warning.message())
-            }
-            ProgressKind::Finished => match created_id(step, records) {
-                Some(id) => format!("{name}: {} after {took} {}", word.done, self.paint.faint(&format!("(id {id})"))),
-                None => format!("{name}: {} after {took}", word.done),
-            },
-            ProgressKind::Failed { message, .. } => {
-                format!("{name}: {} {} after {took}: {message}", step.operation.as_str(), self.paint.error("failed"))
-            }
-            ProgressKind::WaitInterrupted => format!("{name}: {}", json::NOT_READY),
-            ProgressKind::Superseded => format!("{name}: {}", json::WITHDRAWN),
-            ProgressKind::Skipped { because_of } => {
-                let why = because_of.as_ref().map_or("stopped".to_owned(), |cause| format!("`{}` failed", cause.id()));
-                format!("{name}: {} {} ({why})", step.operation.as_str(), self.paint.warning("skipped"))
-            }
+fn write_event(progress: &Progress, out: &mut dyn Write) {
+    let written = match &progress.kind {
+        ProgressKind::Hook(note) => match warning(&progress.step, note) {
+            Some(warning) => json::write_line(out, &DiagnosticEvent::new(&warning)),
+            None => Ok(()),
+        },
+        ProgressKind::Warning(diagnostic) | ProgressKind::Delayed(diagnostic) => {
+            json::write_line(out, &DiagnosticEvent::new(diagnostic))
         }
-    }
+        _ => json::write_line(out, &StepEvent::new(progress)),
+    };
+    drop(written);
 }
 
 /// A warning for a failed hook whose step continues.
@@ -205,13 +252,6 @@ fn warning(step: &Step, note: &HookNote) -> Option<Diagnostic> {
     let what = format!("the hook `{}` failed", note.hook);
     let warning = || Diagnostic::warning(&step.address, Reason::HookFailed, what).because(note.message.clone());
     note.failed.then(warning)
-}
-
-fn created_id<'a>(step: &Step, records: &'a Recorded) -> Option<&'a str> {
-    if step.operation.removes() {
-        return None;
-    }
-    records.get(&step.address)?.record.current.as_ref()?.id()
 }
 
 fn count(summary: &mut Summary, progress: &Progress) {

@@ -1,11 +1,13 @@
 //! `purlin provider` and `purlin explain-type`: install, lock and inspect the providers that the manifests require.
 //! Nothing is planned or recorded here.
 
+mod built_in;
 mod command;
 mod explain;
 mod json_schema;
 mod markdown;
 mod terraform_json;
+mod text;
 
 use std::sync::Arc;
 
@@ -17,14 +19,14 @@ use super::local;
 use super::options::Files;
 use crate::install::{InstallError, InstalledProvider, Installer};
 use crate::load::Config;
-use crate::model::{Provider, Severity};
+use crate::model::{Provider, Severity, errors};
 use crate::plugin::schema::ProviderSchema;
 use crate::plugin::{Client, Launch};
 
 /// Returns the providers that the manifests require, sorted by name.
 fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
-    let desired = local::read(&files.sources);
-    if let Some(problem) = desired.problems.iter().find(|problem| problem.severity == Severity::Error) {
+    let desired = local::read(files);
+    if let Some(problem) = errors(&desired.problems).next() {
         return Err(Failure { message: problem.to_string(), hint: problem.hint.clone() }.into());
     }
     desired.config.providers.values().map(|spec| require_valid(&spec.provider, &desired.config)).collect()
@@ -33,7 +35,7 @@ fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {
 /// Returns the provider, or an error if its manifest is invalid.
 fn require_valid(provider: &Arc<Provider>, config: &Config) -> anyhow::Result<Arc<Provider>> {
     let problems = config.providers.get(&provider.name).map_or(&[][..], |spec| &spec.problems);
-    match problems.iter().find(|problem| problem.severity == Severity::Error) {
+    match errors(problems).next() {
         None => Ok(Arc::clone(provider)),
         Some(problem) => {
             let message = format!("the Provider `{}` is not valid: {problem}", provider.name);

@@ -5,22 +5,22 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use petgraph::graph::NodeIndex;
 
 use super::inputs::{Inputs, PlanResult};
-use super::output::Paint;
 use crate::api;
 use crate::graph::{ActionGraph, Wait};
-use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder};
+use crate::model::text::one_line;
+use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone};
 use crate::plan::options::status_word;
+use crate::store::LastFailure;
 
 /// The maximum number of items in a list.
 pub const MAX_ITEMS: usize = 20;
 
-/// The explanation of one object, formatted by `Display`.
+/// The explanation of one object, formatted by `Display` from the type on.
 pub struct ObjectReport<'a> {
     pub address: &'a Address,
     pub inputs: &'a Inputs,
     /// `None` without manifests.
     pub planned: Option<&'a PlanResult>,
-    pub paint: Paint,
 }
 
 impl Display for ObjectReport<'_> {
@@ -28,6 +28,10 @@ impl Display for ObjectReport<'_> {
         let record = self.inputs.recorded.get(self.address).map(|stored| stored.record.as_ref());
         self.heading(f, record)?;
         write_state(f, record)?;
+        if let Some(failure) = self.inputs.failures.get(self.address) {
+            let LastFailure { at, operation, reason, message, .. } = failure;
+            write_entry(f, "Failure", &format!("{operation} failed at {at:.0} ({reason}): {message}"))?;
+        }
         let Some(planned) = self.planned else { return Ok(()) };
         self.lifecycle(f, planned)?;
         self.dependencies(f, planned)?;
@@ -44,7 +48,6 @@ impl ObjectReport<'_> {
         let config = self.planned.map_or(&self.inputs.config, |planned| &planned.config);
         let instance = config.instances.get(self.address);
         let type_name = instance.map(|instance| &instance.type_name).or(record.map(|record| &record.type_name));
-        write!(f, "{}", self.paint.strong(&self.address.to_string()))?;
         type_name.map_or(Ok(()), |type_name| write!(f, " ({type_name})"))?;
         match instance.and_then(|instance| instance.source.as_ref()) {
             Some(source) => writeln!(f, ", {source}"),
@@ -184,7 +187,7 @@ fn action_text(change: &Change) -> &'static str {
 }
 
 fn write_entry(f: &mut dyn fmt::Write, label: &str, text: &str) -> fmt::Result {
-    writeln!(f, "  {:<13}{text}", format!("{label}:"))
+    writeln!(f, "  {:<13}{}", format!("{label}:"), one_line(text))
 }
 
 fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {
@@ -194,21 +197,19 @@ fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// Formats the status that the controller wrote, and that of one instance if `instance` is set.
-pub fn status_report(resource: &api::Resource, instance: Option<&Address>, paint: Paint) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_status(&mut text, resource, paint);
+/// Writes the status that the controller wrote, and that of one instance if `instance` is set.
+pub fn status_report(resource: &api::Resource, instance: Option<&Address>, text: &mut Text) {
+    // Writing to a `Text` cannot fail.
+    let _ = write_status(text, resource);
     if let Some(address) = instance {
-        let _ = write_instance(&mut text, resource, address, paint);
+        let _ = write_instance(text, resource, address);
     }
-    text
 }
 
-fn write_instance(text: &mut String, resource: &api::Resource, address: &Address, paint: Paint) -> fmt::Result {
+fn write_instance(text: &mut Text, resource: &api::Resource, address: &Address) -> fmt::Result {
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
     let mut troubled = instances.into_iter().flat_map(|instances| &instances.troubled);
-    writeln!(text, "{}", paint.strong(&address.to_string()))?;
+    text.tone(Tone::Strong, address).end_line();
     let troubled_instance = troubled.find(|one| one.address == address.to_string());
     let state =
         troubled_instance.map_or("no problem is reported".to_owned(), |one| format!("{}: {}", one.reason, one.message));
@@ -216,9 +217,10 @@ fn write_instance(text: &mut String, resource: &api::Resource, address: &Address
     write_entry(text, "More", &format!("`purlin state show '{address}'` shows its record"))
 }
 
-fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fmt::Result {
+fn write_status(text: &mut Text, resource: &api::Resource) -> fmt::Result {
     let name = resource.metadata.name.as_deref().unwrap_or_default();
-    writeln!(text, "{} ({})", paint.strong(name), resource.spec.type_name)?;
+    text.tone(Tone::Strong, name);
+    writeln!(text, " ({})", resource.spec.type_name)?;
     let Some(status) = &resource.status else {
         return write_entry(text, "State", "not yet observed by the controller");
     };
@@ -271,12 +273,12 @@ fn write_status(text: &mut String, resource: &api::Resource, paint: Paint) -> fm
     }
 }
 
-fn write_instances(text: &mut String, instances: &api::Instances) -> fmt::Result {
+fn write_instances(text: &mut Text, instances: &api::Instances) -> fmt::Result {
     let desired = instances.desired.map_or_else(|| "an unknown number".to_owned(), |count| count.to_string());
     let deposed = if instances.deposed == 0 { String::new() } else { format!(", {} deposed", instances.deposed) };
     write_entry(text, "Instances", &format!("{} of {desired} ready{deposed}", instances.ready))?;
     for api::TroubledInstance { address, reason, message } in &instances.troubled {
-        writeln!(text, "    {address} ({reason}): {message}")?;
+        writeln!(text, "    {address} ({reason}): {}", one_line(message))?;
     }
     Ok(())
 }

@@ -1,40 +1,51 @@
 //! Walks a run to its end, reports its progress, and handles signals.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 
+use super::failures::LastFailures;
 use super::output::Console;
 use super::progress::Reporter;
 use super::signals::{ShutdownMode, Signals};
 use crate::execute::{Progress, ProgressKind, Run, Workers};
+use crate::load::Config;
 use crate::model::Address;
 
-/// The redraw interval of the live display.
-pub const REDRAW: Duration = Duration::from_millis(100);
+/// The interval of a timer that is not used.
+const UNUSED: Duration = Duration::from_hours(1);
 
 /// How many events are reported before signals are checked again.
 const BURST: usize = 64;
 
-/// Walks until all steps have ended or the third signal. Returns the last signal, if any, and adds the objects that
-/// were created, updated or recorded to `applied`.
+/// The results of a run beyond its records.
+pub struct RunResults {
+    /// The objects that were created, updated or recorded.
+    pub applied: BTreeSet<Address>,
+    pub failures: LastFailures,
+    /// The desired state, with the types of objects without a record.
+    pub config: Arc<Config>,
+}
+
+/// Walks until all steps have ended or the third signal. Returns the last signal, if any, and adds to `results`.
 pub async fn run_to_completion(
     run: &mut Run,
     reporter: &mut Reporter,
-    applied: &mut BTreeSet<Address>,
+    results: &mut RunResults,
     console: Console,
 ) -> anyhow::Result<Option<ShutdownMode>> {
     let mut signals = Signals::listen()?;
-    let mut redraw = tokio::time::interval(REDRAW);
+    let mut redraw = redraw_timer(reporter);
     let mut stopped = None;
     loop {
-        if !report_pending(run, reporter, applied) {
+        if !report_pending(run, reporter, results) {
             return Ok(stopped);
         }
         tokio::select! {
             progress = run.next() => match progress {
-                Some(progress) => report_event(&progress, run, reporter, applied),
+                Some(progress) => report_event(&progress, run, reporter, results),
                 None => return Ok(stopped),
             },
             stop = signals.received() => {
@@ -43,9 +54,14 @@ pub async fn run_to_completion(
                     return Ok(Some(ShutdownMode::Immediate));
                 }
             }
-            _ = redraw.tick(), if reporter.is_live() => reporter.tick(),
+            _ = redraw.tick() => reporter.tick(run.workers().engine().clock.now()),
         }
     }
+}
+
+/// The timer after which `Reporter::tick` is called.
+pub fn redraw_timer(reporter: &Reporter) -> tokio::time::Interval {
+    tokio::time::interval(reporter.interval().unwrap_or(UNUSED))
 }
 
 /// Returns `false` if the run must end without waiting for running steps.
@@ -77,10 +93,10 @@ const INTERRUPTING: &str = "Stopping: waiting for providers to cancel running op
                         running operations are then left unresolved, and you may have to find created objects yourself.";
 
 /// Reports pending events without waiting, and flushes. Returns `false` at the end of the run.
-fn report_pending(run: &mut Run, reporter: &mut Reporter, applied: &mut BTreeSet<Address>) -> bool {
+fn report_pending(run: &mut Run, reporter: &mut Reporter, results: &mut RunResults) -> bool {
     for _ in 0..BURST {
         match run.next().now_or_never() {
-            Some(Some(progress)) => report_event(&progress, run, reporter, applied),
+            Some(Some(progress)) => report_event(&progress, run, reporter, results),
             Some(None) => return false,
             None => break,
         }
@@ -89,9 +105,14 @@ fn report_pending(run: &mut Run, reporter: &mut Reporter, applied: &mut BTreeSet
     true
 }
 
-fn report_event(progress: &Progress, run: &Run, reporter: &mut Reporter, applied: &mut BTreeSet<Address>) {
+fn report_event(progress: &Progress, run: &Run, reporter: &mut Reporter, results: &mut RunResults) {
+    let address = &progress.step.address;
     if matches!(progress.kind, ProgressKind::Finished) && !progress.step.operation.removes() {
-        applied.insert(progress.step.address.clone());
+        results.applied.insert(address.clone());
     }
+    results.failures.event(progress, || {
+        let recorded = run.schedule.records().get(address).map(|stored| &stored.record.type_name);
+        recorded.or_else(|| results.config.resource(address).map(|instance| &instance.type_name)).cloned()
+    });
     reporter.event(progress, run.schedule.records());
 }

@@ -48,6 +48,8 @@ pub struct SavedPlan {
     refresh_only: bool,
     #[serde(default)]
     destroy: bool,
+    #[serde(default)]
+    prune: bool,
     replace: Vec<String>,
     targets: Vec<String>,
     seed: u64,
@@ -105,6 +107,7 @@ impl Recorder {
             plan: fingerprint(planned)?,
             refresh_only: planning.refresh_only,
             destroy,
+            prune: files.prune,
             replace: strings(&planning.replace),
             targets: strings(&planning.targets),
             seed: planned.basis.seed,
@@ -159,7 +162,8 @@ impl SavedPlan {
     }
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
-        Files { sources: self.sources.clone(), state: self.state.clone(), kubeconfig, plugin_dirs }
+        let (sources, state) = (self.sources.clone(), self.state.clone());
+        Files { sources, prune: self.prune, state, kubeconfig, plugin_dirs }
     }
 
     /// Returns an error if the manifests or records have changed since the plan was saved.
@@ -218,9 +222,11 @@ fn records(inputs: &Inputs) -> anyhow::Result<String> {
     let mut hasher = Sha256::new();
     for stored in inputs.recorded.values() {
         hasher.update(stored.version.0.to_le_bytes());
-        let bytes = codec::encode(&stored.record)?;
-        hasher.update((bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
+        let source = stored.record.source.as_deref().unwrap_or_default();
+        for bytes in [&*codec::encode(&stored.record)?, source.as_bytes()] {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        }
     }
     for (address, held) in &inputs.held {
         if held.reason == crate::model::Reason::RecordUnreadable {

@@ -2,40 +2,65 @@
 
 use std::io::{self, Write};
 
-use super::inputs::PlanResult;
+use super::inputs::{OtherSources, PlanResult};
 use super::json::{Diagnostics, FORMAT_VERSION};
-use super::output::Paint;
+use super::output::Console;
 use crate::graph::render::GraphJson;
-use crate::model::Action;
+use crate::model::text::counted;
+use crate::model::{Text, Tone};
 use crate::plan::render::json::Changes;
-use crate::plan::render::{Counts, Style, write_change};
+use crate::plan::render::summary::Counts;
+use crate::plan::render::{Detail, is_shown, problems, write_change, write_legend};
 
-/// Prints every object that changes or is blocked, and the counts. Diagnostics are printed to standard error before.
-pub fn text(out: &mut dyn Write, planned: &PlanResult, paint: Paint) -> io::Result<()> {
-    let style = if paint.0 { Style::Ansi } else { Style::Plain };
-    let mut text = String::new();
-    for change in planned.plan.changes.iter().filter(|change| change.action != Action::NoOp) {
-        text.clear();
-        // Writing to a String cannot fail.
-        let _ = write_change(change, style, &mut text);
-        out.write_all(text.as_bytes())?;
-    }
-    // With errors and no objects, "no changes" would be wrong.
-    if planned.plan.changes.is_empty() && planned.has_errors() {
-        return Ok(());
-    }
-    let counts = Counts::of(&planned.plan);
-    let summary = if planned.refresh_only { refresh_summary(&counts) } else { counts.to_string() };
-    writeln!(out, "{}", paint.strong(&summary))
+/// Prints every object that changes and the headline, then the problems to standard error.
+pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::Result<()> {
+    let mut text = console.text();
+    console.result(|out| {
+        write_legend(&planned.plan.changes, &mut text);
+        for change in planned.plan.changes.iter().filter(|change| is_shown(change)) {
+            write_change(change, detail, &mut text);
+            // A plan can be large, so it is written in parts.
+            out.write_all(text.as_str().as_bytes())?;
+            text.clear();
+        }
+        write_other_sources(planned.other_sources, planned.destroys, &mut text);
+        write_headline(planned, &mut text);
+        out.write_all(text.as_str().as_bytes())
+    })?;
+    console.problems(&problems::collect(&planned.plan.changes, &planned.diagnostics));
+    Ok(())
 }
 
-fn refresh_summary(counts: &Counts) -> String {
-    let Counts { record, forget, blocked, .. } = counts;
-    let summary = match record + forget {
-        0 => "No differences: all objects that could be read match their records.".to_owned(),
-        _ => format!("Refresh: {record} to record, {forget} to forget. No objects are changed."),
-    };
-    if *blocked > 0 { format!("{summary} {blocked} blocked.") } else { summary }
+/// Writes every object that changes, and the headline.
+pub fn write_changes(planned: &PlanResult, text: &mut Text) {
+    for change in planned.plan.changes.iter().filter(|change| is_shown(change)) {
+        write_change(change, Detail::default(), text);
+    }
+    write_headline(planned, text);
+}
+
+fn write_headline(planned: &PlanResult, text: &mut Text) {
+    let counts = Counts::of(&planned.plan.changes, &planned.diagnostics);
+    let headline = if planned.refresh_only { counts.of_refresh() } else { counts.to_string() };
+    text.tone(Tone::Strong, headline).end_line();
+}
+
+/// Writes how many objects of sources that are not given are taken over and left unchanged, in one line each.
+pub fn write_other_sources(count: OtherSources, destroys: bool, text: &mut Text) {
+    if count.taken_over > 0 {
+        let belong = if count.taken_over == 1 { "belongs" } else { "belong" };
+        let taken_over = counted(count.taken_over, "object");
+        text.put(format_args!("{taken_over} from other sources now {belong} to the given sources.")).end_line();
+    }
+    if count.unchanged > 0 {
+        let left = if count.unchanged == 1 { "is left" } else { "are left" };
+        let hint = match destroys {
+            true => "`purlin destroy` without -f destroys everything",
+            false => "--prune treats what is given as everything",
+        };
+        let unchanged = counted(count.unchanged, "object");
+        text.put(format_args!("{unchanged} from other sources {left} unchanged (hint: {hint}).")).end_line();
+    }
 }
 
 /// The format of `plan -o json`, written change by change to save memory.
@@ -44,6 +69,8 @@ pub fn json(out: &mut dyn Write, planned: &PlanResult) -> io::Result<()> {
     serde_json::to_writer(&mut *out, &Changes(&planned.plan.changes))?;
     out.write_all(b",\"graph\":")?;
     serde_json::to_writer(&mut *out, &GraphJson(&planned.graph))?;
+    out.write_all(b",\"otherSources\":")?;
+    serde_json::to_writer(&mut *out, &planned.other_sources)?;
     out.write_all(b",\"diagnostics\":")?;
     serde_json::to_writer(&mut *out, &Diagnostics(&planned.diagnostics))?;
     out.write_all(b"}\n")

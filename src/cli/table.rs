@@ -1,6 +1,10 @@
 //! Tables as `kubectl` prints them: columns padded to their widest cell and separated by three spaces.
 
-use std::io::{self, Write};
+use crate::model::Text;
+use crate::model::text::{cut, escape};
+
+/// Longer cells are cut. JSON output has the whole values.
+const MAX_WIDTH: usize = 200;
 
 #[derive(Debug)]
 pub struct Table<const N: usize> {
@@ -15,36 +19,37 @@ impl<const N: usize> Table<N> {
 
     /// Adds a row. Line breaks within a cell become spaces.
     pub fn push(&mut self, row: [String; N]) {
-        self.rows.push(row.map(|cell| if cell.contains('\n') { cell.replace('\n', " ") } else { cell }));
+        // Widths are those of the escaped cells.
+        self.rows.push(row.map(|cell| escape(&cut(&cell.replace('\n', " "), MAX_WIDTH)).into_owned()));
     }
 
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, text: &mut Text) {
         let mut widths = self.headings.map(str::len);
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        write_row(out, &self.headings, &widths)?;
-        self.rows.iter().try_for_each(|row| write_row(out, row, &widths))
+        write_row(text, &self.headings, &widths);
+        self.rows.iter().for_each(|row| write_row(text, row, &widths));
     }
 }
 
 /// The last non-empty cell is not padded, so that no line ends in spaces.
-fn write_row(out: &mut dyn Write, row: &[impl AsRef<str>], widths: &[usize]) -> io::Result<()> {
+fn write_row(text: &mut Text, row: &[impl AsRef<str>], widths: &[usize]) {
     let last = row.iter().rposition(|cell| !cell.as_ref().is_empty()).unwrap_or(0);
     for (position, (cell, width)) in row.iter().zip(widths).enumerate().take(last + 1) {
         if position < last {
-            write!(out, "{:<width$}   ", cell.as_ref())?;
+            text.put(format_args!("{:<width$}   ", cell.as_ref()));
         } else {
-            write!(out, "{}", cell.as_ref())?;
+            text.put(cell.as_ref());
         }
     }
-    writeln!(out)
+    text.end_line();
 }
 
 #[cfg(test)]
@@ -52,13 +57,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cells_are_escaped_and_cut() {
+        let mut table = Table::new(["ID", "NAME"]);
+        table.push(["a\u{1b}[2J".into(), "b".into()]);
+        table.push(["x".repeat(1_000), "c".into()]);
+        let mut text = Text::new(true);
+        table.write(&mut text);
+        assert!(text.as_str().contains("a\\u001b[2J ") && text.as_str().contains("x… (1,000 characters)   c\n"));
+    }
+
+    #[test]
     fn columns_are_aligned_without_trailing_spaces() {
         let mut table = Table::new(["NAME", "READY", "MESSAGE"]);
         table.push(["network".into(), "True".into(), String::new()]);
         table.push(["db".into(), "False".into(), "two\nlines".into()]);
-        let mut out = Vec::new();
-        table.write(&mut out).unwrap();
+        let mut text = Text::new(false);
+        table.write(&mut text);
         let expected = "NAME      READY   MESSAGE\nnetwork   True\ndb        False   two lines\n";
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(text.as_str(), expected);
     }
 }

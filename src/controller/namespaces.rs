@@ -35,7 +35,6 @@ impl NamespaceHandle {
         &self.name
     }
 
-    /// Adds an event.
     pub fn apply(&self, event: Event) {
         lock(&self.inbox).push(event);
         // If a turn holds the reconciler, the next turn empties the inbox.
@@ -92,7 +91,6 @@ impl Namespaces {
         (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
     }
 
-    /// Adds an event to a namespace.
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
         // Other events, such as status writes, do not open a namespace.
         let brings_something = matches!(

@@ -18,7 +18,7 @@ use crate::api::conditions::{ConditionType, condition, merge};
 use crate::driver::{Preparation, ProviderInfo, Providers};
 use crate::install::LockedProvider;
 use crate::load::ProviderSpec;
-use crate::model::{Reason, Severity};
+use crate::model::{Reason, errors};
 use crate::process::{Clock, Random};
 use crate::reconcile::retry;
 
@@ -141,7 +141,7 @@ impl ProviderChecks {
 
     /// Checks a Provider and writes its status. Returns the delay before the next check.
     async fn check(&self, observed: &ObservedProvider, failures: u32) -> Option<Duration> {
-        let fault = observed.spec.problems.iter().find(|problem| problem.severity == Severity::Error);
+        let fault = errors(&observed.spec.problems).next();
         let (reason, message) = match fault {
             Some(problem) => (problem.reason, problem.message()),
             None => {

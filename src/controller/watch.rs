@@ -300,7 +300,7 @@ fn observe(
             meta,
         },
         Err(error) => ObservedResource {
-            instance: Arc::new(undecodable(object, kind, service_account, interner, &error.to_string())),
+            instance: Arc::new(undecodable(&object, kind, service_account, interner, &error.to_string())),
             published: PublishedStatus::empty(),
             version,
             meta,
@@ -328,28 +328,19 @@ pub fn observe_provider_config(
 
 /// The instance for an object that cannot be decoded. It exists with an error, so that nothing is destroyed.
 fn undecodable(
-    object: DynamicObject,
+    object: &DynamicObject,
     kind: Kind,
     service_account: &Arc<str>,
     interner: &mut Interner,
     error: &str,
 ) -> load::Instance {
-    let type_name = object.data.pointer("/spec/type").and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-    let mut instance = match kind {
-        Kind::Resource => {
-            let spec = api::ResourceSpec { type_name, ..api::ResourceSpec::default() };
-            let resource = api::Resource { metadata: object.metadata, spec, status: None };
-            load::from_api(&resource, service_account, interner)
-        }
-        Kind::DataSource => {
-            let spec = api::DataSourceSpec { type_name, ..api::DataSourceSpec::default() };
-            let data = api::DataSource { metadata: object.metadata, spec, status: None };
-            load::data_from_api(&data, service_account, interner)
-        }
-    };
-    let what = format!("the {} cannot be read", instance.address.kind());
-    let problem = Diagnostic::error(&instance.address, Reason::InvalidManifest, what);
-    instance.problems.push(problem.because(error));
+    let spec = object.data.get("spec").unwrap_or(&serde_json::Value::Null);
+    let is_data = matches!(kind, Kind::DataSource);
+    let mut instance = load::from_untyped(&object.metadata, spec, is_data, service_account, interner);
+    if !instance.has_errors() {
+        let what = format!("the {} cannot be read", instance.address.kind());
+        instance.problems.push(Diagnostic::error(&instance.address, Reason::InvalidManifest, what).because(error));
+    }
     instance
 }
 
@@ -387,14 +378,18 @@ mod tests {
             object(serde_json::json!({
                 "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
                 "metadata": {"name": "a", "namespace": "shop", "uid": "u", "generation": 2},
-                "spec": {"type": "terraform_data", "dependsOn": "not a list"},
+                "spec": {
+                    "type": "terraform_data", "dependsOn": "not a list", "lifecycle": {"preventDestroy": true},
+                },
             })),
             Kind::Resource,
             &"default".into(),
             &mut Interner::default(),
         );
         assert_eq!(&*observed.instance.type_name, "terraform_data");
-        assert!(observed.instance.problems.iter().any(|problem| problem.reason == Reason::InvalidManifest));
+        assert!(observed.instance.prevent_destroy, "what can be read counts");
+        let problems: Vec<String> = observed.instance.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, ["a: spec.dependsOn: expected a list, found a string"]);
         assert_eq!(observed.published.observed_generation, -1);
     }
 }

@@ -14,6 +14,7 @@ mod apply;
 mod data;
 mod discovery;
 pub mod kstatus;
+mod kubeconfig;
 mod manifest;
 mod namespace;
 mod object;
@@ -49,6 +50,7 @@ use server::{Caller, Connection, Server};
 use target::Target;
 use watches::Watches;
 
+pub use kubeconfig::{inference_problem, problem as kubeconfig_problem};
 pub use target::OWNER_ANNOTATION;
 pub(crate) use target::owner_annotation;
 pub use watches::Sink;

@@ -24,9 +24,8 @@ pub struct PublishedFiles {
 }
 
 impl PublishedFiles {
-    /// Uses the directory `published` next to a state file.
-    pub fn beside(state: &Path, scope: impl Into<Arc<str>>) -> Self {
-        Self { directory: state.with_file_name("published"), scope: scope.into() }
+    pub fn new(directory: PathBuf, scope: impl Into<Arc<str>>) -> Self {
+        Self { directory, scope: scope.into() }
     }
 
     fn path(&self, target: &DataRef) -> PathBuf {

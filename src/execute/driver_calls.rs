@@ -2,7 +2,7 @@
 
 use super::mask;
 use crate::driver::{CallContext, Driver};
-use crate::model::{Diagnostics, DriverError, ErrorKind, PlanRequest, PlanResponse, Secrets, Severity, Value};
+use crate::model::{Diagnostics, DriverError, ErrorKind, PlanRequest, PlanResponse, Secrets, Value, has_errors};
 
 /// Validates a configuration, and plans it when validation finds no error. `read_by` returns the values that the
 /// object's expressions read; it is called only when there is something to report.
@@ -19,7 +19,7 @@ pub(crate) async fn validate_and_plan<'a>(
         Ok(found) => mask::diagnostics(found, secrets),
         Err(error) => return (Vec::new(), Err(secrets().redact_error(error))),
     };
-    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+    if has_errors(&found) {
         return (found, Ok(None));
     }
     let answer = driver.plan(context, request).await;
@@ -45,7 +45,7 @@ pub(crate) async fn read_data<'a>(
         Ok((found, expected)) => (mask::diagnostics(found, secrets), expected),
         Err(error) => return (Vec::new(), Err(secrets().redact_error(error))),
     };
-    if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+    if has_errors(&found) {
         return (found, Ok(None));
     }
     let value = if read { sources.read_data(context, config).await } else { Ok(expected) };

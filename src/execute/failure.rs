@@ -68,9 +68,10 @@ impl From<Box<Diagnostic>> for Failure {
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
-        let reason = match error {
+        let reason = match &error {
             JournalError::Conflict { .. } => Reason::OperationInProgress,
             JournalError::Unavailable { .. } => Reason::RecordNotWritten,
+            JournalError::Missing(diagnostic) => diagnostic.reason,
         };
         Self { reason, message: error.to_string(), retryable: true }
     }

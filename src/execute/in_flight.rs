@@ -13,7 +13,7 @@ use super::permits::Permit;
 use crate::model::{Address, Reason, Record, Step};
 use crate::process::lock;
 
-/// How often a delay is reported. It is repeated because a new plan resets the reported status.
+/// How often a delay is reported, because its reason can change.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a running step has not ended yet.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::model::{Address, Record, Stored, Version};
+use crate::model::{Address, Diagnostic, Record, Stored, Version};
+
+pub use crate::plan::Loss;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
@@ -17,6 +19,9 @@ pub enum JournalError {
     /// The store was unreachable or rejected the write, after the journal's own retries.
     #[error("writing the record of {address} failed: {message}")]
     Unavailable { address: Address, message: String },
+    /// The object of a first create may exist, because its record may have been lost. Nothing was created.
+    #[error("{}", .0.message())]
+    Missing(Box<Diagnostic>),
 }
 
 /// Stores records with compare-and-swap. A successful write is durable. Implementations retry transient errors. They

@@ -119,18 +119,11 @@ impl Schedule {
         &mut self.records
     }
 
-    /// Returns `scope` and all objects of every running graph that contains an object of `scope`. A new plan must cover
-    /// them all.
-    pub fn touching(&self, scope: &BTreeSet<Address>) -> BTreeSet<Address> {
-        let mut all = scope.clone();
-        // Only the batch knows the instances of a Resource, so names are compared.
-        let names: BTreeSet<&Arc<str>> = scope.iter().map(|address| &address.name).collect();
+    /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
+    /// cover them all. Only the graph may know the instances of a Resource.
+    pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
         let touches = |batch: &&Batch| batch.scope.iter().any(|address| names.contains(&address.name));
-        // Scopes of batches are disjoint, so one round finds every batch.
-        for batch in self.batches.values().filter(touches) {
-            all.extend(batch.scope.iter().cloned());
-        }
-        all
+        self.batches.values().filter(touches).flat_map(|batch| &batch.scope)
     }
 
     /// Returns the running steps of the selected objects; a new plan treats them as fixed.

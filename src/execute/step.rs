@@ -283,6 +283,7 @@ impl StepTask {
         };
         if let Some(instance) = &self.instance {
             record.uid = Arc::clone(&instance.uid);
+            record.source.clone_from(&instance.source_file);
         }
         // An object that is imported and replaced in the same plan is recorded with the intent to destroy it.
         let imported = self.prepared.as_ref().filter(|_| self.stored.is_none() && self.step.replaces);

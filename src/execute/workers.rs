@@ -17,7 +17,6 @@ use crate::driver::Warnings;
 use crate::execute::{DesiredDigests, Engine};
 use crate::model::{ProviderUse, Step};
 
-/// An event of the workers.
 #[derive(Debug)]
 pub enum WorkerEvent {
     StepEnded(Box<StepEnd>),

@@ -188,7 +188,6 @@ fn transport_error(ask: HttpRequest<'_>, error: &reqwest::Error) -> InstallError
         .hint(offline)
 }
 
-/// The error for a response with an error status.
 pub(super) fn status_error(ask: HttpRequest<'_>, response: &Response) -> InstallError {
     let status = response.status();
     let place = display_url(ask.url);

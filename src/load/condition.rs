@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::expression::Variable;
 use super::intern::{Interner, shared_slice};
-use super::tree::{Node, Tree};
+use super::tree::Tree;
 use super::{Reference, Template};
+use crate::api;
 use crate::model::{Diagnostic, Diagnostics, Path, Reason};
 
 /// One condition with its error message.
@@ -17,13 +18,6 @@ pub struct Condition {
     pub message: Template,
     /// The path, such as `spec.lifecycle.preconditions[0]`.
     pub at: Path,
-}
-
-/// A condition before its expressions are parsed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ConditionSpec {
-    pub(super) condition: Option<Arc<str>>,
-    pub(super) message: Option<Arc<str>>,
 }
 
 /// The variables of a precondition.
@@ -57,7 +51,7 @@ impl ConditionKind {
 
 /// Parses the conditions of one list. The objects that they read become dependencies.
 pub(super) fn parse(
-    written: Vec<ConditionSpec>,
+    written: &[api::Requirement],
     moment: ConditionKind,
     references: &mut Vec<Reference>,
     problems: &mut Diagnostics,
@@ -68,17 +62,16 @@ pub(super) fn parse(
     }
     let list = Path::of(&["spec", "lifecycle", moment.field()]);
     let mut conditions = Vec::with_capacity(written.len());
-    for (index, ConditionSpec { condition, message }) in written.into_iter().enumerate() {
+    for (index, api::Requirement { condition, error_message }) in written.iter().enumerate() {
         let at = list.index(index);
-        let mut text = |name: &str, text: Option<Arc<str>>| {
+        let mut text = |name: &str, text: &str| {
             let place = at.name(name);
-            let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+            if text.trim().is_empty() {
                 let missing = Diagnostic::general(Reason::InvalidManifest, "required field is missing").at(place);
                 problems.push(missing.hint("set both `condition` and `errorMessage`"));
                 return Template::default();
-            };
-            let tree = Tree { line: 0, node: Node::String(text) };
-            let (template, found, faults) = Template::parse(&tree, &place, moment.variables(), interner);
+            }
+            let (template, found, faults) = Template::parse(&Tree::string(text), &place, moment.variables(), interner);
             if name == "condition" && faults.is_empty() && template.as_literal().is_some() {
                 let what = "the condition is not an expression";
                 problems
@@ -88,7 +81,7 @@ pub(super) fn parse(
             problems.extend(faults);
             template
         };
-        let (condition, message) = (text("condition", condition), text("errorMessage", message));
+        let (condition, message) = (text("condition", condition), text("errorMessage", error_message));
         conditions.push(Condition { condition, message, at });
     }
     shared_slice(conditions)

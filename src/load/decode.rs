@@ -1,5 +1,7 @@
-//! From a Resource to an [`Instance`]: the checks and defaults that hold wherever it was read.
+//! From a Resource to an [`Instance`]: the checks and defaults that hold for files and cluster objects alike.
 
+mod annotations;
+mod free;
 mod inputs;
 mod provider;
 mod publish;
@@ -8,264 +10,236 @@ mod resource;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::condition::{self, ConditionKind, ConditionSpec};
+use super::check::Findings;
+use super::condition::{self, ConditionKind};
 use super::hook;
 use super::intern::{Interner, shared_slice};
+use super::lines::Lines;
 use super::tree::{Node, Tree};
 use super::{
-    Condition, DeletionPolicy, Drift, DriftAction, Instance, Reference, Repeat, Repetition, Template, Timeouts,
+    Condition, DeletionPolicy, Drift, DriftAction, Inputs, Instance, Reference, Repeat, Repetition, Template, Timeouts,
     duration, expression, lifecycle,
 };
 use crate::api;
 use crate::load::expression::Variable;
-use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Segment, Value};
 
-pub(super) use inputs::{DraftInput, DraftKeyRef};
-pub(super) use provider::{DraftProvider, DraftProviderConfig};
+pub(crate) use annotations::concerns_own;
+pub(super) use annotations::{holds_destroys, is_own, unusable_annotations};
+pub(super) use free::FreeFields;
+pub(super) use provider::{provider, provider_config};
 pub use provider::{provider_config_from_api, provider_from_api};
-pub(super) use publish::DraftPublication;
-pub use resource::{data_from_api, from_api};
+pub use resource::{data_from_api, from_api, from_untyped};
 
-/// A Resource in the form that both ways of reading share.
-#[derive(Debug, Default)]
-pub(super) struct Draft {
-    /// It is a `DataSource`, which only some of the fields are for.
+/// A Resource or a `DataSource`, from a file or from the API server.
+pub(super) struct Written<'a> {
     pub(super) is_data: bool,
-    pub(super) name: Arc<str>,
-    pub(super) uid: Arc<str>,
-    pub(super) generation: i64,
-    pub(super) type_name: Arc<str>,
-    pub(super) provider_config: Option<Arc<str>>,
-    pub(super) depends_on: Vec<Arc<str>>,
-    pub(super) inputs: Vec<DraftInput>,
-    pub(super) publish: Vec<DraftPublication>,
-    pub(super) count: Option<Tree>,
-    pub(super) for_each: Option<Tree>,
-    pub(super) enabled: Option<bool>,
-    pub(super) enabled_when: Option<Arc<str>>,
-    pub(super) create_before_destroy: Option<bool>,
-    pub(super) prevent_destroy: Option<bool>,
-    pub(super) prevent_destroy_when: Option<Arc<str>>,
-    pub(super) ignore_changes: Vec<Arc<str>>,
-    pub(super) preconditions: Vec<ConditionSpec>,
-    pub(super) postconditions: Vec<ConditionSpec>,
-    pub(super) replace_triggered_by: Vec<Arc<str>>,
-    pub(super) policies: Option<Vec<Arc<str>>>,
-    pub(super) hooks: Vec<hook::HookSpec>,
-    /// The kind of hooks that can be run where it was read.
-    pub(super) runs: Option<HookKind>,
-    pub(super) deletion_policy: DeletionPolicy,
-    pub(super) drift_action: DriftAction,
-    pub(super) drift_interval: Option<Arc<str>>,
-    pub(super) import: Option<Arc<str>>,
-    pub(super) import_identity: Option<Tree>,
+    pub(super) metadata: Metadata<'a>,
+    pub(super) spec: &'a api::ResourceSpec,
+    pub(super) free: FreeFields<'a>,
+    /// The kind of hooks that can run: `Exec` for files, `Job` in a cluster.
+    pub(super) runs: HookKind,
+    /// Empty in local mode.
     pub(super) service_account: Arc<str>,
-    pub(super) suspended: bool,
-    /// Create, update, delete, read.
-    pub(super) timeouts: [Option<Arc<str>>; 4],
-    pub(super) replace_requested: Arc<str>,
-    pub(super) reconcile_requested: Arc<str>,
-    pub(super) moved_from: Arc<str>,
-    pub(super) record_annotation: Arc<str>,
-    pub(super) has_finalizer: bool,
-    pub(super) deleting: bool,
-    pub(super) problems: Diagnostics,
+    /// The errors that are known already.
+    pub(super) findings: Findings,
 }
 
-impl Draft {
-    /// Checks what was read, and makes the instance. Problems become part of it.
-    pub(super) fn finish(mut self, config: Option<&Tree>, interner: &mut Interner) -> Instance {
-        let address = self.address();
-        let earlier = self.problems.len();
-        let unread: Vec<Path> = self.problems.iter().filter_map(|problem| problem.path.clone()).collect();
-        let timeouts = self.timeouts();
-        let drift = self.drift();
-        self.check();
-        let (ignore_changes, faults) = lifecycle::ignore_changes(&self.ignore_changes);
-        self.problems.extend(faults);
-        let (policies, faults) = lifecycle::policies(self.policies.as_deref());
-        self.problems.extend(faults);
-        let moved_from = self.moved_from();
-        let repetition = self.repetition(interner);
-        let import = self.import(interner);
-        let (template, mut references, faults) = self.template(config, interner);
-        self.problems.extend(faults);
-        let mut conditions = |written: &mut Vec<ConditionSpec>, moment| {
-            condition::parse(std::mem::take(written), moment, &mut references, &mut self.problems, interner)
-        };
-        let preconditions = conditions(&mut self.preconditions, ConditionKind::Precondition);
-        let postconditions = conditions(&mut self.postconditions, ConditionKind::Postcondition);
-        let (triggers, faults) =
-            lifecycle::replace_triggered_by(&self.replace_triggered_by, self.variables(), &mut references, interner);
-        self.problems.extend(faults);
-        let prevent_destroy_when = self.prevent_destroy_when(&mut references, interner);
-        let (hooks, runs) = (std::mem::take(&mut self.hooks), self.runs.unwrap_or(HookKind::Exec));
-        let hooks = hook::parse(hooks, runs, &mut references, &mut self.problems, interner);
-        let inputs = self.inputs();
-        self.refuse_undeclared(&inputs, &template, &spec(&["config"]));
-        if let Some(template) = &prevent_destroy_when {
-            self.refuse_undeclared(&inputs, template, &spec(&["lifecycle", "preventDestroyWhen"]));
-        }
-        for Condition { condition, message, at } in preconditions.iter().chain(postconditions.iter()) {
-            self.refuse_undeclared(&inputs, condition, &at.name("condition"));
-            self.refuse_undeclared(&inputs, message, &at.name("errorMessage"));
-        }
-        for hook in hooks.iter() {
-            self.refuse_undeclared(&inputs, &hook.template, &hook.at);
-        }
-        if let Some(repetition) = &repetition {
-            let (count, each) = match &repetition.repeat {
-                Some(Repeat::Count(template)) => (Some(template), None),
-                Some(Repeat::ForEach(template)) => (None, Some(template)),
-                None => (None, None),
-            };
-            let fields = [("count", count), ("forEach", each), ("enabledWhen", repetition.enabled.as_ref())];
-            for (field, template) in fields.into_iter().filter_map(|(field, template)| Some((field, template?))) {
-                self.refuse_undeclared(&inputs, template, &spec(&[field]));
-            }
-        }
-        let publish = self.publications(&inputs, &mut references, interner);
-        references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
-        self.refer_to_dependencies(&mut references, interner);
-        self.refuse_self_references(&mut references);
-        references.sort();
-        let consequences = self.problems.split_off(earlier);
-        self.problems.extend(consequences.into_iter().filter(|problem| !is_below(problem.path.as_ref(), &unread)));
-        for problem in &mut self.problems {
-            problem.address = Some(address.clone());
-        }
-        Instance {
-            address,
-            uid: self.uid,
-            generation: self.generation,
-            type_name: self.type_name,
-            provider_config: self.provider_config,
-            provider: None,
-            config: template,
-            inputs,
-            publish: shared_slice(publish),
-            repetition: repetition.map(Arc::new),
-            each: None,
-            references: shared_slice(references),
-            create_before_destroy: self.create_before_destroy,
-            prevent_destroy: self.prevent_destroy.unwrap_or_default(),
-            prevent_destroy_when,
-            ignore_changes,
-            preconditions,
-            postconditions,
-            triggers,
-            policies,
-            hooks,
-            deletion_policy: self.deletion_policy,
-            drift,
-            import,
-            service_account: self.service_account,
-            suspended: self.suspended,
-            timeouts,
-            replace_requested: self.replace_requested,
-            reconcile_requested: self.reconcile_requested,
-            moved_from,
-            record_annotation: self.record_annotation,
-            has_finalizer: self.has_finalizer,
-            deleting: self.deleting,
-            problems: self.problems,
-            source: None,
-        }
-    }
+/// The fields of `metadata` that matter.
+#[derive(Default)]
+pub(super) struct Metadata<'a> {
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) generation: i64,
+    /// The annotations of Purlin, as names and values.
+    pub(super) annotations: Vec<(&'a str, &'a str)>,
+    pub(super) has_finalizer: bool,
+    pub(super) deleting: bool,
+}
 
+/// Checks a Resource and makes its instance. Errors become part of the instance.
+pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instance {
+    let Written { is_data, metadata, spec, free, runs, service_account, findings } = written;
+    let name = interner.get(metadata.name);
+    let mut decoder = Decoder {
+        address: if is_data { Address::data(&name) } else { Address::single(name) },
+        spec,
+        free,
+        problems: Diagnostics::new(),
+    };
+    let annotations = annotations::decode(&metadata, is_data, &mut decoder.problems);
+    let lifecycle = spec.lifecycle.as_ref();
+    let timeouts = decoder.timeouts();
+    let drift = decoder.drift();
+    decoder.check(metadata.name);
+    let texts = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.ignore_changes);
+    let (ignore_changes, faults) = lifecycle::ignore_changes(texts);
+    decoder.problems.extend(faults);
+    let (policies, faults) = lifecycle::policies(spec.management_policies.as_deref());
+    decoder.problems.extend(faults);
+    let repetition = decoder.repetition(interner);
+    let import = decoder.import(interner);
+    let config_path = Path(vec![name_segment("spec", interner), name_segment("config", interner)]);
+    let (template, mut references) = decoder.template(&config_path, interner);
+    let mut conditions = |written: &[api::Requirement], kind| {
+        condition::parse(written, kind, &mut references, &mut decoder.problems, interner)
+    };
+    let written = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.preconditions);
+    let preconditions = conditions(written, ConditionKind::Precondition);
+    let written = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.postconditions);
+    let postconditions = conditions(written, ConditionKind::Postcondition);
+    let texts = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.replace_triggered_by);
+    let (triggers, faults) = lifecycle::replace_triggered_by(texts, decoder.variables(), &mut references, interner);
+    decoder.problems.extend(faults);
+    let prevent_destroy_when = decoder.prevent_destroy_when(&mut references, interner);
+    let hooks = hook::parse(&spec.hooks, &decoder.free.jobs, runs, &mut references, &mut decoder.problems, interner);
+    let inputs = inputs::decode(&spec.inputs, &mut decoder.problems);
+    decoder.refuse_undeclared(&inputs, &template, &config_path);
+    if let Some(template) = &prevent_destroy_when {
+        decoder.refuse_undeclared(&inputs, template, &spec_path(&["lifecycle", "preventDestroyWhen"]));
+    }
+    for Condition { condition, message, at } in preconditions.iter().chain(postconditions.iter()) {
+        decoder.refuse_undeclared(&inputs, condition, &at.name("condition"));
+        decoder.refuse_undeclared(&inputs, message, &at.name("errorMessage"));
+    }
+    for hook in hooks.iter() {
+        decoder.refuse_undeclared(&inputs, &hook.template, &hook.at);
+    }
+    if let Some(repetition) = &repetition {
+        decoder.refuse_undeclared_in_repetition(&inputs, repetition);
+    }
+    let publish = decoder.publications(&inputs, &mut references, interner);
+    references.extend(repetition.iter().flat_map(|repetition| repetition.references.iter().cloned()));
+    decoder.add_dependencies(&mut references, interner);
+    decoder.refuse_self_references(&mut references);
+    references.sort();
+    let Decoder { address, problems, .. } = decoder;
+    let mut problems = findings.with(problems);
+    for problem in &mut problems {
+        problem.address = Some(address.clone());
+    }
+    Instance {
+        address,
+        uid: interner.get(metadata.uid),
+        generation: metadata.generation,
+        type_name: interner.get(&spec.type_name),
+        provider_config: spec.provider_config_ref.as_ref().map(|reference| interner.get(&reference.name)),
+        provider: None,
+        config: template,
+        inputs,
+        publish: shared_slice(publish),
+        repetition: repetition.map(Arc::new),
+        each: None,
+        references: shared_slice(references),
+        create_before_destroy: lifecycle.and_then(|lifecycle| lifecycle.create_before_destroy),
+        prevent_destroy: lifecycle.and_then(|lifecycle| lifecycle.prevent_destroy).unwrap_or_default(),
+        prevent_destroy_when,
+        ignore_changes,
+        preconditions,
+        postconditions,
+        triggers,
+        policies,
+        hooks,
+        deletion_policy: deletion_policy(spec),
+        drift,
+        import,
+        service_account,
+        suspended: spec.suspend || annotations.paused,
+        timeouts,
+        replace_requested: annotations.replace_requested,
+        reconcile_requested: annotations.reconcile_requested,
+        moved_from: annotations.moved_from,
+        record_annotation: annotations.record,
+        // The controller sets none on a `DataSource`.
+        has_finalizer: metadata.has_finalizer && !is_data,
+        deleting: metadata.deleting,
+        problems,
+        source: None,
+        lines: Lines::default(),
+        source_file: None,
+        only_recorded: false,
+    }
+}
+
+fn deletion_policy(spec: &api::ResourceSpec) -> DeletionPolicy {
+    match spec.deletion_policy.unwrap_or_default() {
+        api::DeletionPolicy::Delete => DeletionPolicy::Delete,
+        api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
+    }
+}
+
+struct Decoder<'a> {
+    address: Address,
+    spec: &'a api::ResourceSpec,
+    free: FreeFields<'a>,
+    problems: Diagnostics,
+}
+
+impl Decoder<'_> {
     fn problem(&mut self, reason: Reason, at: Path, what: impl Into<String>, hint: &str) {
-        let problem = Diagnostic::general(reason, what).at(at);
-        self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+        self.problems.push(Diagnostic::general(reason, what).at(at).hint(hint));
     }
 
-    /// Marks of what is managed mean nothing to what is only read: the controller sets none, and those that ask for
-    /// something are refused.
-    fn only_read(&mut self) {
-        (self.record_annotation, self.has_finalizer) = (Arc::from(""), false);
-        let asked = [
-            (api::MOVED_FROM, std::mem::take(&mut self.moved_from)),
-            (api::REPLACE_REQUESTED_AT, std::mem::take(&mut self.replace_requested)),
-        ];
-        for (annotation, _) in asked.into_iter().filter(|(_, value)| !value.is_empty()) {
-            let at = Path::of(&["metadata", "annotations", annotation]);
-            self.problem(Reason::InvalidManifest, at, "this annotation does not apply to a DataSource", "remove it");
+    fn invalid(&mut self, at: Path, what: impl Into<String>, hint: &str) {
+        self.problems.push(invalid(at, what, hint));
+    }
+
+    fn check(&mut self, name: &str) {
+        if !expression::is_label(name) {
+            self.invalid(Path::of(&["metadata", "name"]), format!("`{name}` is not a valid DNS label"), LABEL);
         }
-    }
-
-    fn address(&self) -> Address {
-        if self.is_data { Address::data(&self.name) } else { Address::single(self.name.clone()) }
-    }
-
-    fn check(&mut self) {
-        if !expression::is_label(&self.name) {
-            let what = format!("`{}` is not a valid DNS label", self.name);
-            self.problem(Reason::InvalidManifest, Path::of(&["metadata", "name"]), what, LABEL);
-        }
-        let type_name = self.type_name.clone();
+        let type_name = &self.spec.type_name;
         if type_name.is_empty() {
             let hint = "set it to a resource type, such as `terraform_data`";
-            self.problem(Reason::InvalidManifest, spec(&["type"]), "the type is missing", hint);
-        } else if !is_type_name(&type_name) {
+            self.invalid(spec_path(&["type"]), "the type is missing", hint);
+        } else if !is_type_name(type_name) {
             let hint = "a type consists of lowercase letters, digits, `_` and `-`, and starts with a letter";
-            self.problem(Reason::InvalidManifest, spec(&["type"]), format!("`{type_name}` is not a valid type"), hint);
-        }
-        if self.import.as_deref() == Some("") {
-            let hint = "omit `import` to create the object";
-            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), "the id must not be empty", hint);
-        }
-        if self.import.as_deref().is_some_and(|id| id.contains("${")) {
-            let what = "the id must not be an expression";
-            self.problem(Reason::InvalidManifest, spec(&["import", "id"]), what, "write the literal id");
+            self.invalid(spec_path(&["type"]), format!("`{type_name}` is not a valid type"), hint);
         }
     }
 
-    /// `import`: by an id or by an identity.
+    /// `import`: by an ID or by an identity.
     fn import(&mut self, interner: &mut Interner) -> Option<ImportRequest> {
-        let Some(tree) = self.import_identity.take() else { return self.import.take().map(ImportRequest::Id) };
-        let at = spec(&["import", "identity"]);
-        if self.import.is_some() {
-            let hint = "keep one of them";
-            self.problem(
-                Reason::InvalidManifest,
-                spec(&["import"]),
-                "`id` and `identity` are mutually exclusive",
-                hint,
-            );
+        let import = self.spec.import.as_ref()?;
+        let at = spec_path(&["import", "id"]);
+        match import.id.as_deref() {
+            // An `import` without an ID must not create an object.
+            None | Some("") if self.free.identity.is_none() => {
+                self.invalid(at, "the id must not be empty", "omit `import` to create the object");
+            }
+            Some(id) if id.contains("${") => {
+                self.invalid(at, "the id must not be an expression", "write the literal id");
+            }
+            _ => {}
         }
+        let Some(tree) = self.free.identity.take() else {
+            return Some(ImportRequest::Id(import.id.as_deref().unwrap_or_default().into()));
+        };
+        if import.id.is_some() {
+            self.invalid(spec_path(&["import"]), "`id` and `identity` are mutually exclusive", "keep one of them");
+        }
+        let at = spec_path(&["import", "identity"]);
         let (template, _, faults) = Template::parse(&tree, &at, &[], interner);
         self.problems.extend(faults);
         let identity = template.as_literal().filter(|identity| matches!(identity, Value::Map(map) if !map.is_empty()));
         if identity.is_none() {
             let hint = "write a map of the attributes that identify the object in the provider";
-            self.problem(Reason::InvalidManifest, at, "must be a non-empty map without expressions", hint);
+            self.invalid(at, "must be a non-empty map without expressions", hint);
         }
         Some(ImportRequest::Identity(identity.cloned().unwrap_or_default()))
     }
 
-    /// Rejects values that the API server accepts but that are no repetition. Recorded objects stay meanwhile.
-    fn check_repetition(&mut self) {
-        let wrong = |tree: &Tree, expected: &str| format!("expected {expected}, found {}", tree.describe());
-        let count = self.count.take_if(|tree| !matches!(tree.node, Node::Number(_) | Node::String(_)));
-        if let Some(tree) = count {
-            self.problem(Reason::InvalidManifest, spec(&["count"]), wrong(&tree, COUNT), "");
-        }
-        let is_keys = |tree: &Tree| matches!(tree.node, Node::Map(_) | Node::List(_) | Node::String(_));
-        if let Some(tree) = self.for_each.take_if(|tree| !is_keys(tree)) {
-            self.problem(Reason::InvalidManifest, spec(&["forEach"]), wrong(&tree, KEYS), "");
-        }
-    }
-
     fn timeouts(&mut self) -> Timeouts {
         let mut timeouts = Timeouts::default();
-        let texts = std::mem::take(&mut self.timeouts);
-        let fields: [(&str, &mut Duration); 4] = [
-            ("create", &mut timeouts.create),
-            ("update", &mut timeouts.update),
-            ("delete", &mut timeouts.delete),
-            ("read", &mut timeouts.read),
+        let Some(written) = &self.spec.timeouts else { return timeouts };
+        let fields: [(&str, &Option<String>, &mut Duration); 4] = [
+            ("create", &written.create, &mut timeouts.create),
+            ("update", &written.update, &mut timeouts.update),
+            ("delete", &written.delete, &mut timeouts.delete),
+            ("read", &written.read, &mut timeouts.read),
         ];
-        for (text, (name, place)) in texts.into_iter().zip(fields) {
-            if let Some(duration) = text.and_then(|text| self.duration(&text, &["timeouts", name])) {
+        for (name, text, place) in fields {
+            if let Some(duration) = text.as_ref().and_then(|text| self.duration(text, &["timeouts", name])) {
                 *place = duration;
             }
         }
@@ -273,11 +247,15 @@ impl Draft {
     }
 
     fn drift(&mut self) -> Drift {
-        let mut drift = Drift { action: self.drift_action, ..Drift::default() };
-        let text = self.drift_interval.take();
-        if let Some(interval) = text.and_then(|text| self.duration(&text, &["drift", "interval"])) {
-            drift.interval = interval;
-        }
+        let mut drift = Drift::default();
+        let Some(written) = &self.spec.drift else { return drift };
+        drift.action = match written.action.unwrap_or_default() {
+            api::DriftAction::Correct => DriftAction::Correct,
+            api::DriftAction::Report => DriftAction::Report,
+            api::DriftAction::Ignore => DriftAction::Ignore,
+        };
+        let interval = written.interval.as_ref().and_then(|text| self.duration(text, &["drift", "interval"]));
+        drift.interval = interval.unwrap_or(drift.interval);
         drift
     }
 
@@ -285,120 +263,102 @@ impl Draft {
         let duration = duration::parse(text);
         if duration.is_none() {
             let what = format!("`{text}` is not a positive duration");
-            self.problem(Reason::InvalidManifest, spec(at), what, "write it as `30m` or `1h30m`");
+            self.invalid(spec_path(at), what, "write it as `30m` or `1h30m`");
         }
         duration
     }
 
     /// What expressions can read besides other objects.
     fn variables(&self) -> &'static [Variable] {
-        match (&self.count, &self.for_each) {
+        match (&self.free.count, &self.free.for_each) {
             (Some(_), _) => &[Variable::Inputs, Variable::Count],
             (None, Some(_)) => &[Variable::Inputs, Variable::Each],
             (None, None) => &[Variable::Inputs],
         }
     }
 
-    fn template(&self, config: Option<&Tree>, interner: &mut Interner) -> (Template, Vec<Reference>, Diagnostics) {
-        let at = Path(vec![name("spec", interner), name("config", interner)]);
-        let variables = self.variables();
-        match config {
-            Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, &at, variables, interner),
-            _ => (Template::literal(crate::model::Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
+    /// `spec.config`, which is at `at`, and its references.
+    fn template(&mut self, at: &Path, interner: &mut Interner) -> (Template, Vec<Reference>) {
+        let (template, references, faults) = config(self.free.config.as_deref(), at, self.variables(), interner);
+        self.problems.extend(faults);
+        (template, references)
+    }
+
+    /// Drops a `count` or `forEach` of a wrong type, which the schema allows. Recorded objects stay meanwhile.
+    fn check_repetition(&mut self) {
+        let is_count = |tree: &Tree| matches!(tree.node, Node::Number(_) | Node::String(_));
+        let is_keys = |tree: &Tree| matches!(tree.node, Node::Map(_) | Node::List(_) | Node::String(_));
+        let wrong = [
+            ("count", self.free.count.take_if(|tree| !is_count(tree)), "a whole number, or an expression"),
+            (
+                "forEach",
+                self.free.for_each.take_if(|tree| !is_keys(tree)),
+                "a map, a list of strings, or an expression",
+            ),
+        ];
+        for (field, tree, expected) in wrong {
+            let Some(tree) = tree else { continue };
+            let hint = if tree.node == Node::Null { "omit the field to manage one object" } else { "" };
+            self.invalid(spec_path(&[field]), format!("expected {expected}, found {}", tree.describe()), hint);
         }
     }
 
-    /// The addresses that the annotation names.
-    fn moved_from(&mut self) -> Arc<[Address]> {
-        let text = std::mem::take(&mut self.moved_from);
-        let mut all = Vec::new();
-        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match name.parse::<Address>() {
-                Ok(address) => all.push(address),
-                Err(error) => {
-                    let at = Path::of(&["metadata", "annotations", crate::api::MOVED_FROM]);
-                    self.problem(Reason::InvalidManifest, at, format!("`{}` is not a valid address", error.0), ADDRESS);
-                    // What it may have meant is to stay.
-                    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
-                    all.extend(name[..end].parse::<Address>());
-                }
-            }
-        }
-        shared_slice(all)
-    }
-
-    /// `count`, `forEach` and `enabled`. Nothing when the Resource stands for one object whatever happens.
+    /// `count`, `forEach` and `enabled`. `None`: the Resource always has one object.
     fn repetition(&mut self, interner: &mut Interner) -> Option<Repetition> {
+        self.check_repetition();
         let mut references = Vec::new();
-        if self.count.is_some() && self.for_each.is_some() {
+        if self.free.count.is_some() && self.free.for_each.is_some() {
             let hint = "`count` numbers the objects, `forEach` names them: keep one of them";
-            self.problem(
-                Reason::InvalidManifest,
-                spec(&["forEach"]),
-                "`count` and `forEach` are mutually exclusive",
-                hint,
-            );
+            self.invalid(spec_path(&["forEach"]), "`count` and `forEach` are mutually exclusive", hint);
         }
-        if self.enabled.is_some() && self.enabled_when.is_some() {
-            let hint = "keep one of them";
-            self.problem(
-                Reason::InvalidManifest,
-                spec(&["enabledWhen"]),
-                "`enabled` and `enabledWhen` are mutually exclusive",
-                hint,
-            );
+        if self.spec.enabled.is_some() && self.spec.enabled_when.is_some() {
+            let what = "`enabled` and `enabledWhen` are mutually exclusive";
+            self.invalid(spec_path(&["enabledWhen"]), what, "keep one of them");
         }
         let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
-            let at = Path(vec![name("spec", interner), name(field, interner)]);
+            let at = Path(vec![name_segment("spec", interner), name_segment(field, interner)]);
             let (template, found, faults) = Template::parse(tree, &at, &[Variable::Inputs], interner);
             references.extend(found);
             problems.extend(faults);
             template
         };
         let problems = &mut self.problems;
-        let repeat = match (&self.count, &self.for_each) {
+        let repeat = match (&self.free.count, &self.free.for_each) {
             (Some(tree), _) => Some(Repeat::Count(parse(problems, "count", tree, interner))),
             (None, Some(tree)) => Some(Repeat::ForEach(parse(problems, "forEach", tree, interner))),
             (None, None) => None,
         };
-        if let Some(text) = self.enabled_when.as_ref().filter(|text| !text.contains("${")) {
+        let enabled_when = self.spec.enabled_when.as_deref();
+        if let Some(text) = enabled_when.filter(|text| !text.contains("${")) {
             let what = format!("`{text}` is not an expression");
             let hint = "write it as `${...}`; for a fixed value use `enabled`";
-            problems.push(Diagnostic::general(Reason::InvalidExpression, what).at(spec(&["enabledWhen"])).hint(hint));
+            let problem = Diagnostic::general(Reason::InvalidExpression, what).at(spec_path(&["enabledWhen"]));
+            problems.push(problem.hint(hint));
         }
-        let enabled = match (self.enabled, &self.enabled_when) {
+        let enabled = match (self.spec.enabled, enabled_when) {
             (Some(false), _) => Some(Template::literal(Value::Bool(false))),
-            (_, Some(text)) => {
-                let tree = Tree { line: 0, node: Node::String(text.clone()) };
-                Some(parse(problems, "enabledWhen", &tree, interner))
-            }
+            (_, Some(text)) => Some(parse(problems, "enabledWhen", &Tree::string(text), interner)),
             _ => None,
         };
-        if repeat.is_some() && (self.import.is_some() || self.import_identity.is_some()) {
+        if repeat.is_some() && self.spec.import.is_some() {
             let hint = "omit `import`, or use a separate Resource for the imported object";
             let what = "a Resource with `count` or `forEach` cannot import one object";
-            self.problem(Reason::InvalidManifest, spec(&["import"]), what, hint);
+            self.invalid(spec_path(&["import"]), what, hint);
         }
         let references = references.into();
         (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, references })
     }
 
     fn prevent_destroy_when(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) -> Option<Template> {
-        let text = self.prevent_destroy_when.take()?;
-        let at = spec(&["lifecycle", "preventDestroyWhen"]);
-        if self.prevent_destroy.is_some() {
-            let hint = "keep one of them";
-            self.problem(
-                Reason::InvalidManifest,
-                at.clone(),
-                "`preventDestroy` and `preventDestroyWhen` are mutually exclusive",
-                hint,
-            );
+        let lifecycle = self.spec.lifecycle.as_ref()?;
+        let text = lifecycle.prevent_destroy_when.as_deref()?;
+        let at = spec_path(&["lifecycle", "preventDestroyWhen"]);
+        if lifecycle.prevent_destroy.is_some() {
+            let what = "`preventDestroy` and `preventDestroyWhen` are mutually exclusive";
+            self.invalid(at.clone(), what, "keep one of them");
         }
-        let tree = Tree { line: 0, node: Node::String(text.clone()) };
-        let (template, found, faults) = Template::parse(&tree, &at, self.variables(), interner);
-        let is_text = faults.is_empty() && template.as_literal().is_some();
-        if is_text {
+        let (template, found, faults) = Template::parse(&Tree::string(text), &at, self.variables(), interner);
+        if faults.is_empty() && template.as_literal().is_some() {
             let hint = "write it as `${...}`; for a fixed value use `preventDestroy`";
             self.problem(Reason::InvalidExpression, at, format!("`{text}` is not an expression"), hint);
         }
@@ -407,26 +367,48 @@ impl Draft {
         Some(template)
     }
 
-    fn refer_to_dependencies(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) {
-        let depends_on = std::mem::take(&mut self.depends_on);
-        for (index, target) in depends_on.iter().enumerate() {
-            let at = Path(vec![name("spec", interner), name("dependsOn", interner)]).index(index);
-            let address = Address::single(target.clone());
+    fn refuse_undeclared(&mut self, inputs: &Inputs, template: &Template, at: &Path) {
+        inputs::refuse_undeclared(inputs, template, at, &mut self.problems);
+    }
+
+    fn refuse_undeclared_in_repetition(&mut self, inputs: &Inputs, repetition: &Repetition) {
+        let (count, for_each) = match &repetition.repeat {
+            Some(Repeat::Count(template)) => (Some(template), None),
+            Some(Repeat::ForEach(template)) => (None, Some(template)),
+            None => (None, None),
+        };
+        let fields = [("count", count), ("forEach", for_each), ("enabledWhen", repetition.enabled.as_ref())];
+        for (field, template) in fields.into_iter().filter_map(|(field, template)| Some((field, template?))) {
+            self.refuse_undeclared(inputs, template, &spec_path(&[field]));
+        }
+    }
+
+    fn add_dependencies(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) {
+        let depends_on = &self.spec.depends_on;
+        for (index, api::Dependency { name: target }) in depends_on.iter().enumerate() {
+            let at = Path(vec![name_segment("spec", interner), name_segment("dependsOn", interner)]).index(index);
+            let address = Address::single(interner.get(target));
             if !expression::is_label(address.object_name()) {
                 let what = format!("`{target}` is not a valid Resource name");
-                self.problem(Reason::InvalidManifest, at.name("name"), what, LABEL);
-            } else if depends_on[..index].contains(target) {
+                self.invalid(at.name("name"), what, LABEL);
+            } else if depends_on[..index].iter().any(|earlier| earlier.name == *target) {
                 let what = format!("duplicate dependency `{target}`");
-                self.problem(Reason::InvalidManifest, at.name("name"), what, "list each dependency once");
+                self.invalid(at.name("name"), what, "list each dependency once");
             } else {
-                references.push(Reference { target: address, at, explicit: true, selector: None });
+                references.push(Reference {
+                    target: address,
+                    at,
+                    explicit: true,
+                    selector: None,
+                    segments: Arc::default(),
+                });
             }
         }
     }
 
     /// An object cannot wait for itself. Its other references stay.
     fn refuse_self_references(&mut self, references: &mut Vec<Reference>) {
-        let address = self.address();
+        let address = self.address.clone();
         let own: Vec<Path> =
             references.extract_if(.., |reference| reference.target.name == address.name).map(|own| own.at).collect();
         for at in own {
@@ -441,27 +423,31 @@ impl Draft {
     }
 }
 
-const ADDRESS: &str =
-    "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
-
-/// What `count` may be, in words.
-pub(super) const COUNT: &str = "a whole number, or an expression";
-
-/// What `forEach` may be, in words.
-pub(super) const KEYS: &str = "a map, a list of strings, or an expression";
+/// Parses a `config` at `at`. Its error is reported if it is not a map.
+fn config(
+    tree: Option<&Tree>,
+    at: &Path,
+    variables: &'static [Variable],
+    interner: &mut Interner,
+) -> (Template, Vec<Reference>, Diagnostics) {
+    match tree {
+        Some(tree) if matches!(tree.node, Node::Map(_)) => Template::parse(tree, at, variables, interner),
+        _ => (Template::literal(Value::map::<Arc<str>>([])), Vec::new(), Vec::new()),
+    }
+}
 
 const LABEL: &str = "use at most 63 lowercase letters, digits and `-`, starting and ending with a letter or digit";
 
-fn name(text: &str, interner: &mut Interner) -> crate::model::Segment {
-    crate::model::Segment::Name(interner.get(text))
+fn name_segment(text: &str, interner: &mut Interner) -> Segment {
+    Segment::Name(interner.get(text))
 }
 
-/// Whether a problem is about a place that could not be read, or one below it: then it is a consequence of an earlier problem.
-fn is_below(path: Option<&Path>, unread: &[Path]) -> bool {
-    path.is_some_and(|path| unread.iter().any(|at| path.starts_with(at)))
+fn invalid(at: Path, what: impl Into<String>, hint: &str) -> Diagnostic {
+    let problem = Diagnostic::general(Reason::InvalidManifest, what).at(at);
+    if hint.is_empty() { problem } else { problem.hint(hint) }
 }
 
-fn spec(names: &[&str]) -> Path {
+fn spec_path(names: &[&str]) -> Path {
     let mut path = Path::of(&["spec"]);
     path.0.extend(Path::of(names).0);
     path

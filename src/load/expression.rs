@@ -13,6 +13,8 @@ mod budget;
 mod convert;
 mod evaluate;
 mod functions;
+mod hyphen;
+mod missing;
 mod names;
 mod parse;
 mod program;
@@ -21,6 +23,7 @@ mod reference;
 mod rewrite;
 mod scan;
 mod slot;
+mod terraform;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +32,7 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
+pub(crate) use missing::instead_of_missing;
 pub(crate) use names::{is_identifier, is_label, path_expression};
 pub use reference::{InstanceSelector, Reference};
 

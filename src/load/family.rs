@@ -7,7 +7,7 @@ use super::instance_scope::InstanceScope;
 use super::publication;
 use super::repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
 use super::{EachValue, Instance};
-use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Severity, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Value, errors};
 
 #[derive(Clone, Debug)]
 pub struct Family {
@@ -30,9 +30,8 @@ pub enum Expansion {
 impl Family {
     /// Creates the family of a Resource that has a repetition.
     pub(super) fn new(shared: Arc<Instance>, repetition: &Repetition) -> Self {
-        let errors = || shared.problems.iter().filter(|problem| problem.severity == Severity::Error);
-        let expansion = if errors().next().is_some() {
-            Expansion::Failed(errors().cloned().collect())
+        let expansion = if shared.has_errors() {
+            Expansion::Failed(errors(&shared.problems).cloned().collect())
         } else if !repetition.is_literal() && shared.is_desired() && !shared.inputs.problems.is_empty() {
             // The instances may depend on the missing input.
             Expansion::Failed(shared.inputs.problems.clone())
@@ -112,8 +111,10 @@ impl Family {
             ..Instance::clone(&self.shared)
         };
         let (publish, problems) = publication::for_instance(&self.shared.publish, &instance.address.key);
-        let (address, source) = (&instance.address, &instance.source);
-        let own = |problem| Diagnostic { address: Some(address.clone()), source: source.clone(), ..problem };
+        let own = |problem: Diagnostic| {
+            let source = instance.source_of(problem.path.as_ref());
+            Diagnostic { address: Some(instance.address.clone()), source, ..problem }
+        };
         let problems = problems.into_iter().map(own).collect();
         (instance.publish, instance.problems) = (publish, problems);
         instance

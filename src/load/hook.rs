@@ -1,11 +1,13 @@
 //! Hooks of a Resource, with parsed expressions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::expression::{Variable, is_label};
 use super::intern::{Interner, shared_slice};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
+use crate::api;
 use crate::model::{Diagnostic, Diagnostics, HookKind, OnFailure, Path, Reason, RecordedHook, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +27,6 @@ pub struct Hook {
     pub template: Template,
     /// The path of the definition, such as `spec.hooks[0].exec.command`.
     pub at: Path,
-}
-
-/// A hook before its expressions are parsed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HookSpec {
-    pub(super) name: Option<Arc<str>>,
-    pub(super) when: Option<Arc<str>>,
-    pub(super) on_failure: Option<Arc<str>>,
-    /// `exec.command`.
-    pub(super) exec: Option<Tree>,
-    /// `job.template`.
-    pub(super) job: Option<Tree>,
-    /// An error was reported, so the hook is not parsed.
-    pub(super) invalid: bool,
 }
 
 /// The variables of an `AfterCreate` hook.
@@ -63,23 +51,26 @@ pub fn parse_recorded(hook: &RecordedHook) -> (Template, Diagnostics) {
     (template, problems)
 }
 
-/// Parses the hooks of a Resource. `runs` is the supported kind: `Exec` in local mode, `Job` in a cluster.
+/// Parses the hooks of a Resource with the `job.template` of each. `runs` is the supported kind: `Exec` in local mode,
+/// `Job` in a cluster.
 pub(super) fn parse(
-    written: Vec<HookSpec>,
+    written: &[api::Hook],
+    jobs: &[Option<Cow<'_, Tree>>],
     runs: HookKind,
     references: &mut Vec<Reference>,
     problems: &mut Diagnostics,
     interner: &mut Interner,
 ) -> Arc<[Hook]> {
+    if written.is_empty() {
+        return Arc::default();
+    }
     let list = Path::of(&["spec", "hooks"]);
     let mut hooks: Vec<Hook> = Vec::with_capacity(written.len());
     let mut reader = Reader { runs, references, problems, interner };
-    for (index, written) in written.into_iter().enumerate() {
+    for (index, written) in written.iter().enumerate() {
         let at = list.index(index);
-        if written.invalid {
-            continue;
-        }
-        if let Some(hook) = reader.hook(written, &at) {
+        let job = jobs.get(index).and_then(Option::as_deref);
+        if let Some(hook) = reader.hook(written, job, &at) {
             if hooks.iter().any(|other| other.recorded.name == hook.recorded.name) {
                 let what = format!("duplicate hook `{}`", hook.recorded.name);
                 reader.problem(at.name("name"), what, "give each hook a unique name");
@@ -102,38 +93,18 @@ impl Reader<'_> {
         self.problems.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
     }
 
-    fn hook(&mut self, written: HookSpec, at: &Path) -> Option<Hook> {
-        let name = written.name.unwrap_or_default();
-        if !is_label(&name) {
-            let what = if name.is_empty() {
+    fn hook(&mut self, written: &api::Hook, job: Option<&Tree>, at: &Path) -> Option<Hook> {
+        if !is_label(&written.name) {
+            let what = if written.name.is_empty() {
                 "required field is missing".to_owned()
             } else {
-                format!("`{name}` is not a valid DNS label")
+                format!("`{}` is not a valid DNS label", written.name)
             };
             self.problem(at.name("name"), what, "set a name, such as `warm-up`");
         }
-        let when = match written.when.as_deref() {
-            Some("AfterCreate") => HookPhase::AfterCreate,
-            Some("BeforeDestroy") => HookPhase::BeforeDestroy,
-            other => {
-                let what =
-                    other.map_or("required field is missing".to_owned(), |other| format!("unknown value `{other}`"));
-                self.problem(at.name("when"), what, "write `AfterCreate` or `BeforeDestroy`");
-                return None;
-            }
-        };
-        let on_failure = match written.on_failure.as_deref() {
-            None | Some("Fail") => OnFailure::Fail,
-            Some("Continue") => OnFailure::Continue,
-            Some(other) => {
-                let what = format!("must be `Fail` or `Continue`, not `{other}`");
-                self.problem(at.name("onFailure"), what, "omit it for the default `Fail`");
-                OnFailure::Fail
-            }
-        };
-        let (kind, tree) = match (written.exec, written.job) {
-            (Some(command), None) => (HookKind::Exec, command),
-            (None, Some(template)) => (HookKind::Job, template),
+        let (kind, tree) = match (&written.exec, &written.job) {
+            (Some(exec), None) => (HookKind::Exec, Cow::Owned(Tree::list(&exec.command))),
+            (None, Some(_)) => (HookKind::Job, job.map_or_else(|| Cow::Owned(Tree::list(&[])), Cow::Borrowed)),
             (None, None) => {
                 self.problem(at.clone(), "the hook runs nothing", "set `exec` in local mode, or `job` in a cluster");
                 return None;
@@ -147,38 +118,40 @@ impl Reader<'_> {
             HookKind::Exec => at.name("exec").name("command"),
             HookKind::Job => at.name("job").name("template"),
         };
-        if kind != self.runs {
-            let (what, hint) = match kind {
-                HookKind::Exec => {
-                    ("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`", "use `job`")
-                }
-                HookKind::Job => ("`job` hooks run only in a cluster", "use `exec`"),
-            };
-            self.problem(place, what, hint);
-            return None;
-        }
-        let shaped = match (&kind, &tree.node) {
-            (HookKind::Exec, Node::List(items)) => {
-                !items.is_empty() && items.iter().all(|item| matches!(item.node, Node::String(_)))
-            }
-            (HookKind::Job, Node::Map(_)) => tree.get("spec").is_some(),
-            _ => false,
+        self.check_definition(kind, &tree, &place)?;
+        let when = match written.when {
+            api::HookPhase::AfterCreate => HookPhase::AfterCreate,
+            api::HookPhase::BeforeDestroy => HookPhase::BeforeDestroy,
         };
-        if !shaped {
-            let (what, hint) = match kind {
-                HookKind::Exec => {
-                    ("must be a non-empty list of strings", "write the program and its arguments: `[sh, -c, ...]`")
-                }
-                HookKind::Job => ("must be a Pod template", "set `spec.containers` in the template"),
-            };
-            self.problem(place, what, hint);
-            return None;
-        }
+        let on_failure = match written.on_failure.unwrap_or_default() {
+            api::HookFailure::Fail => OnFailure::Fail,
+            api::HookFailure::Continue => OnFailure::Continue,
+        };
         let (template, found, faults) = Template::parse(&tree, &place, when.variables(), self.interner);
         self.problems.extend(faults);
         self.add_references(when, found);
-        let written = RecordedHook { name, kind, on_failure, definition: raw(&tree) };
-        Some(Hook { when, recorded: written, template, at: place })
+        let name = written.name.as_str().into();
+        let recorded = RecordedHook { name, kind, on_failure, definition: raw(&tree) };
+        Some(Hook { when, recorded, template, at: place })
+    }
+
+    /// Reports a hook that cannot run here, or that runs nothing.
+    fn check_definition(&mut self, kind: HookKind, tree: &Tree, place: &Path) -> Option<()> {
+        let (what, hint) = match (kind, &tree.node) {
+            (HookKind::Exec, _) if self.runs != kind => {
+                ("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`", "use `job`")
+            }
+            (HookKind::Job, _) if self.runs != kind => ("`job` hooks run only in a cluster", "use `exec`"),
+            (HookKind::Exec, Node::List(items)) if items.is_empty() => {
+                ("must be a non-empty list of strings", "write the program and its arguments: `[sh, -c, ...]`")
+            }
+            (HookKind::Job, _) if tree.get("spec").is_none() => {
+                ("must be a Pod template", "set `spec.containers` in the template")
+            }
+            _ => return Some(()),
+        };
+        self.problem(place.clone(), what, hint);
+        None
     }
 
     /// The references of an `AfterCreate` hook are dependencies. A `BeforeDestroy` hook must not have references,

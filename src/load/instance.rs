@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Hook, Inputs, ProviderBinding, Publication, Reference, Repetition, Template};
-use crate::model::{Address, Diagnostics, ImportRequest, Path, Source, Value};
+use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
+use crate::model::{Address, Diagnostics, ImportRequest, Path, Source, Value, has_errors};
 
 /// One desired instance of a Resource.
 #[derive(Clone, Debug)]
@@ -48,19 +48,15 @@ pub struct Instance {
     pub triggers: Arc<[Trigger]>,
     /// `managementPolicies`.
     pub policies: Policies,
-    /// `hooks`.
     pub hooks: Arc<[Hook]>,
-    /// `deletionPolicy`.
     pub deletion_policy: DeletionPolicy,
     /// `import.id`.
     pub import: Option<ImportRequest>,
-    /// `drift`.
     pub drift: Drift,
     /// The ServiceAccount of the built-in drivers; empty in local mode.
     pub service_account: Arc<str>,
     /// `suspend`, or the annotation `purlin.dev/paused`.
     pub suspended: bool,
-    /// `timeouts`.
     pub timeouts: Timeouts,
     /// The annotation `purlin.dev/replace-requested-at`; empty when absent.
     pub replace_requested: Arc<str>,
@@ -76,10 +72,23 @@ pub struct Instance {
     pub deleting: bool,
     /// Problems of the Resource. An instance with an error cannot be planned.
     pub problems: Diagnostics,
+    /// The position of the manifest, if it was read from a file.
     pub source: Option<Source>,
+    /// The lines of the manifest's fields, if it was read from a file.
+    pub lines: Lines,
+    /// The file of the manifest as records store it, `-` for standard input. `None` in a cluster.
+    pub source_file: Option<Arc<str>>,
+    /// The manifest is in a source that is not given. All that is known comes from the record, and the object is left
+    /// unchanged.
+    pub only_recorded: bool,
 }
 
 impl Instance {
+    /// Returns the position of a field in the file of the manifest, or of the manifest itself.
+    pub fn source_of(&self, field: Option<&Path>) -> Option<Source> {
+        field.map_or_else(|| self.source.clone(), |field| self.lines.source_of(field, self.source.as_ref()))
+    }
+
     /// Whether the object is desired, as the ordering rules define it.
     pub fn is_desired(&self) -> bool {
         !self.deleting
@@ -88,6 +97,11 @@ impl Instance {
     /// Whether the Resource has Purlin's finalizer and record annotation. It gets both with its record.
     pub fn is_marked(&self) -> bool {
         self.has_finalizer && self.record_annotation == self.uid
+    }
+
+    /// Whether the manifest has errors. Then the recorded settings may apply instead of those of the Resource.
+    pub fn has_errors(&self) -> bool {
+        has_errors(&self.problems)
     }
 
     /// Whether the annotation of the Resource names its own record. An annotation that names another Resource counts as
@@ -128,9 +142,8 @@ impl Instance {
     }
 }
 
-#[cfg(test)]
 impl Instance {
-    /// A default instance for tests.
+    /// An instance without any settings.
     pub(crate) fn plain(address: Address, type_name: &str) -> Self {
         Self {
             address,
@@ -168,6 +181,9 @@ impl Instance {
             deleting: false,
             problems: Vec::new(),
             source: None,
+            lines: Lines::default(),
+            source_file: None,
+            only_recorded: false,
         }
     }
 }

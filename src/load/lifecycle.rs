@@ -1,27 +1,27 @@
-//! Parses the entries of `spec.lifecycle` and `spec.managementPolicies` that have a syntax. Problems have no address.
+//! Reads `spec.managementPolicies` and the entries of `spec.lifecycle` that have a syntax. Problems have no address.
 
 use std::sync::Arc;
 
 use super::expression::Variable;
 use super::intern::{Interner, shared_slice};
-use super::suggest::closest;
-use super::tree::{Node, Tree};
+use super::tree::Tree;
 use super::{IgnoredChange, Policies, Reference, Template, Trigger};
+use crate::api::ManagementPolicy;
 use crate::model::{Diagnostic, Diagnostics, Path, Reason, Severity};
 
 /// Parses `lifecycle.ignoreChanges`: attribute paths, or `all`. Checks that need a schema are done by the planner.
-pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagnostics) {
+pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnostics) {
     let mut found = Diagnostics::new();
     let mut ignored: Vec<IgnoredChange> = Vec::with_capacity(texts.len());
-    let has_all = texts.iter().any(|text| text.as_ref() == "all");
+    let has_all = texts.iter().any(|text| text == "all");
     for (index, text) in texts.iter().enumerate() {
         let at = ignore_changes_path(index);
         let entry = match text.parse::<Path>() {
-            _ if text.as_ref() == "all" => IgnoredChange::All,
+            _ if text == "all" => IgnoredChange::All,
             Ok(path) => IgnoredChange::At(path),
             Err(problem) => {
                 let what = format!("`{text}` is not a valid attribute path: {problem}");
-                let hint = if text.as_ref() == "*" {
+                let hint = if text == "*" {
                     "write `all` to ignore all changes"
                 } else {
                     "write a path such as `tags`, `tags[\"Owner\"]` or `rule[0].port`"
@@ -40,7 +40,7 @@ pub(super) fn ignore_changes(texts: &[Arc<str>]) -> (Arc<[IgnoredChange]>, Diagn
 
 /// Parses `lifecycle.replaceTriggeredBy`: references to Resources, which are also dependencies.
 pub(super) fn replace_triggered_by(
-    texts: &[Arc<str>],
+    texts: &[String],
     variables: &'static [Variable],
     references: &mut Vec<Reference>,
     interner: &mut Interner,
@@ -62,7 +62,7 @@ pub(super) fn replace_triggered_by(
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("remove one of them"));
             continue;
         }
-        let tree = Tree { line: 0, node: Node::String(format!("${{{text}}}").into()) };
+        let tree = Tree::string(&format!("${{{text}}}"));
         let (path, targets, faults) = Template::parse(&tree, &at, variables, interner);
         match path.depth() {
             Some(_) if targets.iter().any(|reference| reference.target.is_data()) => {
@@ -72,7 +72,7 @@ pub(super) fn replace_triggered_by(
                 found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
             }
             Some(depth) if targets.len() == 1 => {
-                triggers.push(Trigger { text: text.clone(), path, depth });
+                triggers.push(Trigger { text: interner.get(text), path, depth });
                 references.extend(targets);
             }
             _ if faults.is_empty() => {
@@ -92,27 +92,22 @@ pub(crate) fn replace_triggered_by_path(index: usize) -> Path {
     Path::of(&["spec", "lifecycle", "replaceTriggeredBy"]).index(index)
 }
 
-/// Parses `managementPolicies`. Without it, all actions are allowed.
-pub(super) fn policies(texts: Option<&[Arc<str>]>) -> (Policies, Diagnostics) {
-    const KNOWN: [&str; 5] = ["Observe", "Create", "Update", "Replace", "Delete"];
-    let Some(texts) = texts else { return (Policies::default(), Diagnostics::new()) };
-    let at = Path::of(&["spec", "managementPolicies"]);
-    let has = |name: &str| texts.iter().any(|text| text.as_ref() == name);
+/// Reads `managementPolicies`. Without it, all actions are allowed.
+pub(super) fn policies(written: Option<&[ManagementPolicy]>) -> (Policies, Diagnostics) {
+    let Some(written) = written else { return (Policies::default(), Diagnostics::new()) };
+    let has = |policy| written.contains(&policy);
     let mut found = Diagnostics::new();
-    for (index, text) in texts.iter().enumerate().filter(|(_, text)| !KNOWN.contains(&text.as_ref())) {
-        let what = format!("`{text}` is not a valid policy");
-        let hint = match closest(text, KNOWN) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("valid policies are {}", KNOWN.join(", ")),
-        };
-        found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at.index(index)).hint(hint));
-    }
-    if !has("Observe") && found.is_empty() {
+    if !has(ManagementPolicy::Observe) {
         let what = "`Observe` is required: Purlin must read each object that it manages";
+        let at = Path::of(&["spec", "managementPolicies"]);
         found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("add `Observe`"));
     }
-    let policies =
-        Policies { create: has("Create"), update: has("Update"), replace: has("Replace"), delete: has("Delete") };
+    let policies = Policies {
+        create: has(ManagementPolicy::Create),
+        update: has(ManagementPolicy::Update),
+        replace: has(ManagementPolicy::Replace),
+        delete: has(ManagementPolicy::Delete),
+    };
     (policies, found)
 }
 
@@ -127,7 +122,7 @@ fn redundancy_warning(what: String) -> Diagnostic {
 }
 
 /// Returns why an entry has no effect next to the entries `before` it and to all `texts`.
-fn redundant(entry: &IgnoredChange, before: &[IgnoredChange], texts: &[Arc<str>], has_all: bool) -> Option<String> {
+fn redundant(entry: &IgnoredChange, before: &[IgnoredChange], texts: &[String], has_all: bool) -> Option<String> {
     match entry {
         IgnoredChange::All if before.contains(entry) => Some("it is a duplicate".to_owned()),
         IgnoredChange::All => None,
@@ -148,7 +143,7 @@ mod tests {
     use super::*;
 
     fn check(texts: &[&str], expected: &Expect) {
-        let texts: Vec<Arc<str>> = texts.iter().map(|text| Arc::from(*text)).collect();
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         let (_, found) = ignore_changes(&texts);
         let lines = found.iter().map(|problem| format!("{:?}: {problem}\n", problem.severity));
         expected.assert_eq(&lines.collect::<String>());
@@ -156,7 +151,7 @@ mod tests {
 
     #[test]
     fn entries_are_paths_or_all() {
-        let texts = ["all", "tags[\"Owner\"]"].map(Arc::from);
+        let texts = ["all", "tags[\"Owner\"]"].map(String::from);
         let (ignored, _) = ignore_changes(&texts);
         let path = Path::default().name("tags").name("Owner");
         assert_eq!(*ignored, [IgnoredChange::All, IgnoredChange::At(path)]);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::expression::{Scope, Variable};
-use super::{Inputs, Reference, Template};
-use crate::model::{Address, Diagnostic, Diagnostics, Path, Provider, ProviderUse, Reason, Severity, Source, Value};
+use super::{Inputs, Lines, Reference, Template};
+use crate::model::{Address, Diagnostic, Diagnostics, Path, Provider, ProviderUse, Reason, Source, Value, errors};
 
 /// One `Provider` document.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct ProviderConfig {
     pub references: Arc<[Reference]>,
     pub problems: Diagnostics,
     pub source: Option<Source>,
+    /// The lines of the document, if it was read from a file.
+    pub lines: Lines,
 }
 
 /// The provider and the provider configuration of a Resource.
@@ -82,15 +84,17 @@ impl ProviderConfig {
             references: Arc::default(),
             problems: Vec::new(),
             source: None,
+            lines: Lines::default(),
         }
     }
 
     /// Turns a problem of the `ProviderConfig` into a problem that a Resource can report.
     fn at_provider_config(&self, mut problem: Diagnostic) -> Diagnostic {
+        let field = problem.path.take().unwrap_or_default();
+        problem.source = problem.source.or_else(|| self.lines.source_of(&field, self.source.as_ref()));
         let mut at = Path::default().name("providerConfig").name(self.name.clone());
-        at.0.extend(problem.path.take().unwrap_or_default().0);
+        at.0.extend(field.0);
         problem.path = Some(at);
-        problem.source = problem.source.or_else(|| self.source.clone());
         problem
     }
 }
@@ -99,11 +103,12 @@ impl ProviderBinding {
     /// Binds a `ProviderConfig` to its `Provider`.
     pub fn new(config: Arc<ProviderConfig>, providers: &BTreeMap<Arc<str>, Arc<ProviderSpec>>) -> Self {
         let provider = match providers.get(&config.provider) {
-            Some(spec) => match spec.problems.iter().find(|problem| problem.severity == Severity::Error) {
+            Some(spec) => match errors(&spec.problems).next() {
                 None => Ok(spec.provider.clone()),
                 Some(problem) => {
                     let what = format!("the Provider `{}` is not valid: {}", config.provider, problem.summary);
-                    Err(Diagnostic::general(Reason::ProviderNotReady, what).from_source(spec.source.clone()))
+                    let source = problem.source.clone().or_else(|| spec.source.clone());
+                    Err(Diagnostic::general(Reason::ProviderNotReady, what).from_source(source))
                 }
             },
             None => {
@@ -132,14 +137,13 @@ impl ProviderBinding {
 
     /// Returns the first error that does not depend on the values of references.
     pub fn problem(&self) -> Option<Diagnostic> {
-        let errors =
-            |problems: &Diagnostics| problems.iter().find(|problem| problem.severity == Severity::Error).cloned();
-        let own = errors(&self.config.problems).map(|problem| {
+        let first = |problems: &Diagnostics| errors(problems).next().cloned();
+        let own = first(&self.config.problems).map(|problem| {
             let what = format!("the ProviderConfig `{}` is not valid: {}", self.config.name, problem.summary);
             Diagnostic { reason: Reason::ProviderNotReady, summary: what, ..self.config.at_provider_config(problem) }
         });
         let provider = || self.provider.as_ref().err().map(|problem| problem.as_ref().clone());
-        own.or_else(provider).or_else(|| Some(self.config.at_provider_config(errors(&self.config.inputs.problems)?)))
+        own.or_else(provider).or_else(|| Some(self.config.at_provider_config(first(&self.config.inputs.problems)?)))
     }
 
     /// Returns the configured provider if its configuration has no references.

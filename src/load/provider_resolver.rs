@@ -41,7 +41,7 @@ impl<'a> ProviderResolver<'a> {
 
     /// Binds a Resource, unless it is bound already.
     pub(super) fn resolve(&mut self, instance: &mut Arc<Instance>) {
-        if instance.provider.is_some() {
+        if instance.provider.is_some() || instance.only_recorded {
             return;
         }
         if instance.provider_config.is_none() && BUILT_IN.contains(&&*instance.type_name) {
@@ -63,8 +63,8 @@ impl<'a> ProviderResolver<'a> {
                 let what = format!("there is no ProviderConfig `{name}`");
                 let at = Path::default().name("spec").name("providerConfigRef").name("name");
                 let hint = "create it, or correct the name; Purlin retries automatically";
-                let problem = Diagnostic::error(&instance.address, Reason::ProviderNotFound, what).at(at).hint(hint);
-                let problem = problem.from_source(instance.source.clone());
+                let problem = Diagnostic::error(&instance.address, Reason::ProviderNotFound, what).hint(hint);
+                let problem = problem.from_source(instance.source_of(Some(&at))).at(at);
                 let own = Arc::make_mut(instance);
                 // This function may run again for the same Resource.
                 if !own.problems.iter().any(|known| known.reason == Reason::ProviderNotFound) {

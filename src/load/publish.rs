@@ -38,7 +38,7 @@ pub fn evaluate(instance: &Instance, itself: &Value, others: &dyn Scope) -> Resu
     }
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
-        problem.source = problem.source.take().or_else(|| instance.source.clone());
+        problem.source = problem.source.take().or_else(|| instance.source_of(problem.path.as_ref()));
     }
     if problems.is_empty() { Ok(published) } else { Err(problems) }
 }

@@ -1,28 +1,33 @@
-//! Reads the desired state from files. The only file of `load` that does I/O.
+//! Reads the desired state from files. The only part of `load` that does I/O.
 //!
-//! The sources are directories (without subdirectories, as in `kubectl`), files, or `-` for standard input. While
+//! The sources are directories with their subdirectories, files, or `-` for standard input. While
 //! [`Config::incomplete`] is not empty, Purlin cannot decide which objects are no longer desired.
 
-use std::collections::BTreeMap;
+mod coverage;
+mod files;
+
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use coverage::{Coverage, GivenSource};
+pub use files::{STDIN, SourceFile, SourcePaths};
+
 use sha2::{Digest as _, Sha256};
 
+use super::document::{self, Manifest};
 use super::intern::Interner;
-use super::manifest::{self, Manifest};
-use super::{Config, DataLookup, Instance, yaml};
-use crate::api;
+use super::{Config, DataLookup, Instance, decode, yaml};
 use crate::model::data::StringData;
 use crate::model::{self, Address, DataRef, Diagnostic, Diagnostics, Reason, Source, Value};
 
 /// The content of a source.
 #[derive(Clone, Debug, Default)]
 pub struct LoadedSource {
-    /// The desired state. Problems of a Resource are in its instance; everything that could not be read, including an
-    /// empty source, is in `incomplete`.
+    /// The desired state. Problems of a Resource are in its instance; everything that could not be read is in
+    /// `incomplete`.
     pub config: Config,
     /// The value of `ns` in expressions: name, labels and annotations of the namespace.
     pub namespace: Value,
@@ -30,6 +35,7 @@ pub struct LoadedSource {
     pub diagnostics: Diagnostics,
     /// A digest of the files' names and content: equal for equal sources.
     pub digest: [u8; 32],
+    pub given: Vec<GivenSource>,
     /// The data of ConfigMaps and Secrets.
     pub data: BTreeMap<DataRef, Arc<StringData>>,
 }
@@ -40,39 +46,59 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// The content of a file or of standard input.
 struct SourceText {
     name: Arc<str>,
+    /// As a record stores it. `None` for strings.
+    source: Option<Arc<str>>,
     text: String,
 }
 
 /// Reads all sources. A source that cannot be read makes the result incomplete.
-pub fn read(paths: &[PathBuf]) -> LoadedSource {
+pub fn read(given: &[PathBuf], paths: &SourcePaths) -> LoadedSource {
+    let (files, errors) = paths.files(given);
+    let mut missing = BTreeMap::new();
     let mut incomplete = Vec::new();
-    let mut texts = Vec::new();
-    for path in paths {
-        match files(path) {
-            Ok(files) => {
-                for file in files {
-                    match read_text(&file) {
-                        Ok(text) => texts.push(SourceText { name: file.to_string_lossy().into(), text }),
-                        Err(error) => incomplete.push(unreadable(&file, &error)),
-                    }
-                }
+    for (path, error) in errors {
+        let problem = unreadable(&path, &error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            missing.insert(path, problem.clone());
+        }
+        incomplete.push(problem);
+    }
+    let mut texts = Vec::with_capacity(files.len());
+    for SourceFile { path, absolute } in files {
+        match read_text(&path) {
+            Ok(text) => {
+                let source = Some(paths.source(&absolute));
+                texts.push(SourceText { name: path.to_string_lossy().into(), source, text });
             }
-            Err(error) => incomplete.push(unreadable(path, &error)),
+            Err(error) => incomplete.push(unreadable(&path, &error)),
         }
     }
-    let pieces: Vec<Chunk<'_>> = texts.iter().flat_map(split_chunks).collect();
-    LoadedSource { digest: digest(&texts, &incomplete), ..assemble(decode_all(&pieces), incomplete) }
+    let mut loaded = LoadedSource { digest: digest(&texts, &incomplete), ..decode(&texts, incomplete) };
+    let config = &loaded.config;
+    let resources = config.instances.values().chain(config.families.values().map(|family| &family.shared));
+    let sources: BTreeSet<&str> = resources.filter_map(|resource| resource.source_file.as_deref()).collect();
+    let one = |path: &PathBuf| {
+        let absolute = paths.absolute(path);
+        let has_resource = sources.iter().any(|source| paths.covers(&absolute, source));
+        GivenSource {
+            name: path.to_string_lossy().into_owned(),
+            missing: missing.get(path).cloned(),
+            is_empty: !has_resource && config.incomplete.is_empty(),
+            absolute,
+        }
+    };
+    loaded.given = given.iter().map(one).collect();
+    loaded
 }
 
-/// The digest ignores the directory, because different paths can name the same files.
 fn digest(texts: &[SourceText], incomplete: &Diagnostics) -> [u8; 32] {
     let mut hasher = Sha256::new();
     let mut part = |text: &str| {
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     };
-    for SourceText { name, text } in texts {
-        part(Path::new(&**name).file_name().and_then(|name| name.to_str()).unwrap_or_default());
+    for SourceText { source, text, .. } in texts {
+        part(source.as_deref().unwrap_or_default());
         part(text);
     }
     incomplete.iter().for_each(|problem| part(&problem.to_string()));
@@ -81,10 +107,23 @@ fn digest(texts: &[SourceText], incomplete: &Diagnostics) -> [u8; 32] {
 
 /// Reads named strings instead of files.
 pub fn read_strings(texts: &[(&str, &str)]) -> LoadedSource {
-    let texts: Vec<SourceText> =
-        texts.iter().map(|(name, text)| SourceText { name: (*name).into(), text: (*text).to_owned() }).collect();
+    let text =
+        |(name, text): &(&str, &str)| SourceText { name: (*name).into(), source: None, text: (*text).to_owned() };
+    decode(&texts.iter().map(text).collect::<Vec<_>>(), Vec::new())
+}
+
+fn decode(texts: &[SourceText], incomplete: Diagnostics) -> LoadedSource {
     let pieces: Vec<Chunk<'_>> = texts.iter().flat_map(split_chunks).collect();
-    assemble(decode_all(&pieces), Vec::new())
+    let mut manifests = decode_all(&pieces);
+    let sources: BTreeMap<&str, &Arc<str>> =
+        texts.iter().filter_map(|text| Some((&*text.name, text.source.as_ref()?))).collect();
+    for manifest in &mut manifests {
+        if let Manifest::Resource(instance, _) = manifest {
+            let file = instance.source.as_ref().map(|source| &*source.file);
+            instance.source_file = file.and_then(|file| sources.get(file)).map(|source| Arc::clone(source));
+        }
+    }
+    assemble(manifests, incomplete)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
@@ -92,27 +131,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
         .because(error.to_string())
 }
 
-/// Returns the manifest files of a path, sorted and without hidden files.
-fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    if path.as_os_str() == "-" || !std::fs::metadata(path)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let file = entry?.path();
-        let hidden = file.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
-        let manifest =
-            file.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
-        if manifest && !hidden && !std::fs::metadata(&file)?.is_dir() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 fn read_text(file: &Path) -> std::io::Result<String> {
-    let mut text = if file.as_os_str() == "-" {
+    let mut text = if file.as_os_str() == STDIN {
         let mut text = String::new();
         std::io::stdin().lock().read_to_string(&mut text)?;
         text
@@ -189,10 +209,10 @@ fn decode_chunks(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
     for piece in pieces {
         let (documents, fault) = yaml::read(piece.text, piece.first_line, &mut interner);
         for document in &documents {
-            manifest::decode(document, piece.file, &mut interner, &mut found);
+            document::decode(document, piece.file, &mut interner, &mut found);
         }
         if let Some(fault) = fault {
-            found.push(Manifest::Unreadable(manifest::diagnostic(&fault, piece.file, false)));
+            found.push(Manifest::Unreadable(document::diagnostic(&fault, piece.file, false)));
         }
     }
     found
@@ -210,19 +230,15 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     for manifest in manifests {
         match manifest {
             Manifest::Resource(mut instance, named) => {
-                if let Some(problem) = namespace_mismatch(&mut namespace, named, instance.source.clone()) {
+                if let Some(problem) = namespace_mismatch(&mut namespace, named) {
                     instance.problems.push(Diagnostic { address: Some(instance.address.clone()), ..problem });
                 }
-                // The object of an invalid `moved-from` annotation or an invalid name must not be treated as an orphan.
-                let which = [["metadata", "annotations", api::MOVED_FROM].as_slice(), &["metadata", "name"]];
-                let which = which.map(model::Path::of);
-                let is_unclear = |problem: &&Diagnostic| problem.path.as_ref().is_some_and(|at| which.contains(at));
-                let unclear = instance.problems.iter().filter(is_unclear);
+                let unclear = instance.problems.iter().filter(|problem| decode::holds_destroys(problem));
                 loaded.config.incomplete.extend(unclear.cloned());
                 resources.push(*instance);
             }
             Manifest::Data { object, texts, namespace: named, source, problems } => {
-                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named, Some(source.clone())));
+                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named));
                 loaded.diagnostics.extend(problems);
                 match data.entry(object) {
                     Entry::Vacant(entry) => drop(entry.insert((texts, source))),
@@ -247,7 +263,7 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
                 }
             }
             Manifest::ProviderConfig(config, named) => {
-                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named, config.source.clone()));
+                loaded.diagnostics.extend(namespace_mismatch(&mut namespace, named));
                 loaded.diagnostics.extend(config.problems.iter().cloned());
                 configs.push(*config);
             }
@@ -278,14 +294,9 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     }
     loaded.data = data.into_iter().map(|(object, (texts, _))| (object, texts)).collect();
     loaded.config.link();
-    // A read error explains the empty config; one error is enough.
-    if loaded.config.is_empty() && loaded.config.incomplete.is_empty() {
-        let problem = Diagnostic::general(Reason::SourceIncomplete, "the source contains no Resource");
-        loaded.config.incomplete.push(problem.hint("use `purlin destroy` to destroy everything"));
-    }
     let only = || (namespaces.len() == 1).then(|| namespaces.keys().next().cloned()).flatten();
     let namespace = namespace.or_else(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
-    let empty = || manifest::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]));
+    let empty = || document::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]));
     loaded.namespace = namespaces.remove(&namespace).unwrap_or_else(empty);
     loaded.config.namespace = namespace;
     loaded
@@ -298,33 +309,31 @@ fn duplicate_definition(object: &str, first: Option<&Source>, second: Option<Sou
 }
 
 /// Returns the problem of a document whose namespace differs from the earlier documents.
-fn namespace_mismatch(
-    first: &mut Option<Arc<str>>,
-    named: Option<Arc<str>>,
-    source: Option<Source>,
-) -> Option<Diagnostic> {
-    let named = named?;
+fn namespace_mismatch(first: &mut Option<Arc<str>>, named: Option<(Arc<str>, Source)>) -> Option<Diagnostic> {
+    let (named, source) = named?;
     let first = first.get_or_insert_with(|| named.clone());
     if *first == named {
         return None;
     }
     let what = format!("the namespace is `{named}`, but `{first}` in earlier documents");
     let problem = Diagnostic::general(Reason::InvalidManifest, what).at(model::Path::of(&["metadata", "namespace"]));
-    Some(problem.from_source(source).hint("use a separate directory and state file for each namespace"))
+    Some(problem.from_source(Some(source)).hint("use a separate directory and state file for each namespace"))
 }
 
 /// Adds a Resource. For a duplicate name it keeps the first Resource and reports both places. The objects in
 /// `moved_from` of both are protected from destruction.
 fn add_resource(config: &mut Config, resource: Instance) {
     let Some(existing) = config.resource(&resource.address) else { return config.add(Arc::new(resource)) };
-    let place = |source: &Option<Source>| source.as_ref().map(ToString::to_string).unwrap_or_default();
-    let what = format!("the name is used in {} and in {}", place(&existing.source), place(&resource.source));
+    let at = model::Path::of(&["metadata", "name"]);
+    let place = |instance: &Instance| instance.source_of(Some(&at)).map(|source| source.to_string());
+    let (first, second) = (place(existing).unwrap_or_default(), place(&resource).unwrap_or_default());
+    let what = format!("the name is used in {first} and in {second}");
     let mut merged = Instance::clone(existing);
     merged.moved_from = merged.moved_from.iter().chain(resource.moved_from.iter()).cloned().collect();
     merged.problems.push(
         Diagnostic::error(&resource.address, Reason::InvalidManifest, what)
-            .at(model::Path::of(&["metadata", "name"]))
-            .from_source(resource.source)
+            .at(at.clone())
+            .from_source(resource.source_of(Some(&at)))
             .hint("names must be unique in a namespace; rename one of them"),
     );
     config.remove(&merged.address.name);

@@ -1,5 +1,6 @@
 //! A parsed document: plain values with their line numbers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::intern::Interner;
@@ -35,6 +36,23 @@ pub struct Entry {
 }
 
 impl Tree {
+    pub fn string(text: &str) -> Self {
+        Self { line: 0, node: Node::String(to_nfc(text)) }
+    }
+
+    pub fn list(texts: &[String]) -> Self {
+        Self { line: 0, node: Node::List(texts.iter().map(|text| Self::string(text)).collect()) }
+    }
+
+    pub fn strings(texts: &BTreeMap<String, String>, interner: &mut Interner) -> Self {
+        let entry = |(key, text): (&String, &String)| Entry {
+            key: interner.get(&to_nfc(key)),
+            line: 0,
+            value: Self::string(text),
+        };
+        Self { line: 0, node: Node::Map(texts.iter().map(entry).collect()) }
+    }
+
     pub fn from_json_map(map: &serde_json::Map<String, serde_json::Value>, interner: &mut Interner) -> Self {
         let entries = map
             .iter()

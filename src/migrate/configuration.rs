@@ -29,7 +29,6 @@ pub struct ReferencedValue {
 }
 
 impl Configuration {
-    /// How to create the file.
     pub const HINT: &str = "create one with `terraform plan -out FILE` and `terraform show -json FILE` (or `tofu`)";
 
     /// Parses plans as JSON.
@@ -90,7 +89,6 @@ impl Configuration {
         found.into_iter().map(|target| target.resource).collect()
     }
 
-    /// Returns the values that one argument references.
     pub fn references(&self, address: &ResourceAddress, argument: &str) -> Vec<ReferencedValue> {
         let Some(expression) = self.resource(address).and_then(|one| one.get("expressions")?.get(argument)) else {
             return Vec::new();

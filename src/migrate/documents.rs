@@ -20,7 +20,6 @@ use crate::model::{Address, InstanceKey, Value};
 
 const MAX_INPUT_NAME: usize = 50;
 
-/// The documents of one resource.
 #[derive(Debug)]
 pub struct ResourceDocuments {
     pub manifest: Json,

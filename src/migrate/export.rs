@@ -217,7 +217,6 @@ fn built_in_attributes(value: &Value) -> String {
     format!("{{\"id\":{id},{}}}", parts.join(","))
 }
 
-/// Returns the type of a value.
 fn type_of(value: &Value) -> Type {
     match value {
         Value::Null | Value::Unknown => Type::Dynamic,

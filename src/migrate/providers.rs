@@ -145,7 +145,6 @@ fn provider_config(name: &str, provider: &str, expressions: &Map<String, Json>, 
     )
 }
 
-/// Parses the providers of documents.
 fn parse_providers(documents: &[Json]) -> Result<BTreeMap<Arc<str>, Arc<Provider>>, Problem> {
     let text = yaml::to_yaml(documents)?;
     let loaded = load::source::read_strings(&[("providers.yaml", &text)]);

@@ -61,7 +61,6 @@ impl<'a> Index<'a> {
         found.into_iter().filter(move |one| Some(one.address.shared_modules(from)) == nearest)
     }
 
-    /// Returns the dependencies of a resource.
     pub fn dependencies(&self, from: &MigratedResource, addresses: &[String]) -> Vec<&'a MigratedResource> {
         let all = addresses.iter().flat_map(|address| self.resolve(&from.address, address));
         let mut found: Vec<&MigratedResource> = all.filter(|one| one.name != from.name).collect();

@@ -45,6 +45,15 @@ pub struct Diagnostic {
 
 pub type Diagnostics = Vec<Diagnostic>;
 
+/// The errors among diagnostics, without the warnings.
+pub fn errors(diagnostics: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
+    diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    errors(diagnostics).next().is_some()
+}
+
 impl Diagnostic {
     pub fn error(address: &Address, reason: Reason, summary: impl Into<String>) -> Self {
         Self {

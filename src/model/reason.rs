@@ -91,7 +91,7 @@ reasons! {
     TimeLimitExceeded,
     /// The record could not be written. Purlin retries the write and does nothing else with the object.
     RecordNotWritten,
-    /// The Resource has the annotation `purlin.dev/record`, but its record does not exist.
+    /// The annotation `purlin.dev/record` or the family index names a record that does not exist, or the index was lost.
     RecordMissing,
     /// The record with this name has another type.
     RecordTypeMismatch,
@@ -128,11 +128,12 @@ reasons! {
     ActionForbiddenByPolicy,
     /// The object is suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
     Suspended,
-    /// The plan is limited to other objects by `--target`, so this object stays unchanged.
+    /// `--target` does not select the object, or its manifest is not in the given files, so it stays unchanged.
     NotSelected,
     /// The service account lacks a required permission.
     Forbidden,
-    /// The desired state could not be read completely, so Purlin does not destroy orphans.
+    /// The desired state could not be read completely, or a source contains no Resource, so Purlin does not destroy
+    /// orphans.
     SourceIncomplete,
     /// One of Purlin's CRDs is being deleted, so Purlin does not destroy objects.
     CustomResourceDefinitionTerminating,

@@ -206,6 +206,9 @@ pub struct Record {
     pub moving_to: Option<Box<Address>>,
     /// The former addresses of the object, newest last. Moves by earlier versions of Purlin are not included.
     pub moved_from: Vec<Address>,
+    /// The file that the manifest was last read from, as local mode stores it. `None` in a cluster, and in the records
+    /// of earlier versions. Only a state file stores it, beside the encoded record.
+    pub source: Option<Arc<str>>,
 }
 
 impl Record {
@@ -226,6 +229,7 @@ impl Record {
             handled_replace_request: Arc::from(""),
             moving_to: None,
             moved_from: Vec::new(),
+            source: None,
         }
     }
 

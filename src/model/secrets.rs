@@ -41,6 +41,11 @@ impl Secrets {
         self.0.is_empty()
     }
 
+    /// Whether a text contains a sensitive string, other than one that is so short that it occurs by chance.
+    pub fn occur_in(&self, text: &str) -> bool {
+        self.0.iter().any(|secret| secret.len() >= MIN_LINE && text.contains(secret.as_str()))
+    }
+
     pub fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), MASK))
     }
@@ -134,6 +139,12 @@ mod tests {
             hint: None,
         });
         assert_eq!(redacted.message, "admin may not use (sensitive), nor (sensitive), 1 time");
+    }
+
+    #[test]
+    fn short_secrets_occur_by_chance() {
+        let secrets = Secrets::of([&Value::list(["web", "correct-horse"].map(Value::from)).into_sensitive()]);
+        assert!(secrets.occur_in("db://app:correct-horse@host") && !secrets.occur_in("web-server"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::driver::Preparation;
 use crate::execute::Engine;
 use crate::load::{Config, ProviderSpec};
-use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Recorded, Severity};
+use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Recorded, has_errors};
 
 /// Prepares the providers of configured and recorded objects.
 pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
@@ -25,7 +25,7 @@ pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorde
     if needed.is_empty() {
         return;
     }
-    let is_valid = |spec: &&Arc<ProviderSpec>| !spec.problems.iter().any(|one| one.severity == Severity::Error);
+    let is_valid = |spec: &&Arc<ProviderSpec>| !has_errors(&spec.problems);
     let current: Vec<Arc<Provider>> =
         config.providers.values().filter(is_valid).map(|spec| Arc::clone(&spec.provider)).collect();
     let configurations: Vec<Arc<ProviderUse>> = config.constant_providers().collect();

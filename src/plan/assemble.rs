@@ -97,16 +97,12 @@ fn family_change(input: &PlanInput<'_>, id: Id, decision: Decision, report: &mut
     report.extend(id, warnings.cloned());
     let block = decision.block.as_deref().filter(|_| families::is_unexpanded(input, id) || decision.decided_early)?;
     if !input.is_selected(id) {
-        let because = Some(select::NOT_SELECTED.to_owned());
+        let because = Some(select::why_unselected(input, id).to_owned());
         let type_name = family.shared.type_name.clone();
         let at_rest = finish_change(input, node, Decision { because, ..Decision::no_op() }, None, None);
         return input.find(node.address).is_none().then_some(Change { type_name, ..at_rest });
     }
-    let in_place = |mut diagnostic: Diagnostic| {
-        diagnostic.source = diagnostic.source.or_else(|| family.shared.source.clone());
-        diagnostic
-    };
-    report.extend(id, block.diagnostics.iter().cloned().map(in_place));
+    report.extend(id, block.diagnostics.iter().cloned());
     if input.find(node.address).is_some() {
         return None;
     }
@@ -156,6 +152,13 @@ fn finish_change(
         ReplaceOrder::DestroyFirst
     });
     let block = decision.block.as_deref().or(decision.hold_destroy.as_deref());
+    let moved = input.options.moved.get(node.address);
+    let because = match moved.filter(|_| matches!(decision.action, Action::Update | Action::Replace)) {
+        Some(moved) => {
+            Some([Some(moved.clone()), decision.because].into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
+        None => decision.because,
+    };
     Change {
         address: node.address.clone(),
         deposed: None,
@@ -169,7 +172,7 @@ fn finish_change(
         waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: decision.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
         drift: decision.drift,
-        because: decision.because,
+        because,
         before,
         after,
     }
@@ -480,8 +483,11 @@ impl Report {
     fn in_order(mut self, input: &PlanInput<'_>) -> Diagnostics {
         self.found.sort_by(|(a, _), (b, _)| input.address(*a).cmp(input.address(*b)));
         let placed = |(id, mut diagnostic): (Id, Diagnostic)| {
-            let instance = input.nodes[id].instance;
-            diagnostic.source = diagnostic.source.or_else(|| instance.and_then(|instance| instance.source.clone()));
+            let node = &input.nodes[id];
+            let instance = node.instance.or_else(|| node.family.map(|family| &family.shared));
+            let path = diagnostic.path.as_ref();
+            let place = || instance.and_then(|instance| instance.source_of(path));
+            diagnostic.source = diagnostic.source.or_else(place);
             diagnostic
         };
         self.found.into_iter().map(placed).collect()

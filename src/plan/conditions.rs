@@ -54,7 +54,7 @@ fn violation(instance: &Instance, condition: &Condition, reason: Reason, scope: 
         Err(faults) => ("the condition is not met".to_owned(), faults),
     };
     let violated = Diagnostic::error(&instance.address, reason, text).at(condition.at.clone());
-    let mut found = vec![violated.from_source(instance.source.clone())];
+    let mut found = vec![violated];
     found.extend(located(instance, condition, "errorMessage", faults));
     found
 }
@@ -69,15 +69,13 @@ fn not_boolean(instance: &Instance, condition: &Condition, value: &Value) -> Dia
     };
     let what = format!("the condition returns {kind}, not true or false");
     let error = Diagnostic::error(&instance.address, Reason::InvalidExpression, what);
-    let error = error.at(condition.at.name("condition")).from_source(instance.source.clone());
-    error.hint("compare the value, for example `... != null` or `... == 'ready'`")
+    error.at(condition.at.name("condition")).hint("compare the value, for example `... != null` or `... == 'ready'`")
 }
 
 /// Attaches the instance and the field of the condition to the problems of an expression.
 fn located(instance: &Instance, condition: &Condition, field: &str, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
-        problem.source = problem.source.take().or_else(|| instance.source.clone());
         problem.path = Some(condition.at.name(field));
     }
     problems

@@ -24,7 +24,6 @@ pub(super) fn below_config(path: &Path) -> Path {
 pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnostics {
     for problem in &mut problems {
         problem.address = Some(instance.address.clone());
-        problem.source = problem.source.take().or_else(|| instance.source.clone());
         if problem.path.is_some() || problem.reason != Reason::ProviderWarning {
             problem.path = Some(below_config(&problem.path.take().unwrap_or_default()));
         }
@@ -32,7 +31,16 @@ pub(super) fn located(instance: &Instance, mut problems: Diagnostics) -> Diagnos
     problems
 }
 
-/// Converts the configuration to the types of the schema and returns all problems. Without errors, the result has only
+/// Converts the configuration to the types of the schema, as [`conform`] does.
+///
+/// # Errors
+/// All problems of the configuration.
+pub(super) fn conform_config(address: &Address, config: Value, schema: &Schema) -> Result<Value, Diagnostics> {
+    let (config, problems) = conform(address, config, schema);
+    if problems.is_empty() { Ok(config) } else { Err(problems) }
+}
+
+/// Converts the configuration to the types of the schema and returns all problems, which are errors. Without errors, the result has only
 /// attributes of the schema. Unknown values match any type.
 pub(super) fn conform(address: &Address, config: Value, schema: &Schema) -> (Value, Diagnostics) {
     let mut check = Check { address, at: Path::default(), found: Vec::new() };

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::conditions::{self, ConditionOutcome};
-use super::conform::{conform, located};
+use super::conform::{conform_config, located};
 use super::decision::{Block, Decision, PlannedChange};
 use super::eval_scope::{EvalScope, Evaluate, disabled};
 use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress, decided};
 use super::{DriverRequest, Refresh, marks};
 use crate::load::Instance;
-use crate::model::{Action, Address, Diagnostics, DriverError, ReadResult, Severity, Value};
+use crate::model::{Action, Address, Diagnostics, DriverError, ReadResult, Value, has_errors};
 
 /// Evaluates the configuration, and requests a read or the planned result of one.
 pub(super) fn evaluate(
@@ -33,11 +33,10 @@ pub(super) fn evaluate(
         Err(problems) => return blocked(disabled(input, instance, located(instance, problems))),
     };
     let Some(schema) = input.schema(id) else { return NextAction::Wait };
-    let (config, problems) = conform(node.address, evaluated, &schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return blocked(problems);
-    }
-    progress.diagnostics.extend(problems);
+    let config = match conform_config(node.address, evaluated, &schema) {
+        Ok(config) => config,
+        Err(problems) => return blocked(problems),
+    };
     progress.delayed = match changing(scope, id, instance) {
         _ if config.has_unknown() => Some("its configuration is not known yet".to_owned()),
         Some(first) => Some(format!("`{}` changes first", input.address(first))),
@@ -62,7 +61,7 @@ pub(super) fn handle_response(
     let node = input.nodes[id];
     let Some(instance) = node.instance else { return NextAction::Wait };
     let found = located(instance, found);
-    if found.iter().any(|problem| problem.severity == Severity::Error) {
+    if has_errors(&found) {
         return blocked(found);
     }
     progress.diagnostics.extend(found);

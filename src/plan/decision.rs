@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::input::Id;
 use crate::model::{
     Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, ReadResult,
-    Reason, RecordedObject, Severity, Value,
+    Reason, RecordedObject, Value, errors,
 };
 
 /// Why an object, or a destroy of it, has no step.
@@ -136,7 +136,7 @@ impl Block {
 
     /// The first error, or else the first diagnostic.
     pub fn cause(&self) -> &Diagnostic {
-        let error = self.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        let error = errors(&self.diagnostics).next();
         error.or(self.diagnostics.first()).expect("a block has a diagnostic")
     }
 

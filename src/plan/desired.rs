@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::conditions::{self, ConditionOutcome};
-use super::conform::{conform, located};
+use super::conform::{conform_config, located};
 use super::decision::{Block, Decision, PlannedChange};
 use super::drift::difference;
 use super::eval_scope::{EvalScope, Evaluate, disabled};
@@ -20,7 +20,7 @@ use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, seed, tri
 use crate::load::{DriftAction, Instance};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason,
-    RecordedObject, Severity, Value,
+    RecordedObject, Severity, Value, has_errors,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -58,13 +58,12 @@ pub(super) fn evaluate(
         Err(problems) => return block(disabled(input, instance, located(instance, problems))),
     };
     let Some(schema) = input.schema(id) else { return NextAction::Wait };
-    let (config, problems) = conform(node.address, evaluated, &schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return block(problems);
-    }
-    progress.diagnostics.extend(problems);
+    let config = match conform_config(node.address, evaluated, &schema) {
+        Ok(config) => config,
+        Err(problems) => return block(problems),
+    };
     let problems = ignore::check(instance, &schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+    if has_errors(&problems) {
         return block(problems);
     }
     progress.diagnostics.extend(problems);
@@ -287,7 +286,7 @@ pub(super) fn handle_plan(
 ) -> NextAction {
     let node = input.nodes[id];
     let found = node.instance.map_or_else(Vec::new, |instance| located(instance, found));
-    let block = if found.iter().any(|problem| problem.severity == Severity::Error) {
+    let block = if has_errors(&found) {
         Block { diagnostics: found, waiting_for: Vec::new(), held: false, frozen: false }
     } else {
         progress.diagnostics.extend(found);

@@ -12,7 +12,7 @@ use super::progress::{Progress, RefreshResult};
 use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, drift};
-use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, Severity};
+use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
 pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
@@ -51,7 +51,7 @@ pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Bl
     let node = input.nodes[id];
     let of_single = node.family.is_none() && !node.configured && input.options.mode == Mode::Normal;
     let resource = node.instance.filter(|instance| of_single && instance.is_desired())?;
-    let cause = resource.problems.iter().find(|problem| problem.severity == Severity::Error)?;
+    let cause = errors(&resource.problems).next()?;
     let what = "left unchanged, because Purlin cannot determine whether it is still configured";
     let why = cause.path.iter().map(|path| format!("{path}: ")).chain([cause.summary.clone()]).collect::<String>();
     Some(Block::held(Diagnostic::error(node.address, cause.reason, what).because(why)))
@@ -200,6 +200,9 @@ fn removal(
     let because = match (deposed, input.options.mode, node.instance) {
         (true, ..) => "deposed by a replacement",
         (false, Mode::Destroy, _) if input.selected.is_empty() => "all objects are destroyed",
+        (false, Mode::Destroy, _) if input.options.targets.is_empty() => {
+            "all objects of the given sources are destroyed"
+        }
         (false, Mode::Destroy, _) => "selected, or depends on a selected object",
         (false, Mode::Normal, Some(instance)) if !instance.is_desired() => "the Resource is being deleted",
         (false, Mode::Normal, Some(_)) if node.family.is_some_and(|family| family.is_disabled()) => {

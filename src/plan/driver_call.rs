@@ -91,11 +91,9 @@ pub(super) fn handle_response(
 /// Keeps the warnings of a read, regardless of the decision about the object.
 fn keep_warnings(progress: &mut Progress, input: &PlanInput<'_>, id: Id, warnings: Diagnostics) {
     let node = input.nodes[id];
-    let source = node.instance.and_then(|instance| instance.source.clone());
     progress.read_warnings.extend(warnings.into_iter().map(|warning| Diagnostic {
         address: Some(node.address.clone()),
         path: warning.path.as_ref().map(below_config),
-        source: source.clone(),
         ..warning
     }));
 }

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use super::conform::{below_config, conform, located};
+use super::conform::{below_config, conform_config, located};
 use super::marks::marked;
 use super::trigger::Revisions;
 use super::{PreparedStep, contract, ignore, marks, protect, trigger};
 use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Severity, Value,
+    Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Value,
 };
 
 /// The final plan of a step: the input of `apply`, which its result is checked against.
@@ -76,11 +76,7 @@ pub fn data_config(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> R
 fn evaluated(instance: &Instance, schema: &Schema, scope: &dyn Scope) -> Result<Value, Diagnostics> {
     let own = InstanceScope { instance, others: scope };
     let evaluated = instance.config.evaluate(&own).map_err(|problems| located(instance, problems))?;
-    let (config, problems) = conform(&instance.address, evaluated, schema);
-    if problems.iter().any(|problem| problem.severity == Severity::Error) {
-        return Err(problems);
-    }
-    Ok(config)
+    conform_config(&instance.address, evaluated, schema)
 }
 
 /// The flags to record with the object of a step, with their expressions evaluated again.

@@ -4,8 +4,7 @@ use crate::load::expression::{Scope, Variable};
 use crate::load::hook::{self, HookPhase};
 use crate::load::{Instance, InstanceScope, SelfScope, Template};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, HookKind, InstanceKey, Path, Reason, RecordedHook, RecordedObject, Severity,
-    Value,
+    Address, Diagnostic, Diagnostics, HookKind, InstanceKey, Path, Reason, RecordedHook, RecordedObject, Value,
 };
 
 /// A hook to run, or why it cannot run.
@@ -27,8 +26,7 @@ pub fn after_create(instance: &Instance, object: &Value, scope: &dyn Scope) -> V
 /// The hooks of the Resource, or the recorded ones if the Resource does not exist or has errors.
 pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &RecordedObject) -> Vec<EvaluatedHook> {
     let scope = DestroyScope { object: &object.value, key: &address.key };
-    let sound = |instance: &&Instance| !instance.problems.iter().any(|problem| problem.severity == Severity::Error);
-    match instance.filter(sound) {
+    match instance.filter(|instance| !instance.has_errors()) {
         Some(instance) => {
             let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
             own.map(|hook| evaluate(address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
@@ -56,7 +54,7 @@ pub fn check(instance: &Instance, object: &Value, scope: &dyn Scope) -> Diagnost
         if let EvaluatedHook::Faulty(_, problem) =
             evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, scope)
         {
-            found.push(problem.from_source(instance.source.clone()));
+            found.push(problem);
         }
     }
     found

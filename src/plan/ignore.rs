@@ -31,7 +31,7 @@ pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
                 error.hint(format!("configurable attributes are {}", names.join(", ")))
             }
         };
-        found.push(problem.at(ignore_changes_path(index)).from_source(instance.source.clone()));
+        found.push(problem.at(ignore_changes_path(index)));
     }
     found
 }
@@ -120,7 +120,6 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
     value
 }
 
-/// The ignored paths in an attribute.
 fn below<'i>(attribute: &Arc<str>, ignored: &'i [IgnoredChange]) -> impl Iterator<Item = Cow<'i, Path>> {
     let root = Path::default().name(attribute.clone());
     ignored.iter().filter_map(move |entry| match entry {

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use super::data_dependencies::DataDependencies;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Reference};
-use crate::model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema, Severity};
+use crate::model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema};
 
 /// The number of a node. Numbers of objects follow address order.
 pub(super) type Id = usize;
@@ -81,8 +81,7 @@ impl<'a> Node<'a> {
 
     /// The Resource if it has no errors. Its lifecycle settings apply then, otherwise the recorded ones.
     pub fn live_spec(&self) -> Option<&'a Instance> {
-        let sound = |i: &&Arc<Instance>| !i.problems.iter().any(|problem| problem.severity == Severity::Error);
-        self.instance.filter(sound).map(Arc::as_ref)
+        self.instance.map(Arc::as_ref).filter(|instance| !instance.has_errors())
     }
 
     /// The type of an object that is not desired comes from its record, because that describes the existing object.
@@ -376,7 +375,6 @@ impl<'a> PlanInput<'a> {
             || self.options.indexed.range(Address::single(name.clone())..).next().is_some_and(|a| a.name == *name)
     }
 
-    /// The recorded dependencies of a deposed object.
     pub fn deposed_dependencies(&self, id: Id, object: &RecordedObject) -> Vec<Id> {
         let targets = object.dependencies.iter().filter_map(|dependency| self.resolve_used(dependency));
         targets.filter(|target| *target != id).collect()
@@ -416,6 +414,13 @@ impl<'a> PlanInput<'a> {
             }
         }
         self.refers_to_itself || ordered < count
+    }
+
+    /// Whether the manifest of an object, or of a family, is in a source that is not given.
+    pub fn is_of_other_source(&self, id: Id) -> bool {
+        let node = &self.nodes[id];
+        let resource = node.instance.or_else(|| node.family.map(|family| &family.shared));
+        resource.is_some_and(|resource| resource.only_recorded)
     }
 
     pub fn is_selected(&self, id: Id) -> bool {

@@ -19,12 +19,9 @@ pub use self::records::{Redirections, apply_moves, has_arrived, moved_record, ro
 use self::claims::Claim;
 use self::records::{is_copy, objects};
 use super::{Mode, ObjectBlock, PlanOptions};
-use crate::api;
+use crate::load::decode::concerns_own;
 use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, Segment, Severity,
-    in_family,
-};
+use crate::model::{Address, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, in_family};
 
 /// One record that belongs to another address or type now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,16 +140,6 @@ fn is_continued(config: &Config, recorded: &Recorded, options: &PlanOptions, rec
 
 const FIX_ANNOTATION: &str = "correct the annotation `purlin.dev/moved-from`, or remove it";
 
-fn is_broken(instance: &Instance) -> bool {
-    instance.problems.iter().any(|problem| problem.severity == Severity::Error)
-}
-
-/// Whether the problem concerns the annotation `purlin.dev/moved-from`.
-fn concerns_moves(problem: &Diagnostic) -> bool {
-    let is_annotation = |segment: &Segment| matches!(segment, Segment::Name(name) if **name == *api::MOVED_FROM);
-    problem.path.as_ref().and_then(|path| path.0.last()).is_some_and(is_annotation)
-}
-
 struct Search<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
@@ -210,7 +197,7 @@ impl<'a> Search<'a> {
     }
 
     fn find_origin(&mut self, address: &Address, instance: &Instance) {
-        if instance.problems.iter().any(concerns_moves) {
+        if instance.problems.iter().any(concerns_own) {
             return self.block_all_named(instance);
         }
         let explicit = self.named(address, &instance.moved_from);
@@ -231,7 +218,7 @@ impl<'a> Search<'a> {
         let occupied = self.record(address).is_some();
         let named = explicit.iter().map(|from| (from, true));
         // The keys of a Resource with errors are not known.
-        let broken = is_broken(instance);
+        let broken = instance.has_errors();
         // As with a `moved` block, an annotation overrides the implied moves. An annotation that was already applied
         // does not: a record under the Resource's own name takes precedence then.
         let is_said = explicit.iter().any(|from| self.record(from).is_some()) && !self.was_applied(instance);

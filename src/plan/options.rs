@@ -109,6 +109,8 @@ pub struct PlanOptions {
     pub moved: BTreeMap<Address, String>,
     /// Instances that have a record according to the index of their family. If the record does not exist, it is lost.
     pub indexed: BTreeSet<Address>,
+    /// The Resources whose index was lost and replaced. Their instances without a record may have lost it.
+    pub rebuilt_indexes: BTreeSet<Arc<str>>,
     pub blocked: BTreeMap<Address, ObjectBlock>,
     /// The objects outside of a partial plan by provider configuration, to detect that many objects are missing.
     pub missing_counts: BTreeMap<ProviderConfigId, MissingCount>,

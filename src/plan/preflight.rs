@@ -7,12 +7,14 @@ use std::sync::Arc;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
+use super::missing_record::missing_record;
 use super::provider::unserved;
 use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
-use crate::load::{Config, Instance, Reference, closest};
+use crate::load::expression::instead_of_missing;
+use crate::load::{BUILT_IN, Config, Instance, Reference, closest};
 use crate::model::{
-    Action, Address, Diagnostic, InstanceKey, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity,
+    Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
 };
 
 /// The decisions that depend on no other object. `None` where planning continues.
@@ -93,7 +95,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     let node = input.nodes[id];
     let address = node.address;
     if !input.is_selected(id) {
-        return Some(select::unselected_block(address));
+        return Some(select::unselected_block(input, id));
     }
     let importing = node.desired && import_of(input, id).is_some();
     let held = input.options.blocked.get(address);
@@ -101,7 +103,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
         let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
         // Errors of the manifest are reported too.
         let instance = node.instance.filter(|_| node.desired);
-        diagnostics.extend(instance.into_iter().flat_map(|instance| errors(instance)).cloned());
+        diagnostics.extend(instance.into_iter().flat_map(|instance| errors(&instance.problems)).cloned());
         let held = keeps_value(input, node, held);
         return Some(Block { diagnostics, waiting_for: Vec::new(), held, frozen: true });
     }
@@ -140,7 +142,7 @@ fn has_type_mismatch(input: &PlanInput<'_>, node: Node<'_>) -> bool {
 fn record_problem(input: &PlanInput<'_>, node: Node<'_>, excused: bool) -> Option<Diagnostic> {
     let address = node.address;
     let Some(record) = node.record else {
-        return Some(lost_record(input, node)?).filter(|_| !excused);
+        return Some(missing_record(input, node)?).filter(|_| !excused);
     };
     if let Some(instance) = node.instance.filter(|_| has_type_mismatch(input, node)) {
         let what = format!("the record of this name has the type `{}`, not `{}`", record.type_name, instance.type_name);
@@ -156,33 +158,13 @@ fn record_problem(input: &PlanInput<'_>, node: Node<'_>, excused: bool) -> Optio
     Some(Diagnostic::error(address, Reason::OperationInProgress, what))
 }
 
-/// The error for a missing record: the marks of the Resource say that an instance has a record, and the index of a
-/// family lists the instances with records.
-fn lost_record(input: &PlanInput<'_>, node: Node<'_>) -> Option<Diagnostic> {
-    let (address, instance) = (node.address, node.instance?);
-    let hint = match address.key {
-        InstanceKey::None => format!(
-            "set `spec.import.id` to import the object, or run `purlin state rm {address}` if it does not exist"
-        ),
-        _ => format!("find the object and destroy it manually, then run `purlin state rm {address}`"),
-    };
-    let lost = |what: &str| Some(Diagnostic::error(address, Reason::RecordMissing, what).hint(hint));
-    if input.options.indexed.contains(address) {
-        return lost("the record is missing although the index of the family lists it: an object may exist");
-    }
-    if instance.has_record_annotation() && !input.has_traces(&address.name) {
-        return lost("the record is missing although the Resource is marked as recorded: an object may exist");
-    }
-    None
-}
-
 /// Why a desired object cannot be planned, according to its Resource alone.
 fn broken(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     let address = node.address;
     let instance = node.instance?;
-    if errors(instance).next().is_some() {
-        let diagnostics = errors(instance).cloned().collect();
+    if instance.has_errors() {
+        let diagnostics = errors(&instance.problems).cloned().collect();
         return Some(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false });
     }
     if let Some(problem) = instance.provider.as_ref().and_then(|provided| provided.problem()) {
@@ -201,10 +183,6 @@ fn broken(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     exhausted(input, id)
 }
 
-fn errors(instance: &Instance) -> impl Iterator<Item = &Diagnostic> {
-    instance.problems.iter().filter(|problem| problem.severity == Severity::Error)
-}
-
 /// The error for a reference to an object that does not exist.
 pub(super) fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Reference) -> Diagnostic {
     const MAX_SHOWN: usize = 5;
@@ -212,9 +190,17 @@ pub(super) fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Refe
     let what = format!("references `{target}`, which does not exist");
     let mut error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
     let Some(junction) = input.junction(&target.name) else {
-        let names = input.nodes.iter().filter(|node| node.desired).map(|node| &*node.address.name);
-        let meant = closest(&target.name, names.filter(|name| *name != &*address.name));
-        error.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
+        let desired = || input.nodes.iter().filter(|node| node.desired);
+        let exists = |name: &str| desired().any(|node| *node.address.name == *name);
+        let is_type = |name: &str| {
+            let mut types = desired().filter_map(|node| node.instance).map(|instance| &*instance.type_name);
+            BUILT_IN.contains(&name) || types.any(|known| known == name)
+        };
+        let names = desired().map(|node| &*node.address.name).filter(|name| *name != &*address.name);
+        error.hint = match instead_of_missing(target, &missing.segments, exists, is_type) {
+            Some(instead) => Some(instead),
+            None => closest(&target.name, names).map(|meant| format!("did you mean `{meant}`?")),
+        };
         return error;
     };
     let Some(family) = input.nodes[junction].family else { return error };

@@ -74,7 +74,6 @@ pub(super) struct Progress {
     pub data_read: bool,
     /// Warnings of evaluation and planning.
     pub diagnostics: Diagnostics,
-    /// Warnings of reads.
     pub read_warnings: Diagnostics,
 }
 
@@ -100,7 +99,7 @@ impl Replacement {
             Self::Requested => "requested",
             Self::Interrupted => "interrupted",
             Self::Triggered(because) => because,
-            Self::Attributes(_) => "attributes force replacement",
+            Self::Attributes(_) => super::FORCED,
         }
     }
 }

@@ -50,11 +50,10 @@ pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Prote
 fn wrong(instance: &Instance, problem: Diagnostic) -> Protection {
     let at = Path::default().name("spec").name("lifecycle").name("preventDestroyWhen");
     let address = Some(instance.address.clone());
-    let problem = Diagnostic { address, ..problem }.at(at).from_source(instance.source.clone());
+    let problem = Diagnostic { address, ..problem }.at(at);
     Protection::Invalid(Box::new(problem))
 }
 
-/// Forbidden destroys.
 #[derive(Default)]
 pub(super) struct ForbiddenDestroys {
     /// Blocks of whole objects.

@@ -1,145 +1,97 @@
-//! Renders a plan for users in the style of Terraform: `+ ~ - -/+ +/-`, differences by field, reasons, a summary.
+//! Renders a plan for users in the style of Terraform: `+ ~ - -/+ +/-`, differences by attribute, reasons, a summary.
 //!
-//! The caller chooses whether to use colors with a [`Style`]. Sensitive values are never written.
+//! Differences are trees ([`tree`]), which [`write_change`] writes as text. Sensitive values are never written.
 
 mod diff;
+mod items;
 pub mod json;
+pub mod problems;
+mod scalar;
+mod strings;
+pub mod summary;
+#[cfg(test)]
+mod tests;
+pub mod tree;
 
-use std::fmt::{self, Write};
+use super::FORCED;
+use crate::model::text::one_line;
+use crate::model::{Action, Change, Drift, ReplaceOrder, Text, Tone, Value};
 
-use super::Plan;
-use crate::model::{Action, Change, Diagnostic, ReplaceOrder, Severity};
+pub use diff::whole_attributes;
+pub use tree::{Node, Sign};
 
+/// How much of the values is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    #[default]
-    Plain,
-    /// With ANSI colors. Color is never the only indication.
-    Ansi,
+pub struct Detail {
+    /// Unchanged attributes, all attributes of destroyed objects, and long strings are shown too.
+    pub full: bool,
 }
 
-/// The meaning of a part of the output, which determines its color.
-#[derive(Clone, Copy)]
-enum Tone {
-    Good,
-    Change,
-    Bad,
-    Quiet,
-    Strong,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub create: usize,
-    pub update: usize,
-    pub replace: usize,
-    /// Includes deposed objects.
-    pub destroy: usize,
-    /// Includes deposed objects.
-    pub forget: usize,
-    /// Blocked objects and held destroys.
-    pub blocked: usize,
-    /// Record-only steps, which are not changes.
-    pub record: usize,
-}
-
-impl Counts {
-    pub fn of(plan: &Plan) -> Self {
-        let mut counts = Self::default();
-        for change in &plan.changes {
-            match change.action {
-                Action::Create => counts.create += 1,
-                Action::Update => counts.update += 1,
-                Action::Replace => counts.replace += 1,
-                Action::Destroy => counts.destroy += 1,
-                Action::Forget => counts.forget += 1,
-                Action::Blocked => counts.blocked += 1,
-                Action::Record => counts.record += 1,
-                Action::NoOp | Action::Read | Action::Wait => {}
-            }
-            counts.blocked += usize::from(change.hold_destroy.is_some());
-        }
-        counts
+impl Detail {
+    /// The maximum number of characters of a string or of one of its lines.
+    fn characters(self) -> usize {
+        if self.full { usize::MAX } else { scalar::MAX_CHARACTERS }
     }
 
-    /// Whether any object changes. Record-only steps and blocked objects do not count.
-    pub fn any_change(&self) -> bool {
-        self.create + self.update + self.replace + self.destroy + self.forget > 0
+    /// The maximum number of lines of a string that is shown as a whole.
+    fn lines(self) -> usize {
+        if self.full { usize::MAX } else { 60 }
     }
 }
 
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.any_change() {
-            let Self { create, update, replace, destroy, .. } = self;
-            write!(f, "Plan: {create} to create, {update} to update, {replace} to replace, {destroy} to destroy")?;
-            if self.forget > 0 {
-                write!(f, ", {} to forget", self.forget)?;
-            }
-        } else {
-            f.write_str("No changes: every object is up to date")?;
-            if self.blocked > 0 {
-                f.write_str(" or blocked")?;
-            }
-        }
-        f.write_str(".")?;
-        if self.blocked > 0 {
-            write!(f, " {} blocked.", self.blocked)?;
-        }
-        Ok(())
-    }
+/// Whether a plan shows a change. Blocked objects are shown by their problems, which [`problems`] collects.
+pub fn is_shown(change: &Change) -> bool {
+    !matches!(change.action, Action::NoOp | Action::Blocked)
 }
 
-/// Writes each object that changes or is blocked, the diagnostics, and the summary.
-pub fn write(plan: &Plan, style: Style, out: &mut dyn Write) -> fmt::Result {
-    for change in plan.changes.iter().filter(|change| change.action != Action::NoOp) {
-        write_change(change, style, out)?;
-    }
-    for diagnostic in &plan.diagnostics {
-        write_diagnostic(diagnostic, style, out)?;
-    }
-    if !plan.diagnostics.is_empty() {
-        out.write_char('\n')?;
-    }
-    writeln!(out, "{}", style.paint(Tone::Strong, &Counts::of(plan).to_string()))
-}
-
-/// Writes one diagnostic on one line.
-pub fn write_diagnostic(diagnostic: &Diagnostic, style: Style, out: &mut dyn Write) -> fmt::Result {
-    let word = match diagnostic.severity {
-        Severity::Error => style.paint(Tone::Bad, "error:"),
-        Severity::Warning => style.paint(Tone::Change, "warning:"),
-    };
-    writeln!(out, "{word} {diagnostic}")
-}
-
-/// Writes one change: a comment line with the action and its reason, then the fields.
-pub fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> fmt::Result {
+/// Writes one change: a comment line with the action and its reason, then the attributes.
+pub fn write_change(change: &Change, detail: Detail, text: &mut Text) {
     let name = match change.deposed {
         Some(key) => format!("{} (deposed {key})", change.address),
         None => change.address.to_string(),
     };
-    write!(out, "  # {} {}", style.paint(Tone::Strong, &name), sentence(change))?;
-    if let Some(because) = change.because.as_ref().filter(|_| change.action != Action::Blocked) {
-        write!(out, " ({because})")?;
+    text.put("  # ").tone(Tone::Strong, &name).put(' ').put(sentence(change));
+    // The attributes that force a replacement say so themselves.
+    let because = change.because.as_deref().unwrap_or_default();
+    let because = because.strip_suffix(FORCED).unwrap_or(because).trim_end_matches([',', ' ']);
+    if !because.is_empty() {
+        text.put(format_args!(" ({})", one_line(because)));
     }
-    out.write_char('\n')?;
-    if change.action == Action::Blocked || change.hold_destroy.is_some() {
-        let reason = change.blocked.or(change.hold_destroy).map_or("", |reason| reason.as_str());
-        writeln!(out, "  # {}: {}", style.paint(Tone::Bad, reason), change.message)?;
+    text.end_line();
+    let nodes = nodes(change, detail);
+    if nodes.is_empty() {
+        text.end_line();
+        return;
     }
-    let same_value =
-        || change.before.as_ref().zip(change.after.as_ref()).is_none_or(|(old, new)| old.equals_unmarked(new));
-    if change.action == Action::Blocked || (matches!(change.action, Action::Record | Action::Wait) && same_value()) {
-        return out.write_char('\n');
+    let (symbol, tone) = symbol(change);
+    text.put(format_args!("{:1$}", "", 3_usize.saturating_sub(symbol.len()))).tone(tone, symbol);
+    text.put(format_args!(" {} {name}", change.type_name)).end_line();
+    tree::write(&nodes, 1, text);
+    text.end_line();
+}
+
+/// The attributes of a change, with their differences.
+pub fn nodes(change: &Change, detail: Detail) -> Vec<Node> {
+    let null = Value::Null;
+    let (before, after) = (change.before.as_ref().unwrap_or(&null), change.after.as_ref().unwrap_or(&null));
+    let drifted = match &change.drift {
+        Some(Drift::Changed(paths)) => paths.as_slice(),
+        _ => &[],
+    };
+    let differ = diff::Differ { forced: &change.replace_paths, drifted, detail };
+    match change.action {
+        Action::NoOp | Action::Blocked => Vec::new(),
+        Action::Record | Action::Wait if before.equals_unmarked(after) || after == &null => Vec::new(),
+        Action::Destroy | Action::Forget => {
+            let sign = if change.action == Action::Destroy { Sign::Removed } else { Sign::None };
+            if detail.full { whole_attributes(before, sign, detail) } else { diff::identifying(before, sign, detail) }
+        }
+        _ => diff::attributes(differ, before, after),
     }
-    let (sign, tone) = sign(change);
-    writeln!(out, "  {} {} {name}", style.paint(tone, sign), change.type_name)?;
-    diff::write_fields(change, style, out)?;
-    out.write_char('\n')
 }
 
 fn sentence(change: &Change) -> &'static str {
+    let is_forced = !change.replace_paths.is_empty();
     match (change.action, change.order) {
         (Action::Create, _) => "will be created",
         (Action::Update, _) => "will be updated in place",
@@ -149,7 +101,9 @@ fn sentence(change: &Change) -> &'static str {
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) if change.hold_destroy.is_some() => {
             "will be replaced: the new object is created, the old one is kept for now"
         }
+        (Action::Replace, Some(ReplaceOrder::CreateFirst)) if is_forced => "must be replaced: created, then destroyed",
         (Action::Replace, Some(ReplaceOrder::CreateFirst)) => "will be replaced: created, then destroyed",
+        (Action::Replace, _) if is_forced => "must be replaced: destroyed, then created",
         (Action::Replace, _) => "will be replaced: destroyed, then created",
         (Action::Destroy, _) => "will be destroyed",
         (Action::Forget, _) => "will be forgotten: only its record is dropped",
@@ -161,29 +115,40 @@ fn sentence(change: &Change) -> &'static str {
     }
 }
 
-fn sign(change: &Change) -> (&'static str, Tone) {
+fn symbol(change: &Change) -> (&'static str, Tone) {
     match (change.action, change.order) {
-        (Action::Create, _) => ("+", Tone::Good),
-        (Action::Update, _) => ("~", Tone::Change),
-        (Action::Replace, Some(ReplaceOrder::CreateFirst)) => ("+/-", Tone::Bad),
-        (Action::Replace, _) => ("-/+", Tone::Bad),
-        (Action::Destroy, _) => ("-", Tone::Bad),
-        (Action::Forget | Action::Record | Action::Wait, _) => (".", Tone::Quiet),
-        (Action::Read, _) => ("<=", Tone::Good),
-        (Action::Blocked | Action::NoOp, _) => (" ", Tone::Quiet),
+        (Action::Create, _) => ("+", Tone::Added),
+        (Action::Update, _) => ("~", Tone::Changed),
+        (Action::Replace, Some(ReplaceOrder::CreateFirst)) => ("+/-", Tone::Removed),
+        (Action::Replace, _) => ("-/+", Tone::Removed),
+        (Action::Destroy, _) => ("-", Tone::Removed),
+        (Action::Forget | Action::Record | Action::Wait, _) => (".", Tone::Faint),
+        (Action::Read, _) => ("<=", Tone::Added),
+        (Action::Blocked | Action::NoOp, _) => (" ", Tone::Faint),
     }
 }
 
-impl Style {
-    fn paint(self, tone: Tone, text: &str) -> String {
-        let code = match (self, tone) {
-            (Self::Plain, _) => return text.to_owned(),
-            (Self::Ansi, Tone::Good) => "32",
-            (Self::Ansi, Tone::Change) => "33",
-            (Self::Ansi, Tone::Bad) => "31",
-            (Self::Ansi, Tone::Quiet) => "2",
-            (Self::Ansi, Tone::Strong) => "1",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+/// Every symbol that changes can have, in the order of the legend, with its meaning.
+const LEGEND: [(&str, &str); 7] = [
+    ("+", "create"),
+    ("~", "update in place"),
+    ("-/+", "replace: destroy, then create"),
+    ("+/-", "replace: create, then destroy"),
+    ("-", "destroy"),
+    (".", "only the record changes, not the object"),
+    ("<=", "read"),
+];
+
+/// Writes the meaning of the symbols that occur in changes. Nothing if none of them is shown.
+pub fn write_legend(changes: &[Change], text: &mut Text) {
+    let used: Vec<(&str, Tone)> = changes.iter().filter(|change| is_shown(change)).map(symbol).collect();
+    for (sign, meaning) in LEGEND {
+        if let Some((_, tone)) = used.iter().find(|(other, _)| *other == sign) {
+            text.put(format_args!("{:1$}", "", 3_usize.saturating_sub(sign.len()))).tone(*tone, sign);
+            text.put(' ').put(meaning).end_line();
+        }
+    }
+    if !used.is_empty() {
+        text.end_line();
     }
 }

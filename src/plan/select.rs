@@ -1,4 +1,5 @@
-//! Selects the objects of a plan with `--target`. All other objects are left unchanged.
+//! Selects the objects of a plan: those of the given sources, and of these the targets of `--target`. All other objects
+//! are left unchanged.
 //!
 //! The selection does not affect order and flags: an object that is not selected is still part of the graph, but has no
 //! step.
@@ -10,6 +11,9 @@ use crate::model::{Action, Address, Change, Diagnostic, InstanceKey, Reason, Sev
 
 /// The `because` of an object that is not selected.
 pub const NOT_SELECTED: &str = "not selected";
+
+/// The `because` of an object whose manifest is in a source that is not given.
+pub const OTHER_SOURCE: &str = "from another source";
 
 /// Whether a target, which is a name or the address of one instance, matches an object.
 pub fn matches(target: &Address, address: &Address) -> bool {
@@ -23,10 +27,11 @@ pub fn matches(target: &Address, address: &Address) -> bool {
 /// the targets and their recorded dependencies, because configuration is not evaluated.
 pub(super) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
     let options = input.options;
-    if options.targets.is_empty() {
-        return Vec::new();
-    }
     let count = input.nodes.len();
+    if options.targets.is_empty() {
+        let given: Vec<bool> = (0..count).map(|id| !input.is_of_other_source(id)).collect();
+        return if given.iter().all(|given| *given) { Vec::new() } else { given };
+    }
     let is_target = |id: &Id| options.targets.iter().any(|target| matches(target, input.address(*id)));
     let targets: Vec<Id> = (0..count).filter(is_target).collect();
     let dependents;
@@ -50,31 +55,39 @@ pub(super) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
         selected.iter_mut().zip(&input.nodes).for_each(|(selected, node)| *selected &= node.desired);
     }
     targets.into_iter().for_each(|id| selected[id] = true);
+    selected.iter_mut().enumerate().for_each(|(id, selected)| *selected &= !input.is_of_other_source(id));
     selected
 }
 
+/// Why an object is not selected.
+pub(super) fn why_unselected(input: &PlanInput<'_>, id: Id) -> &'static str {
+    if input.is_of_other_source(id) { OTHER_SOURCE } else { NOT_SELECTED }
+}
+
 /// The block of an object that is not selected.
-pub(super) fn unselected_block(address: &Address) -> Block {
-    Block::frozen(Diagnostic::warning(address, Reason::NotSelected, NOT_SELECTED))
+pub(super) fn unselected_block(input: &PlanInput<'_>, id: Id) -> Block {
+    Block::frozen(Diagnostic::warning(input.address(id), Reason::NotSelected, why_unselected(input, id)))
 }
 
 /// Turns the block of an object that is not selected, and those of its deposed objects, into no-ops.
 pub(super) fn clear_unselected(decision: &mut Decision) {
-    if decision.block.as_ref().is_none_or(|block| block.reason() != Reason::NotSelected) {
+    let Some(why) = decision.block.as_ref().map(|block| block.cause()).filter(|why| why.reason == Reason::NotSelected)
+    else {
         return;
-    }
-    (decision.action, decision.block, decision.because) = (Action::NoOp, None, Some(NOT_SELECTED.to_owned()));
+    };
+    let because = Some(why.summary.clone());
     for deposed in &mut decision.deposed {
         (deposed.action, deposed.block) = (Action::NoOp, None);
-        deposed.because = Some(NOT_SELECTED.to_owned());
+        deposed.because.clone_from(&because);
     }
+    (decision.action, decision.block, decision.because) = (Action::NoOp, None, because);
 }
 
 /// The warning that the plan is partial.
 pub(super) fn warning(input: &PlanInput<'_>, changes: &[Change]) -> Option<Diagnostic> {
     let is_left_out = |change: &&Change| change.deposed.is_none() && change.because.as_deref() == Some(NOT_SELECTED);
     let left_out = changes.iter().filter(is_left_out).count();
-    (!input.selected.is_empty()).then(|| {
+    (!input.options.targets.is_empty()).then(|| {
         let what = format!("targeting is in effect: {left_out} object(s) are left unchanged");
         let hint = "the plan may not include all changes of the configuration; plan without --target afterwards";
         let warning = Diagnostic::general(Reason::NotSelected, what).hint(hint);

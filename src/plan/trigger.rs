@@ -59,7 +59,6 @@ fn read(scope: &EvalScope<'_, '_>, instance: &Instance, index: usize) -> Result<
         for problem in &mut diagnostics {
             problem.address = Some(instance.address.clone());
             problem.path = Some(replace_triggered_by_path(index));
-            problem.source = problem.source.take().or_else(|| instance.source.clone());
         }
         Box::new(Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false })
     })

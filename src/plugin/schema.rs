@@ -106,7 +106,6 @@ pub struct IdentitySchema {
     pub attributes: Vec<IdentityAttribute>,
 }
 
-/// An attribute of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityAttribute {
     pub name: String,

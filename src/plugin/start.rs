@@ -81,7 +81,8 @@ async fn open_channel(handshake: &Handshake, identity: Option<ClientIdentity>) -
         }
         (Some(_), None) => {
             return Err(refused(
-                "it does not use TLS (hint: set `tls: false` in its Provider to allow this)".to_owned(),
+                "it does not use TLS, which Purlin requires (hint: build the provider with a newer version of its SDK)"
+                    .to_owned(),
             ));
         }
         (None, _) => None,

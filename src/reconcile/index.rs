@@ -51,7 +51,6 @@ use self::status_cache::StatusCache;
 pub struct ObservedResource {
     /// The desired state.
     pub instance: Arc<Instance>,
-    /// Its status.
     pub published: PublishedStatus,
     /// The resource version of all fields.
     pub version: Version,
@@ -324,6 +323,11 @@ impl Index {
         all.filter(|address| !self.erased.contains_key(*address))
     }
 
+    /// Those of these names whose index replaces one that was lost.
+    pub fn rebuilt_indexes(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        names.iter().filter(|name| self.families.is_rebuilt(name)).cloned().collect()
+    }
+
     /// A step or a recovery of the object starts: events about its record are deferred from now on. `base`: the version
     /// of the record that it starts from, which may be older than the last event.
     pub fn begin(&mut self, address: &Address, base: Option<Version>) {
@@ -540,12 +544,16 @@ impl Index {
     fn insert_record(&mut self, stored: Stored) {
         let name = stored.record.address.name.clone();
         let used = dependency_names(&stored);
+        let forces =
+            |stored: &Stored| stored.record.current.as_ref().is_some_and(|object| object.create_before_destroy);
+        let forces_now = forces(&stored);
         let before = self.records.insert(stored.record.address.clone(), stored);
         // A record that only adds links does not cost a visit of the other records of its family.
         match before.as_ref().map(|before| (before, dependency_names(before))) {
             Some((before, was_used)) if !was_used.is_subset(&used) => {
-                // Its previous dependencies were create-before-destroy because of it.
-                if before.record.current.as_ref().is_some_and(|object| object.create_before_destroy) {
+                // Its previous dependencies were create-before-destroy because of it. The step that ended this dependency
+                // may also be the one that made it create-before-destroy.
+                if forces(before) || forces_now {
                     self.to_plan.extend(was_used.difference(&used).cloned());
                 }
                 self.relink(&name);

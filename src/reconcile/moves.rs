@@ -33,7 +33,6 @@ pub struct MoveResult {
 }
 
 impl Reconciler {
-    /// Starts the moves of a plan.
     pub(super) fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
         let involved = self.involved(&part.addresses, &moves);
         if involved.iter().any(|address| self.schedule.is_running(address)) {

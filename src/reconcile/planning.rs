@@ -103,6 +103,7 @@ impl Reconciler {
             namespace_terminating: self.index.is_terminating(),
             namespace_value: self.index.namespace_value().clone(),
             indexed: self.index.indexed(&scope.names).cloned().collect(),
+            rebuilt_indexes: self.index.rebuilt_indexes(&scope.names),
             destroy_orphans: self.policy.destroy_orphans,
             max_failed_creates: Some(MAX_FAILED_CREATES),
             other_components: self.other_components(&scope.names, &addresses),

@@ -84,6 +84,7 @@ impl Reconciler {
         let at_rest = reason.is_none() && tracked.steps.is_empty();
         if at_rest {
             tracked.failures = 0;
+            tracked.last_failure = None;
             tracked.up_to_date = part.fingerprints.get(address).copied();
             self.planning.memo.remove(address);
         }
@@ -119,7 +120,6 @@ impl Reconciler {
         }
     }
 
-    /// Handles the progress of a step.
     pub(super) fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind) {
         match kind {
             ProgressKind::Started => self.step_started(step),
@@ -245,6 +245,7 @@ impl Reconciler {
         let wait = self.wait_after_failure(address, held.reason);
         let until = retryable.then(|| self.now.time + wait);
         let tracked = self.objects.entry(address);
+        tracked.last_failure = Some(held.message.as_str().into());
         tracked.hold = Some(Hold { held, until, fingerprint });
         tracked.retry_at = until;
         until.into_iter().for_each(|at| self.objects.wake_at(address, at));
@@ -358,11 +359,13 @@ impl Reconciler {
             }
             _ => false,
         };
-        if !same || is_blocked || tracked.has_trouble() || debounce.contains(&address.name) {
+        let is_planned = same && !is_blocked && !tracked.awaits_plan() && !debounce.contains(&address.name);
+        if !is_planned || tracked.has_trouble() {
             return;
         }
         tracked.up_to_date = Some(fingerprint);
         tracked.failures = 0;
+        tracked.last_failure = None;
         tracked.hold = None;
         tracked.drop_values();
         self.planning.memo.remove(address);

@@ -8,7 +8,6 @@ use super::{Command, Reconciler};
 use crate::execute::Recovery;
 use crate::model::{Address, Diagnostics};
 
-/// The result of a recovery.
 #[derive(Debug)]
 pub struct RecoveryResult {
     pub address: Address,

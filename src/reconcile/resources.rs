@@ -313,6 +313,7 @@ impl Reconciler {
             steps: &tracked.steps,
             awaits_plan: tracked.awaits_plan(),
             waiting_for,
+            last_failure: tracked.last_failure.as_deref(),
             previous,
             now: self.now.wall,
         }

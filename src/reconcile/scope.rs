@@ -97,9 +97,8 @@ impl Reconciler {
         let index = &self.index;
         let mut names = index.component([name]);
         loop {
-            let addresses = self.addresses(&names);
-            let touching = self.schedule.touching(&addresses);
-            let more: BTreeSet<Arc<str>> = touching.into_iter().map(|address| address.name).collect();
+            let touching = self.schedule.touching(&names);
+            let more: BTreeSet<Arc<str>> = touching.map(|address| address.name.clone()).collect();
             if more.is_subset(&names) {
                 return names;
             }

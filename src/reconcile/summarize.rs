@@ -110,6 +110,8 @@ pub struct ObjectInput<'a> {
     /// A step was running when the plan was computed, and no plan covers its outcome yet.
     pub awaits_plan: bool,
     pub waiting_for: &'a [Step],
+    /// The message of the last failed step, while it is tried again.
+    pub last_failure: Option<&'a str>,
     pub previous: &'a PublishedStatus,
     pub now: Timestamp,
 }
@@ -131,7 +133,6 @@ pub struct Summary {
     pub state: ObjectState,
 }
 
-/// Summarizes one object.
 pub fn summarize(input: &ObjectInput<'_>) -> Summary {
     let (object, rest) = verdict::judge(input);
     // Problems of the object itself take precedence over work on its deposed objects.

@@ -14,7 +14,7 @@ use super::*;
 use crate::driver::scripted::{Operation, ScriptLine, ScriptedOutcome, World};
 use crate::driver::{Registry, Scripted};
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Limits, Workers};
-use crate::model::{Holder, Intent, Record, Value, Version};
+use crate::model::{Holder, Intent, PlannedObject, Record, Value, Version};
 use crate::pipeline;
 use crate::process::{Clock, SystemRandom};
 use crate::store::MemoryJournal;
@@ -179,6 +179,7 @@ fn short(command: &Command) -> String {
         Command::Progress(step, kind) => format!(" {} {kind:?}", step.id()),
         Command::WriteStatus { name, status, .. } => format!(" status {name} {:?}", status.conditions),
         Command::Recover(stored) => format!(" recover {}", stored.record.address),
+        Command::Release { name, .. } => format!(" release {name}"),
         other => format!(" {:.12?}", std::mem::discriminant(other)),
     }
 }
@@ -233,10 +234,7 @@ async fn an_object_desired_again_while_its_destroy_is_planned_is_not_destroyed()
     bench.observe(thing("a", 1), 1);
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
-    let mut deleting = thing("a", 1);
-    deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    deleting["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);
-    bench.observe(deleting, 1);
+    bench.observe(deleting(thing("a", 1)), 1);
     bench.react(Signal::Wake);
     bench.now += Duration::from_millis(10);
     bench.react(Signal::Wake);
@@ -297,6 +295,80 @@ async fn a_precondition_that_another_client_makes_true_is_checked_again() {
     bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(2)));
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.recorded(), ["a", "b"]);
+}
+
+fn deleting(mut manifest: serde_json::Value) -> serde_json::Value {
+    manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    manifest["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);
+    manifest
+}
+
+#[tokio::test]
+async fn a_planning_that_panics_cancels_no_other_planning() {
+    let mut bench = Bench::new();
+    bench.reconciler.policy.max_names_per_plan = 1;
+    bench.observe(thing("a", 1), 1);
+    bench.observe(thing("b", 1), 1);
+    bench.react(Signal::Started);
+    bench.now += Duration::from_millis(10);
+    bench.react(Signal::Wake);
+    let commands = std::mem::take(&mut bench.pending).into_iter();
+    let mut plans = commands.filter_map(|command| if let Command::Plan(plan) = command { Some(plan) } else { None });
+    let (first, second) = (plans.next().unwrap(), plans.next().unwrap());
+    bench.react(Signal::PlanningPanicked(first.names().clone()));
+    assert!(!bench.pending.iter().any(|command| matches!(command, Command::CancelPlans)), "{:?}", bench.log);
+    let planned = bench.plan(*second).await;
+    bench.react(Signal::Planned(Box::new(planned)));
+    bench.run_until_idle(Duration::from_secs(10)).await;
+    assert_eq!(bench.recorded(), ["b"]);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.ready("a"), (1, "True Available".to_owned()), "it is planned again");
+}
+
+#[tokio::test]
+async fn a_deleted_family_without_objects_is_released() {
+    let mut bench = Bench::new();
+    let mut family = thing("f", 1);
+    family["spec"]["count"] = 2.into();
+    bench.observe(deleting(family), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    assert!(bench.log.iter().any(|line| line.contains("release f")), "{:?}", bench.log);
+}
+
+/// The first create of `n`, which uses `base`, was interrupted, and its Resource no longer exists.
+#[tokio::test]
+async fn a_dependency_that_an_interrupted_create_held_is_destroyed_after_the_recovery() {
+    let mut bench = Bench::new();
+    bench.observe(thing("base", 1), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let mut cut = cut_update(&Address::single("n"));
+    cut.current = None;
+    let intent = cut.intent.as_mut().unwrap();
+    intent.operation = crate::model::Operation::Create;
+    let dependencies = [Address::single("base")].into();
+    intent.planned = Some(PlannedObject {
+        config: Value::Null,
+        planned: Value::Unknown,
+        private: [].into(),
+        recorded: Box::new(RecordedObject { dependencies, ..RecordedObject::default() }),
+    });
+    let record = Arc::new(cut);
+    let version = bench.engine.journal.intend(record.clone(), None).await.unwrap();
+    bench.reconciler.observe(Event::RecordApplied(Stored { record, version }));
+    bench.observe(deleting(thing("base", 1)), 1);
+    bench.react(Signal::Wake);
+    bench.now += Duration::from_millis(10);
+    bench.react(Signal::Wake);
+    // The recovery takes longer than the plan.
+    let Some(at) = bench.pending.iter().position(|command| matches!(command, Command::Recover(_))) else { panic!() };
+    let recovery = bench.pending.remove(at);
+    bench.run_until_idle(Duration::from_secs(10)).await;
+    assert_eq!(bench.recorded(), ["base", "n"]);
+    bench.pending.push(recovery);
+    bench.run_until_idle(MINUTE).await;
+    assert!(bench.recorded().is_empty(), "{:?}", bench.log);
 }
 
 /// A record with an update that an earlier process started, for an object that exists.

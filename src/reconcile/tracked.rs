@@ -41,6 +41,8 @@ pub(super) struct TrackedObject {
     /// The fingerprint at which the object was found up to date.
     pub(super) up_to_date: Option<u64>,
     pub(super) failures: u32,
+    /// The message of its last failed step, until it is up to date or its Resource changes.
+    pub(super) last_failure: Option<Arc<str>>,
     pub(super) hold: Option<Hold>,
     /// When to plan it again.
     pub(super) retry_at: Option<Time>,
@@ -102,22 +104,24 @@ impl TrackedObject {
         true
     }
 
-    /// Sets the steps of a new plan, each with whether it is already running.
+    /// Sets the steps of a new plan, each with whether it is already running. A running step that is delayed stays so:
+    /// the reason is not reported again at once.
     pub(super) fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
-        self.steps.clear();
+        let earlier = std::mem::take(&mut self.steps);
         self.repeated.clear();
         self.in_flight.clear();
         self.needs_replan = false;
         for (step, is_running) in nodes {
-            let state = if is_running { StepState::Running } else { StepState::Waiting };
+            let delayed = earlier.get(&step).filter(|state| matches!(state, StepState::Delayed { .. }));
+            let running = delayed.cloned().unwrap_or(StepState::Running);
             if is_running {
                 self.in_flight.insert(step.clone(), ());
             }
-            if let Some(other) = self.steps.get_mut(&step) {
-                *other = StepState::Running;
+            if self.steps.get(&step).is_some() {
+                self.steps.insert(step.clone(), running);
                 self.repeated.insert(step, ());
             } else {
-                self.steps.insert(step, state);
+                self.steps.insert(step, if is_running { running } else { StepState::Waiting });
             }
         }
     }
@@ -209,6 +213,7 @@ impl TrackedObject {
         if hold.fingerprint != fingerprint {
             self.hold = None;
             self.failures = 0;
+            self.last_failure = None;
             return None;
         }
         if hold.until.is_some_and(|until| until <= now) {
@@ -241,6 +246,21 @@ mod tests {
         tracked.set(&step, StepState::Running);
         tracked.set(&step, StepState::Finished);
         assert!(tracked.is_over(&step));
+    }
+
+    #[test]
+    fn a_delayed_step_keeps_its_reason_in_a_new_plan() {
+        let operation = crate::model::Operation::Create;
+        let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
+        let delayed = StepState::Delayed { reason: Reason::Progressing, message: "0 of 1 Pods are available".into() };
+        let mut tracked = TrackedObject::default();
+        tracked.set_steps(vec![(step.clone(), false)]);
+        tracked.set(&step, delayed.clone());
+        tracked.set_steps(vec![(step.clone(), true)]);
+        assert_eq!(tracked.steps.get(&step), Some(&delayed));
+        tracked.set(&step, StepState::Finished);
+        tracked.set_steps(vec![(step.clone(), true)]);
+        assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
     }
 
     fn reading(action: DriftAction, interval: Duration) -> Arc<Instance> {

@@ -2,15 +2,21 @@
 //! with a record.
 //!
 //! The order of writes makes the state after every crash unambiguous. A first create writes the record with the intent,
-//! then the marks, so a record that holds only that intent, of a Resource without marks, proves that no call was made.
-//! An erase removes the marks, then the record. An instance of a family is added to the index after its record is
-//! created and before the marks are added, and is removed from it before its record is removed. So an indexed instance
-//! without a record has lost its record; no crash can leave that state. An index without an instance proves that no
-//! call was made for it. A missing index of a marked Resource was lost and proves nothing, and neither does the index
-//! that replaces it.
+//! then the index of the family, then the marks. So a record that holds only that intent, of a Resource without marks,
+//! proves that no call was made. A removal reverts this: the marks if it is the last instance, then the entry in the
+//! index, then the record. So no crash can leave these states:
 //!
-//! If a Resource has an object without a key besides instances with keys, the index lists that object as well, because
-//! the marks alone do not show which of them had a record.
+//! - An indexed instance without a record: its record was lost.
+//! - A marked Resource without an index: the index was lost. The index that replaces it lists the instances that are
+//!   known to have a record, and says that it was rebuilt, because others may have lost theirs.
+//!
+//! In both states, an instance without a record is not created, because its object may exist. `purlin state rm`
+//! confirms that the index is complete. The server is asked before anything is created: a cached index that lists the
+//! instance may be out of date. Otherwise, an index that does not list an instance proves that no call was made for it.
+//!
+//! A single object without siblings has no index, only marks. If a Resource has an object without a key besides
+//! instances with keys, the index lists that object as well, because the marks alone do not show which of them had a
+//! record.
 
 mod family;
 mod marks;
@@ -24,14 +30,14 @@ use std::sync::{Arc, Mutex};
 use futures::future::BoxFuture;
 use tracing::debug;
 
-use crate::execute::{Journal, JournalError};
+use crate::execute::{Journal, JournalError, Loss};
 use crate::model::{Address, InstanceKey, Operation, Record, Stored, Version};
 use crate::process::lock;
 use crate::store::secrets::{RequestError, RetryPolicy, Secrets};
 
 pub use marks::{FINALIZER, MarkOutcome, RECORD_ANNOTATION, ResourceMeta};
 
-use family::{FamilyIndexes, Siblings};
+use family::{Access, FamilyIndexes, Siblings};
 use marks::Marks;
 
 /// The view of Resources that the controller has from its watches. It may be out of date: it saves requests, and no
@@ -45,6 +51,14 @@ pub trait ResourceView: Send + Sync {
 
     /// The instances in the index of a Resource; empty without an index.
     fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey>;
+}
+
+/// The state of the index after an instance was added.
+#[derive(Debug)]
+enum Attached {
+    Complete,
+    /// The index was lost and replaced, so an instance without a record may have had one.
+    IndexLost,
 }
 
 /// Stores the records of Resources in a cluster.
@@ -138,16 +152,30 @@ impl ClusterJournal {
     /// # Errors
     /// `Conflict` when the Resource does not exist, is being deleted, or has another UID.
     pub async fn mark(&self, record: &Record) -> Result<(), JournalError> {
-        self.attach(record).await.map_err(|failure| journal_error(record, failure))
+        self.attach(record).await.map(drop).map_err(|failure| journal_error(record, failure))
     }
 
-    /// Removes an instance without a record from the index of its family, and the marks from the Resource if it has no
-    /// other instance: for `state rm` without a record, and for a deletion that a crash interrupted.
+    /// Removes an instance from the index of its family, and the marks from the Resource if it has no other instance:
+    /// for `state rm`, before the record is removed.
     ///
     /// # Errors
     /// When the server cannot be reached.
     pub async fn release(&self, namespace: &Arc<str>, address: &Address, uid: &Arc<str>) -> Result<(), RequestError> {
-        self.detach(namespace, address, uid, RetryPolicy::SHORT).await
+        self.detach(namespace, address, uid, RetryPolicy::SHORT, false).await
+    }
+
+    /// As `release`, for an instance whose record is missing. The user has verified that the other instances have their
+    /// records, so an index that was lost is written again and counts as complete.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn release_missing(
+        &self,
+        namespace: &Arc<str>,
+        address: &Address,
+        uid: &Arc<str>,
+    ) -> Result<(), RequestError> {
+        self.detach(namespace, address, uid, RetryPolicy::SHORT, true).await
     }
 
     /// Removes the marks of a Resource that has no record, and the index of its family. Returns `false` without a
@@ -163,14 +191,14 @@ impl ClusterJournal {
     ) -> Result<bool, RequestError> {
         let family = self.family_indexes.of(namespace, name);
         let single = Address::single(name.clone());
-        let mut guard = family.lock(&single, false).await;
-        let indexed = guard.indexed(&self.secrets, RetryPolicy::SHORT).await?;
+        let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
+        let indexed = guard.indexed().await?;
         for address in indexed.iter().chain([&single]) {
             if self.secrets.get(namespace, address, RetryPolicy::SHORT).await?.is_some() {
                 return Ok(false);
             }
         }
-        guard.clear(&self.secrets, uid, RetryPolicy::SHORT).await?;
+        guard.clear(uid).await?;
         self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await?;
         guard.set_marked(None);
         drop(guard);
@@ -186,25 +214,59 @@ impl ClusterJournal {
         self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await
     }
 
-    async fn create(&self, record: &Record) -> Result<Version, RequestError> {
-        let version = self.secrets.put(record, None, RetryPolicy::SHORT).await?;
+    async fn create(&self, record: &Record) -> Result<Version, JournalError> {
+        let refuse = |loss: Loss| JournalError::Missing(Box::new(loss.diagnostic(&record.address)));
+        let failed = |failure| journal_error(record, failure);
+        // A record without an intent to create is moved or imported: its object is known.
+        let creates = record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Create);
+        if creates && let Some(loss) = self.loss(record).await.map_err(failed)? {
+            return Err(refuse(loss));
+        }
+        let version = self.secrets.put(record, None, RetryPolicy::SHORT).await.map_err(failed)?;
         match self.attach(record).await {
-            Ok(()) => Ok(version),
+            Ok(Attached::IndexLost) if creates => {
+                self.remove_unproven(record, version).await.map_err(failed)?;
+                Err(refuse(Loss::Index))
+            }
+            Ok(_) => Ok(version),
             Err(failure) => {
                 // The write was certainly rejected, so the record proves that no call was made. It has the version that
                 // was just written, or belongs to another client. If this fails, recovery draws the same conclusion.
+                // An earlier attempt whose response was lost may have added the marks.
                 if !matches!(failure, RequestError::Unavailable(_)) {
                     let removed = self.revert_create(record, version).await;
                     debug!(address = %record.address, ?removed, "reverted an intent of a missing Resource");
                 }
-                Err(failure)
+                Err(failed(failure))
             }
         }
     }
 
+    /// Why an instance without a record may have had one.
+    async fn loss(&self, record: &Record) -> Result<Option<Loss>, RequestError> {
+        let Record { namespace, address, uid, .. } = record;
+        let family = self.family_indexes.of(namespace, &address.name);
+        let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
+        guard.loss(address, uid, &self.siblings(namespace, address)).await
+    }
+
     async fn revert_create(&self, record: &Record, version: Version) -> Result<(), RequestError> {
-        self.detach(&record.namespace, &record.address, &record.uid, RetryPolicy::SHORT).await?;
-        self.secrets.delete(&record.namespace, &record.address, version, RetryPolicy::SHORT).await
+        let Record { namespace, address, uid, .. } = record;
+        self.detach(namespace, address, uid, RetryPolicy::SHORT, false).await?;
+        self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await
+    }
+
+    /// Removes the new record of an instance of a family whose index was lost. The marks stay, because they show the
+    /// loss.
+    async fn remove_unproven(&self, record: &Record, version: Version) -> Result<(), RequestError> {
+        let Record { namespace, address, uid, .. } = record;
+        let family = self.family_indexes.of(namespace, &address.name);
+        let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, false).await;
+        let siblings = self.siblings(namespace, address);
+        guard.remove(address, uid, &siblings, false).await?;
+        drop(guard);
+        self.family_indexes.prune(&family, &siblings.recorded);
+        self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await
     }
 
     /// Writes the record without its objects if they are forgotten. The marks are removed before the record: after a
@@ -227,7 +289,7 @@ impl ClusterJournal {
         // one, and the record is what they are for.
         let marked = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
         let uid = marked.as_ref().map_or(uid, |meta| &meta.uid);
-        self.detach(namespace, address, uid, RetryPolicy::UntilStopped).await?;
+        self.detach(namespace, address, uid, RetryPolicy::UntilStopped, false).await?;
         let removed = self.secrets.remove(base, RetryPolicy::UntilStopped).await;
         if matches!(removed, Err(RequestError::Conflict)) {
             // The record stays, so its index entry and marks are restored. If that fails, the next intent restores
@@ -240,12 +302,12 @@ impl ClusterJournal {
 
     /// Updates the index and the marks after a record is created. At most one patch, and for a family one write of the
     /// index, which comes first: if the marks exist, a missing index was lost and proves nothing.
-    async fn attach(&self, record: &Record) -> Result<(), RequestError> {
+    async fn attach(&self, record: &Record) -> Result<Attached, RequestError> {
         let Record { namespace, address, uid, .. } = record;
         let family = self.family_indexes.of(namespace, &address.name);
-        let mut guard = family.lock(address, true).await;
+        let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, true).await;
         let siblings = self.siblings(namespace, address);
-        guard.add(&self.secrets, address, uid, &siblings, RetryPolicy::SHORT).await?;
+        let is_complete = guard.add(address, uid, &siblings).await?;
         // In a family, another instance has already added the marks. A single object gets a record if it has none, and
         // a user may have removed the marks since the last one.
         if address.key == InstanceKey::None || !guard.marked(uid) {
@@ -255,12 +317,16 @@ impl ClusterJournal {
             match self.marks.add(namespace, &address.name, uid, known, RetryPolicy::SHORT).await? {
                 MarkOutcome::Marked => guard.set_marked(Some(uid.clone())),
                 MarkOutcome::ResourceMissing => {
-                    guard.remove(&self.secrets, address, uid, &siblings, RetryPolicy::SHORT).await?;
+                    guard.remove(address, uid, &siblings, false).await?;
                     return Err(RequestError::Conflict);
                 }
             }
         }
-        Ok(())
+        Ok(if is_complete { Attached::Complete } else { Attached::IndexLost })
+    }
+
+    fn access(&self, policy: RetryPolicy) -> Access<'_> {
+        Access { secrets: &self.secrets, marks: &self.marks, policy }
     }
 
     fn siblings(&self, namespace: &str, address: &Address) -> Siblings {
@@ -272,23 +338,26 @@ impl ClusterJournal {
         }
     }
 
-    /// Reverts `attach`, before a record is removed.
+    /// Reverts `attach` in the reverse order, before a record is removed. `completes`: see `release_missing`.
     async fn detach(
         &self,
         namespace: &Arc<str>,
         address: &Address,
         uid: &Arc<str>,
         policy: RetryPolicy,
+        completes: bool,
     ) -> Result<(), RequestError> {
         let family = self.family_indexes.of(namespace, &address.name);
-        let mut guard = family.lock(address, false).await;
+        let mut guard = family.lock_to_change(self.access(policy), address, false).await;
         let siblings = self.siblings(namespace, address);
-        guard.remove(&self.secrets, address, uid, &siblings, policy).await?;
-        if !guard.has_others(address, &siblings) {
-            // The view may lack marks that were added a moment ago.
-            let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
-            self.marks.remove(namespace, &address.name, uid, known, policy).await?;
-            guard.set_marked(None);
+        if !guard.take_detached(address) {
+            if guard.is_last(address, &siblings).await? {
+                // The view may lack marks that were added a moment ago.
+                let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
+                self.marks.remove(namespace, &address.name, uid, known, policy).await?;
+                guard.set_marked(None);
+            }
+            guard.remove(address, uid, &siblings, completes).await?;
         }
         drop(guard);
         self.family_indexes.prune(&family, &siblings.recorded);
@@ -308,18 +377,14 @@ impl ClusterJournal {
 impl Journal for ClusterJournal {
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
-            let outcome = match base {
-                None => self.create(&record).await,
-                Some(base) => {
-                    // An adopted record gets its marks before an object is created that they protect.
-                    let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
-                    if makes && !self.is_attached(&record) {
-                        self.mark(&record).await?;
-                    }
-                    self.secrets.put(&record, Some(base), RetryPolicy::SHORT).await
-                }
-            };
-            outcome.map_err(|failure| journal_error(&record, failure))
+            let Some(base) = base else { return self.create(&record).await };
+            // An adopted record gets its marks before an object is created that they protect.
+            let makes = record.intent.as_ref().is_none_or(|intent| intent.operation != Operation::Destroy);
+            if makes && !self.is_attached(&record) {
+                self.mark(&record).await?;
+            }
+            let written = self.secrets.put(&record, Some(base), RetryPolicy::SHORT).await;
+            written.map_err(|failure| journal_error(&record, failure))
         })
     }
 

@@ -6,8 +6,12 @@
 //!
 //! A write is durable when its future completes. Concurrent writes share a transaction, so a hundred steps that end
 //! together cost one `fsync`.
+//!
+//! The first change copies the file to `<file>.backup`.
 
+mod backup;
 mod error;
+mod failures;
 mod load;
 mod lock;
 mod schema;
@@ -16,18 +20,19 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use tokio::sync::OnceCell;
 use tracing::warn;
 
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, Holder, Record, Stored, Version};
-use crate::store::{LoadedRecords, codec};
+use crate::store::{LastFailure, LoadedRecords, codec};
 
 pub use error::StateError;
 pub use load::Snapshot;
@@ -50,6 +55,8 @@ pub struct StateFile {
     owner: Arc<str>,
     holder: Holder,
     retry_timeout: Duration,
+    /// Set when the file has been copied.
+    backup: OnceCell<()>,
     /// Dropped before the lock, so that the last write is on disk before another process opens the file.
     writer: Writer,
     _lock: Lock,
@@ -72,6 +79,7 @@ impl StateFile {
             owner: owner.unwrap_or_else(|| schema::path_owner(path)).into(),
             holder,
             retry_timeout: RETRY_TIMEOUT,
+            backup: OnceCell::new(),
             writer: Writer::start(path, connection, counter)?,
             _lock: lock,
         })
@@ -117,6 +125,25 @@ impl StateFile {
         schema::record_reads(&self.path, refreshed, due, at).map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
+    /// Replaces the recorded failures.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record_failures(&self, failures: &BTreeMap<Address, LastFailure>) -> Result<(), StateError> {
+        failures::record(&self.path, failures).map_err(|error| StateError::sqlite(&self.path, &error))
+    }
+
+    /// Records the sources of manifests, without changing the versions of the records.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record_sources(&self, sources: &BTreeMap<Address, Arc<str>>) -> Result<(), StateError> {
+        if sources.is_empty() {
+            return Ok(());
+        }
+        schema::record_sources(&self.path, sources).map_err(|error| StateError::sqlite(&self.path, &error))
+    }
+
     pub fn namespace(&self) -> &Arc<str> {
         &self.namespace
     }
@@ -149,6 +176,9 @@ impl StateFile {
     }
 
     async fn apply(&self, address: &Address, change: Change) -> Result<Version, JournalError> {
+        // Before the first change, so that nothing is copied when nothing changes.
+        let copied = self.backup.get_or_try_init(|| async { backup::copy(&self.path) }).await;
+        copied.map_err(|error| unavailable(address, error.to_string()))?;
         self.writer.submit(change).await.map_err(|refusal| match refusal {
             WriteError::Conflict => JournalError::Conflict { address: address.clone() },
             WriteError::Failed(message) => unavailable(address, message),

@@ -47,41 +47,6 @@ fn request_replacement(ns: &str, name: &str) {
     plane().kubectl_ok(&["-n", ns, "annotate", "--overwrite", "pres", name, annotation]);
 }
 
-/// The commands of `docs/drift.md`, each with its output.
-fn commands_of_the_page() -> Vec<(String, String)> {
-    let root = env!("CARGO_MANIFEST_DIR");
-    let page = std::fs::read_to_string(format!("{root}/docs/drift.md")).expect("the page");
-    let block = page.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).expect("commands");
-    let mut commands: Vec<(String, String)> = Vec::new();
-    for line in block.lines() {
-        match (line.strip_prefix("$ kubectl "), commands.last_mut()) {
-            (Some(command), _) => {
-                // No argument contains a space, so the quotes for the shell are not needed here.
-                let command = command.replace('\'', "").replace("examples/", &format!("{root}/examples/"));
-                commands.push((command, String::new()));
-            }
-            (None, Some((_, shown))) => shown.push_str(line),
-            (None, None) => panic!("no command prints {line}"),
-        }
-    }
-    commands
-}
-
-#[test]
-fn the_commands_of_the_page_print_what_it_shows() {
-    let _guard = shared();
-    let ns = namespace("drift-page");
-    for (command, shown) in commands_of_the_page() {
-        let arguments: Vec<&str> = ["-n", &ns].into_iter().chain(command.split_whitespace()).collect();
-        if shown.is_empty() {
-            plane().kubectl_ok(&arguments);
-            continue;
-        }
-        let printed = || String::from_utf8_lossy(&plane().kubectl(&arguments).stdout).into_owned();
-        wait_until(&format!("`{command}` shows `{shown}`, not `{}`", printed()), LIMIT, || printed() == shown);
-    }
-}
-
 #[test]
 fn drift_is_corrected_reported_or_ignored() {
     let _guard = shared();

@@ -10,13 +10,13 @@ use crate::providers::{attribute, provider};
 const ALL: &[&str] = &["rotation", "key", "certificate", "name", "settings"];
 
 fn example(file: &str) -> String {
-    let path = format!("{}/examples/providers/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/examples/{file}", env!("CARGO_MANIFEST_DIR"));
     fs::read_to_string(path).expect("an example")
 }
 
 /// The manifests, with the directory of the test.
 fn site(directory: &Path) -> String {
-    let text = example("site.yaml");
+    let text = example("providers/site.yaml");
     assert!(text.contains("directory: site }"), "{text}");
     text.replace("directory: site }", &format!("directory: '{}' }}", directory.display()))
 }
@@ -35,7 +35,7 @@ fn the_example_works_on_a_control_plane() {
     let directory = plane().scratch().join(&ns);
     let providers: Vec<String> = ["random", "tls", "local", "time"].iter().map(|name| provider(name, name)).collect();
     plane().apply(&[], &providers.concat());
-    plane().apply(&["-n", &ns], &example("cluster/rbac.yaml"));
+    plane().apply(&["-n", &ns], &example("providers-in-cluster/rbac.yaml"));
     plane().apply(&["-n", &ns], &site(&directory));
     wait_ready(&ns, ALL);
     let (file, first) = written(&directory).expect("one file");

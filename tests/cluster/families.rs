@@ -228,7 +228,7 @@ fn the_command_line_knows_a_family_and_its_instances() {
     assert_eq!(rows("web[1]")[0]["address"], "web");
     assert!(ok(&["explain", "web", "-n", &ns]).contains("Instances:   2 of 2 ready"));
     assert!(ok(&["explain", "web[1]", "-n", &ns]).contains("web[1]"));
-    assert!(ok(&["state", "show", "web[1]", "-n", &ns]).contains("\"input\":\"n1\""));
+    assert!(ok(&["state", "show", "web[1]", "-n", &ns, "-o", "json"]).contains("\"input\":\"n1\""));
     let plan: Json = serde_json::from_str(&ok(&["plan", "-n", &ns, "-o", "json"])).unwrap();
     let change = |change: &Json| format!("{} {}", change["address"], change["action"]).replace('"', "");
     let changes: Vec<String> = plan["changes"].as_array().unwrap().iter().map(change).collect();

@@ -285,7 +285,7 @@ fn kubectl_shows_the_columns_and_events_of_a_resource() {
     wait_ready(&ns, &["item"]);
     let table = plane.kubectl_ok(&["-n", &ns, "get", "pres"]);
     let header = table.lines().next().unwrap_or_default();
-    for column in ["NAME", "READY", "SYNCED", "TYPE", "ID", "ACTION", "AGE"] {
+    for column in ["NAME", "READY", "SYNCED", "REASON", "TYPE", "ID", "ACTION", "AGE"] {
         assert!(header.contains(column), "{table}");
     }
     let found: Vec<String> = wait_for("an event", LIMIT, || {

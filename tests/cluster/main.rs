@@ -9,6 +9,8 @@
 #[path = "../support/controlplane.rs"]
 mod controlplane;
 
+#[path = "../support/pages.rs"]
+mod pages;
 #[path = "../support/programs.rs"]
 mod programs;
 #[path = "../support/providers.rs"]
@@ -35,6 +37,7 @@ mod kubernetes_objects;
 mod lifecycle;
 mod moves;
 mod namespaces;
+mod page_examples;
 mod provider_configs;
 mod providers;
 mod proxy;

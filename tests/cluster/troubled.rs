@@ -121,7 +121,7 @@ fn the_controller_recovers_from_provider_crashes_and_creates_nothing_twice() {
     let [id] = &bench.created("lost")[..] else { panic!("{:?}", bench.created("lost")) };
     bench.stop_failures();
     wait_ready(&bench.ns, &["moody"]);
-    bench.trouble("lost", "", &format!("import: {{ id: {id} }}"));
+    bench.trouble("lost", "", &format!("import: {{ id: \"{id}\" }}"));
     wait_ready(&bench.ns, &["lost"]);
     assert_eq!(bench.created("lost"), std::slice::from_ref(id));
     bench.clean();
@@ -261,7 +261,7 @@ fn a_shutdown_stops_providers_in_time_and_a_crash_leaves_an_unknown_outcome() {
     wait_reason(&bench.ns, "killed", "Ready", "CreateOutcomeUnknown");
     assert_eq!(bench.created("killed").len(), 1);
     bench.stop_failures();
-    bench.trouble("killed", "", &format!("import: {{ id: {} }}", bench.created("killed")[0]));
+    bench.trouble("killed", "", &format!("import: {{ id: \"{}\" }}", bench.created("killed")[0]));
     wait_ready(&bench.ns, &["killed"]);
     bench.clean();
 }

@@ -6,13 +6,18 @@
 mod programs;
 #[path = "../support/providers.rs"]
 mod providers;
+#[path = "../support/pages.rs"]
+mod pages;
 mod kit;
 mod scenarios;
 mod judge;
 mod cli;
-mod documents;
+mod page_examples;
+mod pictures;
+mod reference;
 mod plugins;
 mod installing;
+mod plans;
 mod tidy;
 mod words;
 mod import_cycles;

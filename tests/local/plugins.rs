@@ -8,7 +8,9 @@ mod starting;
 mod failures;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use purlin::plugin::{Client, Launch, Msgpack};
@@ -25,6 +27,31 @@ fn of(name: &str, program: impl Into<PathBuf>) -> Launch {
     let mut launch = Launch::new(name, program);
     launch.launcher = env!("CARGO_BIN_EXE_purlin").into();
     launch
+}
+
+/// The provider `corner` as its developer starts it in a debugger.
+pub(crate) struct DebuggedProvider {
+    pub(crate) child: Child,
+    /// The value of `TF_REATTACH_PROVIDERS` that it prints.
+    pub(crate) reattach: String,
+    /// Kept open, so that the provider can write to it.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl DebuggedProvider {
+    pub(crate) fn start() -> Self {
+        let mut child = Command::new(providers::program("corner"))
+            .arg("-debug")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = stdout.by_ref().lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains("TF_REATTACH_PROVIDERS=")).unwrap();
+        let reattach = line.trim().strip_prefix("TF_REATTACH_PROVIDERS='").unwrap().trim_end_matches('\'').to_owned();
+        Self { child, reattach, _stdout: stdout }
+    }
 }
 
 async fn started(name: &str) -> Client {

@@ -162,9 +162,13 @@ fn message(status: &Value) -> String {
     of("Synced").unwrap_or_default()
 }
 
-pub(crate) fn parse(secret: &Value) -> Option<Record> {
+fn content(secret: &Value) -> Option<SecretContent> {
     let secret = serde_json::from_value(secret.clone()).ok()?;
-    match decode(&secret, &mut Interner::default()).ok()? {
+    decode(&secret, &mut Interner::default()).ok()
+}
+
+pub(crate) fn parse(secret: &Value) -> Option<Record> {
+    match content(secret)? {
         SecretContent::Record(stored) => Some(stored.record.as_ref().clone()),
         SecretContent::Split(_) | SecretContent::Family(_) => None,
     }
@@ -172,8 +176,7 @@ pub(crate) fn parse(secret: &Value) -> Option<Record> {
 
 /// The index of a family. `None` if the Secret is no index or cannot be read.
 pub(crate) fn family(secret: &Value) -> Option<Family> {
-    let secret = serde_json::from_value(secret.clone()).ok()?;
-    match decode(&secret, &mut Interner::default()).ok()? {
+    match content(secret)? {
         SecretContent::Family(family) => Some(family),
         SecretContent::Record(_) | SecretContent::Split(_) => None,
     }

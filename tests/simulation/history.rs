@@ -21,6 +21,7 @@ use crate::kubectl::ClusterKubectl;
 use crate::outside::{Outside, ServiceFaults};
 use crate::random::{Seeded, SimulatedClock};
 use crate::replica::{Environment, HOME, Replica};
+use crate::state_rm::complete_indexes;
 use crate::user::User;
 
 /// How long the simulation may take to converge after the faults end. It is longer than the deadline of a create,
@@ -168,6 +169,7 @@ impl History {
             self.administrator.tick();
             self.check_replicas();
             self.remove_abandoned();
+            complete_indexes(&self.env).await;
             if self.judge().objection().is_some() {
                 return;
             }

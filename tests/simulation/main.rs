@@ -18,6 +18,7 @@ mod cluster_objects;
 mod outside;
 mod random;
 mod replica;
+mod state_rm;
 mod convergence;
 mod stories;
 mod observer;

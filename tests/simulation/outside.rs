@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use purlin::driver::scripted::{Recovery, Script, World};
+use purlin::driver::scripted::{Effect, Recovery, Script, World};
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated,
     ObjectWatcher, ReadinessError, Scripted,
@@ -34,7 +34,7 @@ pub(crate) struct ServiceFaults {
     pub(crate) fails_partly: u64,
     /// The call takes effect, and its response is lost with the provider process.
     pub(crate) loses_answer: u64,
-    /// The driver panics, before or after the effect.
+    /// The driver panics: in a read, in a plan, or before or after the effect of a call.
     pub(crate) panics: u64,
     /// A call takes far longer than others.
     pub(crate) is_slow: u64,
@@ -84,6 +84,8 @@ pub(crate) enum Interruption {
     After,
     LosesAnswer,
     Fails,
+    /// The driver panics.
+    Panics,
 }
 
 /// Decides which calls are interrupted.
@@ -206,18 +208,26 @@ impl Outside {
             Interruption::Fails | Interruption::LosesAnswer => {
                 return Err(error(ErrorKind::Transient, "the service is busy"));
             }
+            Interruption::Panics => panic_in(what),
         }
-        let (wait, refuses) = {
+        let (wait, refuses, panics) = {
             let inside = &mut *lock(&self.inside);
             let random = &mut inside.random(question);
             let Inside { faults, slowest, .. } = inside;
             let slow = random.chance(faults.is_slow);
             let longest = if slow { u64::try_from(slowest.as_millis()).unwrap_or(u64::MAX) } else { 3 };
-            (random.millis(0, longest), random.chance(faults.refuses))
+            (random.millis(0, longest), random.chance(faults.refuses), random.chance(faults.panics))
         };
         sleep(wait).await;
+        if panics {
+            panic_in(what);
+        }
         if refuses { Err(error(ErrorKind::Transient, "the service is busy")) } else { Ok(()) }
     }
+}
+
+fn panic_in(what: &str) -> ! {
+    resume_unwind(Box::new(format!("the driver panics in {what}")))
 }
 
 fn error(kind: ErrorKind, message: &str) -> DriverError {
@@ -257,7 +267,7 @@ impl FaultyDriver {
         let fate = match interruption {
             Interruption::LosesAnswer => CallFate::LosesAnswer,
             Interruption::Fails => CallFate::Fails(ErrorKind::Transient),
-            Interruption::No | Interruption::Before | Interruption::After => fate,
+            Interruption::No | Interruption::Before | Interruption::After | Interruption::Panics => fate,
         };
         sleep(before).await;
         match fate {
@@ -270,7 +280,9 @@ impl FaultyDriver {
         }
         let known = self.outside.world.effects().len();
         let mut response = self.scripted.apply(context, request).await;
-        for effect in self.outside.world.effects().drain(known..) {
+        // Other calls may have taken effect meanwhile.
+        let is_own = |effect: &Effect| effect.address.to_string() == *context.address;
+        for effect in self.outside.world.effects().drain(known..).filter(is_own) {
             judge.took_effect(&call, &effect);
         }
         if let (Interruption::After, Some(interrupter)) = (interruption, interrupter) {

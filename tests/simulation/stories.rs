@@ -35,8 +35,19 @@ use strike::{Counted, Fault, Strike};
 pub(crate) struct Story {
     pub(crate) name: &'static str,
     pub(crate) play: for<'a> fn(&'a Play) -> LocalBoxFuture<'a, ()>,
+    flags: &'static [&'static str],
+}
+
+impl Story {
     /// Whether a fault may change which objects are created and destroyed, since users revert changes meanwhile.
-    pub(crate) varies: bool,
+    fn varies(&self) -> bool {
+        self.flags.contains(&"varies")
+    }
+
+    /// Whether a process crashes in the story itself.
+    fn crashes(&self) -> bool {
+        self.flags.contains(&"crashes")
+    }
 }
 
 /// A story with at most one fault.
@@ -58,7 +69,11 @@ impl Item {
     }
 
     fn name(self) -> String {
-        let recovery = if self.recovery == Recovery::Repeat { " RECOVERY=repeat" } else { "" };
+        let recovery = match self.recovery {
+            Recovery::Find => "",
+            Recovery::Repeat => " RECOVERY=repeat",
+            Recovery::Unknown => " RECOVERY=unknown",
+        };
         let Some(strike) = self.strike else { return format!("STORY={} FAULT=none{recovery}", self.story.name) };
         format!("STORY={} FAULT={} K={}{recovery}", self.story.name, strike.fault, strike.at)
     }
@@ -115,9 +130,13 @@ impl Undisturbed {
     }
 }
 
-/// Every fault at every place of a story, and one play without a fault with `Recovery::Repeat`.
+/// Every fault at every place of a story, and plays without a fault with the other methods of recovery. With
+/// `Recovery::Unknown`, a user must resolve every create whose result is lost, so no result may be lost.
 fn disturbed(story: &'static Story, undisturbed: &Undisturbed) -> Vec<Item> {
     let mut items = vec![Item { story, strike: None, recovery: Recovery::Repeat }];
+    if !story.crashes() {
+        items.push(Item { story, strike: None, recovery: Recovery::Unknown });
+    }
     for fault in Fault::ALL {
         for at in 1..=undisturbed.count(fault) {
             let strike = Some(Strike { fault, at });
@@ -136,7 +155,7 @@ fn objection(item: Item, undisturbed: &Undisturbed, outcome: &Outcome) -> Option
         return Some(objection.trim().to_owned());
     }
     let (found, expected) = (&outcome.effects, &undisturbed.effects);
-    (!item.story.varies && found != expected).then(|| format!("the effects are {found:?} instead of {expected:?}"))
+    (!item.story.varies() && found != expected).then(|| format!("the effects are {found:?} instead of {expected:?}"))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -148,7 +167,11 @@ fn show(story: &'static Story, fault: &str) {
     let fault = (fault != "none").then(|| fault.parse::<Fault>().unwrap_or_else(|error| panic!("{error}")));
     let at = variable("K").map_or(1, |text| text.parse().expect("K is a number"));
     let strike = fault.map(|fault| Strike { fault, at });
-    let recovery = if variable("RECOVERY").is_some() { Recovery::Repeat } else { Recovery::Find };
+    let recovery = match variable("RECOVERY").as_deref() {
+        None => Recovery::Find,
+        Some("unknown") => Recovery::Unknown,
+        Some(_) => Recovery::Repeat,
+    };
     let undisturbed = Undisturbed::of(Item { story, strike: None, recovery }.play(false));
     let outcome = Item { story, strike, recovery }.play(true);
     outcome.tape.iter().for_each(|line| eprintln!("{line}"));

@@ -4,19 +4,24 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{FileArgs, Format};
+use super::{FileArgs, Format, examples};
 
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
     /// Install the providers that the manifests require, and lock their versions.
+    #[command(after_help = examples::PROVIDER_INSTALL)]
     Install(ProviderInstallArgs),
     /// List the required providers and their locked versions, without network access.
+    #[command(after_help = examples::PROVIDER_LIST)]
     List(ProviderListArgs),
     /// Write checksums of provider packages for other platforms to the lock file.
+    #[command(after_help = examples::PROVIDER_LOCK)]
     Lock(ProviderLockArgs),
     /// Print the schema of a provider, in the format of `terraform providers schema -json`.
+    #[command(after_help = examples::PROVIDER_SCHEMA)]
     Schema(ProviderNameArgs),
     /// Generate Markdown documentation for a provider and its types.
+    #[command(after_help = examples::PROVIDER_DOCS)]
     Docs(ProviderDocsArgs),
 }
 

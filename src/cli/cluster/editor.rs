@@ -108,27 +108,36 @@ impl ClusterEditor {
     }
 
     /// Removes a missing record from the annotation of its Resource, or from the index of its family, so that it counts
-    /// as never created.
+    /// as never created. An index that was lost counts as complete afterwards.
     pub async fn forget_missing(&self, address: &Address) -> anyhow::Result<()> {
         let resource = self.resources.get_opt(&address.name).await.map_err(with_hint)?;
         let family = self.secrets.get_family(&self.namespace, &address.name, RetryPolicy::SHORT).await;
         let family = family.map_err(|failure| record_error(&failure))?;
-        let is_indexed = family.is_some_and(|family| family.instances.contains(address));
+        let is_indexed = family.as_ref().is_some_and(|family| family.instances.contains(address));
         let is_marked = resource.as_ref().is_some_and(|resource| !resource.annotation(api::RECORD).is_empty());
-        let has_others = self.recorded.iter().any(|other| other.name == address.name);
-        if !is_indexed && (!is_marked || has_others) {
+        let others = || self.recorded.iter().filter(|other| other.name == address.name);
+        let had_index = others().any(|other| other.key != InstanceKey::None);
+        let is_index_lost = family.map_or(had_index, |family| family.rebuilt);
+        if !is_indexed && (!is_marked || (others().next().is_some() && !is_index_lost)) {
             let what = format!("`{address}` has no record");
             return Err(Failure::hinted(what, "`purlin state list` lists the records"));
         }
-        self.release(address, resource.as_ref()).await
+        let (journal, uid) = self.journal(resource.as_ref());
+        let released = journal.release_missing(&self.namespace, address, &uid).await;
+        released.map_err(|failure| record_error(&failure))
     }
 
     /// Removes an instance from the index of its family. For the last instance, also removes the finalizer and
     /// annotation.
     async fn release(&self, address: &Address, of: Option<&Resource>) -> anyhow::Result<()> {
-        let uid = Arc::from(of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default());
-        let view = RecordSnapshot { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
-        let journal = ClusterJournal::new(self.secrets.clone(), Arc::new(view));
+        let (journal, uid) = self.journal(of);
         journal.release(&self.namespace, address, &uid).await.map_err(|failure| record_error(&failure))
+    }
+
+    /// A journal for one write, and the UID of the Resource.
+    fn journal(&self, of: Option<&Resource>) -> (ClusterJournal, Arc<str>) {
+        let uid = of.and_then(|resource| resource.metadata.uid.as_deref()).unwrap_or_default().into();
+        let view = RecordSnapshot { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
+        (ClusterJournal::new(self.secrets.clone(), Arc::new(view)), uid)
     }
 }

@@ -1,21 +1,24 @@
 //! `purlin apply` and `purlin destroy`: plan, show, confirm, apply and summarize.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::cli::args::{ApplyArgs, DestroyArgs, Format, RunArgs, TargetArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::inputs::{PlanParameters, PlanResult};
+use crate::cli::failures::LastFailures;
+use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
 use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, limits, require_yes_for_json};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
+use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
 use crate::cli::{run, show};
 use crate::execute::{self, Limits, Run, Summary};
 use crate::model::Address;
+use crate::plan::Mode;
+use crate::plan::render::Detail;
 
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
@@ -23,12 +26,12 @@ pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
         return apply_saved(path, args.target, limits, &args.doing, console).await;
     }
     let planning = Planning::new(&args.planning)?;
-    let files = Target::from_args(args.target).files_only("apply")?;
+    let files = Target::from_args(args.target).files_only("apply")?.pruning(args.planning.pruning.prune);
     files.require_sources("apply")?;
     carry_out(&files, &planning, PlanParameters::default(), &args.doing, console).await
 }
 
-/// Runs `purlin destroy`. Manifests are optional, because it destroys all recorded objects.
+/// Runs `purlin destroy`. Manifests are optional: without, it destroys all recorded objects.
 pub async fn destroy(args: DestroyArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::selecting(&args.selecting, &args.refreshing)?;
     let files = Target::from_args(args.target).files_only("destroy")?;
@@ -45,6 +48,9 @@ async fn carry_out(
     require_yes_for_json(doing.output, doing.yes)?;
     if !doing.yes && !console.can_ask {
         return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
+    }
+    if purpose.mode == Mode::Destroy {
+        local::require_state_file(files)?;
     }
     let session = local::open(files, planning.limits, console).await?;
     let planned = session.inputs.plan(&session.engine, planning, purpose).await?;
@@ -80,31 +86,48 @@ async fn confirm_and_apply(
     };
     reporter.diagnostics(&planned.diagnostics);
     if doing.output == Format::Text {
-        console.diagnostics(&planned.diagnostics);
-        console.result(|out| show::text(out, &planned, console.paint))?;
+        show::plan(&planned, Detail { full: doing.full }, console)?;
     }
     if planned.needs_confirmation() && !consent && !confirmed(console)? {
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());
     let (state, now) = (Arc::clone(&session.state), session.engine.clock.now());
-    let (mut up_to_date, due) = planned.read_objects();
+    let (up_to_date, due) = planned.read_objects();
+    let failures = last_failures(&session.inputs, &planned);
+    let mut results = RunResults { applied: up_to_date, failures, config: Arc::clone(&planned.config) };
+    let (new_sources, other_sources) = (planned.new_sources.clone(), planned.other_sources);
     let result = match planned.has_steps() {
-        true => walk(session, planned, &mut reporter, &mut up_to_date, console).await?,
+        true => walk(session, planned, &mut reporter, &mut results, console).await?,
         false => WalkResult::default(),
     };
-    if let Err(error) = state.record_reads(&up_to_date, &due, now) {
+    results.failures.store(&state);
+    state.record_sources(&new_sources)?;
+    if let Err(error) = state.record_reads(&results.applied, &due, now) {
         // The only effect is that objects are read again.
         tracing::debug!(%error, "the read times could not be recorded");
     }
     if result.walked || doing.output == Format::Json {
-        reporter.close(&summary_line(result));
+        reporter.close(&summary_line(result), other_sources);
+        let mut failures = console.error_text();
+        reporter.write_failures(&mut failures);
+        console.print_error(&failures);
     }
     if result.stopped == Some(ShutdownMode::Immediate) {
         return Ok(Exit::Aborted);
     }
     let incomplete = result.summary.failed + result.summary.skipped > 0;
     Ok(Exit::of(problems || incomplete, changes, doing.detailed_exitcode))
+}
+
+/// The failures of earlier runs that are still relevant after a plan.
+fn last_failures(inputs: &Inputs, planned: &PlanResult) -> LastFailures {
+    let mut failures = LastFailures::new(inputs.failures.clone());
+    if !planned.refresh_only {
+        let covers = |address: &Address, is_listed| is_listed || !inputs.recorded.contains_key(address);
+        failures.planned(&planned.plan.changes, covers);
+    }
+    failures
 }
 
 fn confirmed(console: Console) -> anyhow::Result<bool> {
@@ -122,12 +145,11 @@ struct WalkResult {
     summary: Summary,
 }
 
-/// Adds the applied objects to `up_to_date`.
 async fn walk(
     session: Session,
     planned: PlanResult,
     reporter: &mut Reporter,
-    up_to_date: &mut BTreeSet<Address>,
+    results: &mut RunResults,
     console: Console,
 ) -> anyhow::Result<WalkResult> {
     let Session { engine, mut inputs, .. } = session;
@@ -135,10 +157,11 @@ async fn walk(
     let scope = inputs.addresses();
     // The run is abandoned at the end.
     let mut run = Run::new(engine, inputs.recorded);
+    reporter.expect_steps(planned.graph.len());
     let adoption = planned.adoption(scope, inputs.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.schedule.adopt(adoption);
-    let stopped = run::run_to_completion(&mut run, reporter, up_to_date, console).await?;
+    let stopped = run::run_to_completion(&mut run, reporter, results, console).await?;
     // The process exits after this. Freeing a hundred thousand objects one by one would take long.
     run.schedule.abandon();
     std::mem::forget((inputs.config, inputs.held));

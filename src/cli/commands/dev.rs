@@ -11,7 +11,7 @@ use crate::cli::progress::Reporter;
 /// Runs until a signal is received.
 pub async fn run(args: DevArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::refreshing(&args.refreshing);
-    let files = Target::from_args(args.target).files_only("dev")?;
+    let files = Target::from_args(args.target).files_only("dev")?.pruning(args.pruning.prune);
     files.require_sources("dev")?;
     if files.sources.iter().any(|source| source.as_os_str() == "-") {
         return Err(Failure::hinted("standard input cannot be watched", "specify a directory: `purlin dev -f DIR`"));

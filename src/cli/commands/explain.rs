@@ -10,7 +10,7 @@ use crate::cli::options::{Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::report::{self, ObjectReport};
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address, InstanceKey, Reason};
+use crate::model::{Action, Address, InstanceKey, Reason, Tone};
 
 pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     match Target::from_args(args.target) {
@@ -20,8 +20,9 @@ pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
             if let Some(address) = &instance {
                 require_instance(&found, address)?;
             }
-            let text = report::status_report(&found, instance.as_ref(), console.paint);
-            console.result(|out| out.write_all(text.as_bytes()))?;
+            let mut text = console.text();
+            report::status_report(&found, instance.as_ref(), &mut text);
+            console.print(&text)?;
         }
         Target::Files(files) => {
             let planning = Planning::refreshing(&args.refreshing);
@@ -60,21 +61,20 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
     let config = planned.map_or(&inputs.config, |planned| &planned.config);
     // The plan contains a family itself only if its instances are unknown.
     let changes = planned.iter().flat_map(|planned| planned.plan.changes.iter().map(|change| &change.address));
-    let objects = config.instances.keys().chain(inputs.recorded.keys()).chain(changes);
+    let objects = config.instances.keys().chain(inputs.recorded.keys()).chain(inputs.failures.keys()).chain(changes);
     let all: BTreeSet<Address> = objects.cloned().collect();
     let selected: Vec<Address> = all.into_iter().filter(|address| matches_name(name, address)).collect();
     if let Some(family) = config.families.get(name).filter(|_| selected.is_empty()) {
         let why = if family.is_disabled() { Reason::Disabled } else { Reason::NoInstances };
-        let heading = console.paint.strong(name);
-        let text =
-            format!("{heading} ({})\n  State:      {why}: {}\n", family.shared.type_name, why.explanation().trim());
-        return console.result(|out| out.write_all(text.as_bytes()));
+        let mut text = console.text();
+        let (type_name, explanation) = (&family.shared.type_name, why.explanation().trim());
+        text.tone(Tone::Strong, name).put(format_args!(" ({type_name})\n  State:      {why}: {explanation}\n"));
+        return console.print(&text);
     }
     if selected.is_empty() {
         let hint = "`purlin get` lists all objects; use the same -f and --state as for apply";
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));
     }
-    let describe = |address: &Address| ObjectReport { address, inputs, planned, paint: console.paint }.to_string();
     // Of a large family, instances with changes come first.
     let unchanged = |address: &&Address| planned.is_some_and(|planned| is_unchanged(planned, address));
     let (rest, mut shown): (Vec<&Address>, Vec<&Address>) =
@@ -82,18 +82,22 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
     let room = report::MAX_ITEMS.saturating_sub(shown.len());
     shown.extend(rest.iter().take(room));
     shown.truncate(report::MAX_ITEMS);
-    let mut descriptions: Vec<String> = shown.iter().map(|address| describe(address)).collect();
+    let mut text = console.text();
+    for (position, address) in shown.iter().copied().enumerate() {
+        text.put(if position > 0 { "\n" } else { "" });
+        text.tone(Tone::Strong, address).put(ObjectReport { address, inputs, planned });
+    }
     if selected.len() > shown.len() {
         let changing = selected.len() - rest.len();
         let more = selected.len() - shown.len();
         let change_count =
             if planned.is_some() { format!(", {changing} with changes or blocked") } else { String::new() };
-        descriptions.push(format!("`{name}` has {} instances{change_count}; {more} are not shown.\n", selected.len()));
+        text.put(format_args!("\n`{name}` has {} instances{change_count}; {more} are not shown.\n", selected.len()));
     }
     if planned.is_none() {
         console.notice("Add -f to show what happens next.");
     }
-    console.result(|out| out.write_all(descriptions.join("\n").as_bytes()))
+    console.print(&text)
 }
 
 /// Whether the plan changes neither an object nor its deposed objects.

@@ -13,6 +13,7 @@ use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record};
+use crate::store::LastFailure;
 
 #[derive(Debug, Serialize)]
 pub struct Row {
@@ -80,7 +81,7 @@ fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Consol
         let cells = [&row.address, ready, &row.type_name, &row.id, &row.action, &row.message];
         table.push(cells.map(str::to_owned));
     }
-    console.result(|out| table.write(out))
+    console.table(&table)
 }
 
 /// With manifests, returns the planned changes; without, the state of the records.
@@ -89,7 +90,12 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>,
     let sources_given = !files.sources.is_empty();
     let view = inspect::view(Target::Files(files), planning.limits, console).await?;
     if !sources_given {
-        let rows = view.inputs.recorded.values().map(|stored| from_record(&stored.record)).collect();
+        let Inputs { recorded, failures, .. } = &view.inputs;
+        let records = recorded.iter().map(|(address, stored)| from_record(&stored.record, failures.get(address)));
+        let failed = failures.iter().filter(|(address, _)| !recorded.contains_key(address));
+        let failed = failed.map(|(address, failure)| from_failure(address, failure));
+        let mut rows: Vec<Row> = records.chain(failed).collect();
+        rows.sort_by_cached_key(|row| row.address.parse::<Address>().ok());
         return Ok((rows, view.inputs.problems));
     }
     let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
@@ -109,7 +115,8 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
         [] => change.because.clone().or_else(|| problem.map(Diagnostic::message)),
         paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
-    let message = [deposed, why].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let failure = inputs.failures.get(&change.address).filter(|_| !ready && change.deposed.is_none());
+    let message = [deposed, why, failure.map(last_failure)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         address: change.address.to_string(),
         type_name: change.type_name.to_string(),
@@ -122,9 +129,27 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
     }
 }
 
-fn from_record(record: &Record) -> Row {
+fn last_failure(failure: &LastFailure) -> String {
+    format!("{} failed: {}", failure.operation, failure.message)
+}
+
+/// The row of an object that could not be created.
+fn from_failure(address: &Address, failure: &LastFailure) -> Row {
+    Row {
+        address: address.to_string(),
+        type_name: failure.type_name.to_string(),
+        ready: false,
+        id: String::new(),
+        action: String::new(),
+        reason: failure.reason.clone(),
+        message: last_failure(failure),
+        stands_for_many: false,
+    }
+}
+
+fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
     let current = record.current.as_deref();
-    let is_ready = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
+    let is_complete = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
     let deposed = match record.deposed.len() {
         0 => String::new(),
         count => format!("{count} deposed"),
@@ -137,13 +162,15 @@ fn from_record(record: &Record) -> Row {
         (None, Some(ObjectStatus::Interrupted)) => "interrupted: the next apply reads it first".to_owned(),
         (None, Some(ObjectStatus::Ready) | None) => deposed,
     };
+    let parts = [Some(message).filter(|text| !text.is_empty()), failure.map(last_failure)];
+    let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         address: record.address.to_string(),
         type_name: record.type_name.to_string(),
-        ready: is_ready,
+        ready: is_complete && failure.is_none(),
         id: current.and_then(|object| object.id()).unwrap_or_default().to_owned(),
         action: record.intent.as_ref().map(|intent| intent.operation.as_str().to_owned()).unwrap_or_default(),
-        reason: String::new(),
+        reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         message,
         stands_for_many: false,
     }

@@ -11,7 +11,8 @@ use crate::graph::render;
 /// Prints diagnostics to standard error, so that the graph can be piped.
 pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
-    let view = inspect::view_with_sources(Target::from_args(args.target), planning.limits, console, "graph").await?;
+    let target = Target::from_args(args.target).pruning(args.planning.pruning.prune);
+    let view = inspect::view_with_sources(target, planning.limits, console, "graph").await?;
     let planned = view.inputs.plan(&view.engine, &planning, PlanParameters::default()).await?;
     console.diagnostics(&planned.diagnostics);
     let graph = &planned.graph;
@@ -19,12 +20,15 @@ pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
         console.notice("No steps: all objects are up to date or blocked.");
         return Ok(Exit::of(planned.has_errors(), false, false));
     }
-    let text = match args.output {
+    let rendered = match args.output {
         GraphFormat::Text => render::text(graph),
         GraphFormat::Dot => render::dot(graph),
         GraphFormat::Mermaid => render::mermaid(graph),
-        GraphFormat::Json => render::json(graph),
+        GraphFormat::Json => {
+            console.result(|out| writeln!(out, "{}", render::json(graph)))?;
+            return Ok(Exit::of(planned.has_errors(), false, false));
+        }
     };
-    console.result(|out| writeln!(out, "{}", text.trim_end()))?;
+    console.lines(format_args!("{}\n", rendered.trim_end()))?;
     Ok(Exit::of(planned.has_errors(), false, false))
 }

@@ -20,6 +20,7 @@ use crate::load::{Config, Instance};
 use crate::migrate::escape_value;
 use crate::model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
 use crate::pipeline;
+use crate::plan::render::Detail;
 
 /// Fields of `metadata` that the API server sets.
 const SET_BY_SERVER: [&str; 7] =
@@ -38,7 +39,7 @@ pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
         return Err(Failure::hinted("the ID is empty", "the documentation of the type describes the form of its IDs"));
     }
     files.require_sources("import")?;
-    let desired = local::read(&files.sources);
+    let desired = local::read(&files);
     match desired.config.instances.contains_key(&address) {
         true if args.type_name.is_some() || args.out.is_some() => {
             Err(Failure::hinted(format!("`{address}` already has a manifest"), "omit --type and --out"))
@@ -84,8 +85,7 @@ async fn import_to_record(
     session.inputs.config = config;
     session.inputs.recorded.insert(address.clone(), stored);
     let next = session.inputs.plan(&session.engine, &planning, PlanParameters::default()).await?;
-    console.diagnostics(&next.diagnostics);
-    console.result(|out| show::text(out, &next, console.paint))?;
+    show::plan(&next, Detail::default(), console)?;
     Ok(Exit::of(next.has_errors(), false, false))
 }
 
@@ -128,6 +128,7 @@ async fn write_record(
         None => (None, Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), type_name)),
     };
     record.current = Some(Arc::new(object));
+    record.source = instance.and_then(|instance| instance.source_file.clone());
     let record = Arc::new(record);
     let version = session.engine.journal.intend(Arc::clone(&record), base).await?;
     Ok(Stored { record, version })

@@ -20,7 +20,7 @@ use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::driver::provider::ConfigurationMode;
 use crate::load::{self, Config};
-use crate::migrate::{Configuration, File, Migration, MigrationResult, Problem};
+use crate::migrate::{Configuration, File, Migration, MigrationResult, Problem, RESOURCES};
 use crate::model::{Record, Severity};
 use crate::process::private_file;
 use crate::store::StateFile;
@@ -28,6 +28,7 @@ use crate::store::StateFile;
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let files = Files {
         sources: args.filenames.clone(),
+        prune: false,
         state: args.records.clone(),
         kubeconfig: None,
         plugin_dirs: args.plugin_dirs.clone(),
@@ -52,7 +53,9 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
         Ok(migrated) => migrated,
         Err(problems) => return Ok(report_problems(&problems, console)),
     };
-    write(&args, &migrated.files, &migrated.records).await?;
+    let paths = local::source_paths(&files);
+    let source = paths.source(&paths.absolute(&args.out.join(RESOURCES)));
+    write(&args, &migrated.files, &migrated.records, &source).await?;
     report_result(&args, &migrated, console);
     Ok(Exit::Success)
 }
@@ -118,7 +121,11 @@ fn state_text(path: &Path) -> anyhow::Result<String> {
 
 /// Loads the manifests of providers.
 fn provider_manifests(files: &Files) -> anyhow::Result<Config> {
-    let config = if files.sources.is_empty() { Config::default() } else { load::read(&files.sources).config };
+    let config = if files.sources.is_empty() {
+        Config::default()
+    } else {
+        load::read(&files.sources, &local::source_paths(files)).config
+    };
     let of_providers = config.providers.values().flat_map(|spec| spec.problems.iter());
     let all = of_providers.chain(config.provider_configs.values().flat_map(|one| one.problems.iter()));
     match all.into_iter().find(|problem| problem.severity == Severity::Error) {
@@ -145,7 +152,10 @@ fn json_files(path: &Path) -> std::io::Result<Vec<String>> {
 }
 
 /// Writes the manifests to a temporary directory, then the records, then renames the directory.
-async fn write(args: &MigrateArgs, files: &[File], records: &[Record]) -> anyhow::Result<()> {
+/// `source` is the file of the records' manifests.
+async fn write(args: &MigrateArgs, files: &[File], records: &[Record], source: &Arc<str>) -> anyhow::Result<()> {
+    let with_source = |record: &Record| Record { source: Some(Arc::clone(source)), ..record.clone() };
+    let records: Vec<Record> = records.iter().map(with_source).collect();
     let failed = |path: &Path, error: std::io::Error| {
         Failure::hinted(format!("`{}` cannot be written: {error}", path.display()), "fix the cause and try again")
     };

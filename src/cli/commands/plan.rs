@@ -6,12 +6,20 @@ use crate::cli::inputs::PlanParameters;
 use crate::cli::options::{Files, Planning, Target};
 use crate::cli::output::Console;
 use crate::cli::saved::Recorder;
-use crate::cli::{inspect, show};
+use crate::cli::{inspect, local, show};
+use crate::plan::render::Detail;
 
 pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     let planning = Planning::new(&args.planning)?;
     let target = Target::from_args(args.target);
-    let target = if args.destroy { Target::Files(target.files_only("plan --destroy")?) } else { target };
+    let target = match args.destroy {
+        true => {
+            let files = target.files_only("plan --destroy")?;
+            local::require_state_file(&files)?;
+            Target::Files(files)
+        }
+        false => target.pruning(args.planning.pruning.prune),
+    };
     let saving = args.out.as_deref().map(|_| require_savable(&target)).transpose()?;
     // The records alone determine what is destroyed.
     let mut view = match args.destroy {
@@ -27,10 +35,7 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     let planned = view.inputs.plan(&view.engine, &planning, purpose).await?;
     match args.output {
         Format::Json => console.result(|out| show::json(out, &planned))?,
-        Format::Text => {
-            console.diagnostics(&planned.diagnostics);
-            console.result(|out| show::text(out, &planned, console.paint))?;
-        }
+        Format::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }
     if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
         recorder.save(&files, &planning, args.destroy, &view.inputs, &planned)?.write(out)?;

@@ -1,7 +1,6 @@
 //! `purlin tree`: shows objects and their dependencies as a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 
 use serde_json::{Value as Json, json};
 
@@ -11,9 +10,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{PlanParameters, is_change};
 use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
-use crate::cli::output::{Console, Paint};
+use crate::cli::output::Console;
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address};
+use crate::model::{Action, Address, Text, Tone};
+use crate::plan::select;
 
 /// The state and direct dependencies of an object.
 struct Entry {
@@ -50,10 +50,9 @@ pub async fn run(args: TreeArgs, console: Console) -> anyhow::Result<Exit> {
     if roots.is_empty() {
         console.notice("No objects found.");
     }
-    console.result(|out| {
-        let mut writer = TreeWriter { entries: &entries, paint: console.paint, shown: BTreeSet::new() };
-        roots.iter().try_for_each(|root| writer.write(out, root, "", ""))
-    })?;
+    let mut writer = TreeWriter { entries: &entries, text: console.text(), shown: BTreeSet::new() };
+    roots.iter().for_each(|root| writer.write(root, "", ""));
+    console.print(&writer.text)?;
     Ok(Exit::Success)
 }
 
@@ -96,29 +95,30 @@ fn listed(entries: &Entries, roots: &[String]) -> Json {
 
 struct TreeWriter<'e> {
     entries: &'e Entries,
-    paint: Paint,
+    text: Text,
     shown: BTreeSet<String>,
 }
 
 impl TreeWriter<'_> {
     /// Writes an object and its dependencies. The dependencies of an object are written only once.
-    fn write(&mut self, out: &mut dyn Write, address: &str, branch: &str, indent: &str) -> io::Result<()> {
+    fn write(&mut self, address: &str, branch: &str, indent: &str) {
         let entries = self.entries;
+        self.text.put(branch).put(address).put("  ");
         let Some(entry) = entries.get(address) else {
-            return writeln!(out, "{branch}{address}  {}", self.paint.error("does not exist"));
+            self.text.tone(Tone::Error, "does not exist").end_line();
+            return;
         };
-        let state = if entry.is_good { self.paint.faint(&entry.state) } else { self.paint.warning(&entry.state) };
+        self.text.tone(if entry.is_good { Tone::Faint } else { Tone::Warning }, &entry.state);
         let again = !self.shown.insert(address.to_owned()) && !entry.dependencies.is_empty();
-        writeln!(out, "{branch}{address}  {state}{}", if again { " (as above)" } else { "" })?;
+        self.text.put(if again { " (as above)" } else { "" }).end_line();
         if again {
-            return Ok(());
+            return;
         }
         for (at, dependency) in entry.dependencies.iter().enumerate() {
             let is_last = at + 1 == entry.dependencies.len();
             let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            self.write(out, dependency, &format!("{indent}{corner}"), &format!("{indent}{bar}"))?;
+            self.write(dependency, &format!("{indent}{corner}"), &format!("{indent}{bar}"));
         }
-        Ok(())
     }
 }
 
@@ -151,7 +151,9 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     let current = || plan.changes.iter().filter(|change| change.deposed.is_none());
     let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
     let entry = |change: &crate::model::Change| {
-        let dependencies = plan.dependencies.get(&change.address).map(|wants| wants.to_vec());
+        // No manifest of another source is read.
+        let is_read = change.because.as_deref() != Some(select::OTHER_SOURCE);
+        let dependencies = plan.dependencies.get(&change.address).filter(|_| is_read).map(|wants| wants.to_vec());
         let state = match (change.action, change.blocked) {
             (Action::NoOp | Action::Record, _) => "ready".to_owned(),
             (Action::Wait, _) => "not ready yet".to_owned(),
@@ -201,10 +203,9 @@ mod tests {
             dependencies: dependencies.iter().map(|&text| text.to_owned()).collect(),
         };
         let entries: Entries = edges.iter().map(|(name, below)| ((*name).to_owned(), entry(below))).collect();
-        let mut out = Vec::new();
-        let mut writer = TreeWriter { entries: &entries, paint: Paint(false), shown: BTreeSet::new() };
-        roots(&entries, name).iter().for_each(|root| writer.write(&mut out, root, "", "").unwrap());
-        String::from_utf8(out).unwrap()
+        let mut writer = TreeWriter { entries: &entries, text: Text::new(false), shown: BTreeSet::new() };
+        roots(&entries, name).iter().for_each(|root| writer.write(root, "", ""));
+        writer.text.as_str().to_owned()
     }
 
     #[test]

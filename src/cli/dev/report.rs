@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cli::inputs::{PlanResult, has_errors, is_change};
+use crate::cli::inputs::{OtherSources, PlanResult, is_change};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::show;
 use crate::execute::{Progress, ProgressKind};
+use crate::model::has_errors;
 use crate::model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, Recorded};
 use crate::plan::Plan;
+use crate::plan::render::problems;
 
 /// The current object of an address, or a deposed object.
 type Object = (Address, Option<DeposedKey>);
@@ -26,6 +28,7 @@ pub struct DevReporter {
     general: Diagnostics,
     /// The names with objects that are held because the desired state may be incomplete.
     held: BTreeSet<Arc<str>>,
+    other_sources: OtherSources,
     /// The last printed status, if nothing has happened since.
     last_status: Option<&'static str>,
 }
@@ -39,7 +42,18 @@ impl DevReporter {
             problems: BTreeMap::new(),
             general: Vec::new(),
             held: BTreeSet::new(),
+            other_sources: OtherSources::default(),
             last_status: None,
+        }
+    }
+
+    /// Prints how many objects are left unchanged because their manifests are not watched, if that has changed.
+    pub fn other_sources(&mut self, unchanged: usize) {
+        let count = OtherSources { unchanged, ..OtherSources::default() };
+        if std::mem::replace(&mut self.other_sources, count) != count && unchanged > 0 {
+            let mut text = self.progress.blank();
+            show::write_other_sources(count, false, &mut text);
+            self.progress.lines(&text);
         }
     }
 
@@ -50,12 +64,12 @@ impl DevReporter {
 
     /// Prints new problems of the files.
     pub fn problems(&mut self, found: &Diagnostics) {
-        self.warn(found.iter().filter(|one| !self.general.contains(one)).cloned().collect());
+        self.warn(found.iter().filter(|one| !self.general.contains(one)).cloned().collect(), &[]);
         self.general.clone_from(found);
     }
 
     /// Prints the new changes and problems of an adopted plan. `is_readable`: whether all manifests could be read.
-    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, mut plan: Plan, is_readable: bool) -> anyhow::Result<()> {
+    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, mut plan: Plan, is_readable: bool) {
         let incomplete = |change: &&Change| change.blocked == Some(Reason::SourceIncomplete);
         self.held.retain(|name| !names.contains(name));
         self.held.extend(plan.changes.iter().filter(incomplete).map(|change| change.address.name.clone()));
@@ -64,18 +78,17 @@ impl DevReporter {
             // The files have just changed; this is resolved after a moment.
             found.retain(|one| one.reason != Reason::SourceIncomplete);
         }
-        self.report(names, found);
+        self.report(names, found, &plan.changes);
         let is_covered = |object: &Object, _: &mut Action| names.contains(&object.0.name);
         let before: BTreeMap<Object, Action> = self.shown.extract_if(.., is_covered).collect();
         let object = |change: &Change| (change.address.clone(), change.deposed);
         self.shown.extend(plan.changes.iter().map(|change| (object(change), change.action)));
         plan.changes.retain(|change| before.get(&object(change)) != Some(&change.action));
         if plan.changes.iter().any(is_change) {
-            let mut text = Vec::new();
-            show::text(&mut text, &PlanResult { plan, ..PlanResult::default() }, self.console.paint)?;
-            self.progress.note(String::from_utf8_lossy(&text).trim_end());
+            let mut text = self.progress.blank();
+            show::write_changes(&PlanResult { plan, ..PlanResult::default() }, &mut text);
+            self.progress.lines(&text);
         }
-        Ok(())
     }
 
     /// Reports an event of a step. `records` must include its result.
@@ -93,7 +106,9 @@ impl DevReporter {
         let status = self.status_line(is_readable);
         if self.last_status != Some(status) {
             self.last_status = Some(status);
-            self.progress.note(status);
+            let mut text = self.progress.blank();
+            text.put(status);
+            self.progress.note(&text);
         }
     }
 
@@ -112,7 +127,7 @@ impl DevReporter {
     }
 
     /// Prints each problem once, not with every plan.
-    fn report(&mut self, names: &BTreeSet<Arc<str>>, found: Diagnostics) {
+    fn report(&mut self, names: &BTreeSet<Arc<str>>, found: Diagnostics, changes: &[Change]) {
         let name_of = |one: &Diagnostic| one.address.as_ref().map(|address| address.name.clone());
         let before: Vec<Diagnostics> = names.iter().filter_map(|name| self.problems.remove(name)).collect();
         let is_known = |one: &Diagnostic| before.iter().flatten().chain(&self.general).any(|known| known == one);
@@ -124,11 +139,11 @@ impl DevReporter {
                 None => {}
             }
         }
-        self.warn(news);
+        self.warn(news, changes);
     }
 
-    fn warn(&mut self, mut found: Diagnostics) {
+    fn warn(&mut self, mut found: Diagnostics, changes: &[Change]) {
         found.retain(|one| self.progress.is_new(one));
-        self.console.diagnostics(&found);
+        self.console.problems(&problems::collect(changes, &found));
     }
 }

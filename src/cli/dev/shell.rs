@@ -7,14 +7,16 @@ use tokio::time::Instant;
 
 use super::files::DirectoryState;
 use super::report::DevReporter;
+use super::sources::RecordedSources;
 use super::watch::Watch;
 use crate::cli::failure::Exit;
-use crate::cli::inputs::due;
+use crate::cli::failures::LastFailures;
+use crate::cli::inputs::{OtherSources, due};
 use crate::cli::local::{self, LockedState};
 use crate::cli::options::{Files, Planning};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
-use crate::cli::run::{self, REDRAW};
+use crate::cli::run;
 use crate::cli::signals::{ShutdownMode, Signals};
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
 use crate::model::Reason;
@@ -26,6 +28,7 @@ use crate::reconcile::time::{Moment, Time};
 use crate::reconcile::{
     Command, MoveRequest, MoveResult, PlanRequest, Policy, Reconciler, RecoveryResult, Signal, Turn,
 };
+use crate::store::StateFile;
 
 /// A running `purlin dev`.
 pub struct DevSession {
@@ -38,6 +41,7 @@ pub struct DevSession {
     /// Running recoveries and moves. A shutdown waits for them.
     recoveries: JoinSet<Signal>,
     directory: DirectoryState,
+    sources: RecordedSources,
     watch: Watch,
     /// The files changed a moment ago, so missing manifests may reappear.
     recently_changed: bool,
@@ -46,11 +50,13 @@ pub struct DevSession {
     started: Instant,
     /// The events of the first turn.
     initial_events: Vec<Signal>,
+    state: Arc<StateFile>,
+    failures: LastFailures,
 }
 
 impl DevSession {
     pub fn new(locked: LockedState, files: Files, planning: &Planning, reporter: Reporter, console: Console) -> Self {
-        let LockedState { engine, desired, loaded, .. } = locked;
+        let LockedState { engine, mut desired, loaded, state } = locked;
         let policy = Policy {
             max_running_steps: engine.limits.per_namespace,
             // The user sees one plan for all changes.
@@ -61,9 +67,11 @@ impl DevSession {
         let due = due(&desired.config, &loaded.records, &loaded.reads, planning.refresh, engine.clock.now());
         let mut reconciler = Reconciler::new(namespace.clone(), policy, engine.random.number(), 0);
         let mut reporter = DevReporter::new(console, reporter);
-        reporter.problems(&desired.problems);
+        let mut sources = RecordedSources::new(Arc::clone(&state));
+        sources.complete(&mut desired, &loaded.records, &mut reporter);
         let mut directory = DirectoryState::default();
         directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));
+        let failures = LastFailures::new(loaded.failures);
         for stored in loaded.records.into_values() {
             reconciler.observe(Event::RecordApplied(stored));
         }
@@ -73,8 +81,9 @@ impl DevSession {
         }
         Self {
             namespace: namespace.to_string(),
-            watch: Watch::new(files.sources.clone(), std::time::Instant::now()),
+            watch: Watch::new(files.sources.clone(), local::source_paths(&files), std::time::Instant::now()),
             files,
+            sources,
             workers: Workers::new(engine.clone(), DesiredDigests::default()),
             engine,
             reconciler,
@@ -86,19 +95,24 @@ impl DevSession {
             console,
             started: Instant::now(),
             initial_events: vec![Signal::Started, Signal::ReadObjects(due)],
+            state,
+            failures,
         }
     }
 
     pub async fn run(mut self) -> anyhow::Result<Exit> {
         let mut signals = Signals::listen()?;
-        let mut redraw = tokio::time::interval(REDRAW);
+        let mut redraw = run::redraw_timer(&self.reporter.progress);
         let mut happened = std::mem::take(&mut self.initial_events);
         let mut stopping = false;
         loop {
-            let turn = self.turn(happened)?;
+            let turn = self.turn(happened);
             let is_idle = turn.is_quiet && self.workers.is_idle() && self.recoveries.is_empty();
+            if is_idle {
+                self.failures.store(&self.state);
+            }
             if is_idle && stopping {
-                self.reporter.progress.close("Stopped.");
+                self.reporter.progress.close("Stopped.", OtherSources::default());
                 return Ok(Exit::Success);
             }
             if is_idle && self.reconciler.gauges().queued == 0 {
@@ -118,8 +132,8 @@ impl DevSession {
                     }
                     None => return Ok(Exit::Aborted),
                 },
-                _ = redraw.tick(), if self.reporter.progress.is_live() => {
-                    self.reporter.progress.tick();
+                _ = redraw.tick() => {
+                    self.reporter.progress.tick(self.engine.clock.now());
                     Signal::Wake
                 }
                 () = tokio::time::sleep_until(wake), if !stopping => self.check_files(),
@@ -128,14 +142,14 @@ impl DevSession {
     }
 
     /// Runs one turn of the reconciler, and starts its commands.
-    fn turn(&mut self, happened: Vec<Signal>) -> anyhow::Result<Turn> {
+    fn turn(&mut self, happened: Vec<Signal>) -> Turn {
         self.workers.clear_exhausted();
         let now = Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() };
         let turn = self.reconciler.react(happened, now, &mut self.workers);
         for command in self.reconciler.take_commands() {
-            self.carry_out(command)?;
+            self.carry_out(command);
         }
-        Ok(turn)
+        turn
     }
 
     fn wake(&self, turn: Turn) -> Instant {
@@ -159,8 +173,8 @@ impl DevSession {
     }
 
     fn read_files(&mut self) -> Signal {
-        let desired = local::read(&self.files.sources);
-        let desired = match local::in_namespace(desired, Some(self.namespace.clone()), &self.files) {
+        let desired = local::read(&self.files);
+        let mut desired = match local::in_namespace(desired, Some(self.namespace.clone()), &self.files) {
             Ok(desired) => desired,
             Err(error) => {
                 self.console.failure(&error);
@@ -169,7 +183,7 @@ impl DevSession {
         };
         self.recently_changed = true;
         self.reporter.files_changed();
-        self.reporter.problems(&desired.problems);
+        self.sources.complete(&mut desired, self.reconciler.records(), &mut self.reporter);
         self.directory.read(desired).into_iter().for_each(|event| self.reconciler.observe(event));
         // The user may have fixed an external problem, and saves a file to trigger a retry.
         Signal::Retry
@@ -189,16 +203,24 @@ impl DevSession {
         }
     }
 
-    fn carry_out(&mut self, command: Command) -> anyhow::Result<()> {
+    fn carry_out(&mut self, command: Command) {
         let engine = self.engine.clone();
         match command {
             Command::Plan(request) => drop(self.plans.spawn(plan(engine, *request))),
             Command::CancelPlans => self.plans = JoinSet::new(),
             Command::Adopted { names, plan } => {
-                self.reporter.adopted(&names, *plan, self.directory.is_readable())?;
+                self.failures.planned(&plan.changes, |address, _| names.contains(&address.name));
+                self.reporter.adopted(&names, *plan, self.directory.is_readable());
             }
             Command::Progress(step, kind) => {
                 let progress = Progress { step, at: engine.clock.now(), kind };
+                let address = &progress.step.address;
+                let directory = &self.directory;
+                self.failures.event(&progress, || {
+                    let recorded = self.reconciler.records().get(address).map(|stored| &stored.record.type_name);
+                    let desired = || directory.resource(&address.name).map(|instance| &instance.type_name);
+                    recorded.or_else(desired).cloned()
+                });
                 self.reporter.progress(&progress, self.reconciler.records());
             }
             Command::Execute(order) => self.workers.execute(order),
@@ -221,7 +243,6 @@ impl DevSession {
             | Command::ConfigureProvider(..)
             | Command::WriteProviderConfig { .. } => {}
         }
-        Ok(())
     }
 }
 

@@ -10,6 +10,8 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::load::SourcePaths;
+
 /// The minimum poll interval, short enough that users do not notice a delay.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -20,21 +22,19 @@ const MAX_SHARE: u32 = 20;
 /// an editor, removes files for a moment.
 pub const QUIET: Duration = Duration::from_secs(1);
 
-/// The extensions of manifests. Other files, such as the state file, are ignored.
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
-
 /// The last known state of the files, and when it changed.
 pub struct Watch {
     sources: Vec<PathBuf>,
+    paths: SourcePaths,
     fingerprint: u64,
     changed: Instant,
     next_look: Instant,
 }
 
 impl Watch {
-    pub fn new(sources: Vec<PathBuf>, now: Instant) -> Self {
-        let fingerprint = fingerprint(&sources);
-        Self { sources, fingerprint, changed: now, next_look: now + MIN_INTERVAL }
+    pub fn new(sources: Vec<PathBuf>, paths: SourcePaths, now: Instant) -> Self {
+        let fingerprint = fingerprint(&sources, &paths);
+        Self { sources, paths, fingerprint, changed: now, next_look: now + MIN_INTERVAL }
     }
 
     pub fn next_poll(&self) -> Instant {
@@ -44,7 +44,7 @@ impl Watch {
     /// Returns whether the files have changed since the last poll.
     pub fn poll(&mut self) -> bool {
         let before = Instant::now();
-        let fingerprint = fingerprint(&self.sources);
+        let fingerprint = fingerprint(&self.sources, &self.paths);
         let now = Instant::now();
         self.next_look = now + MIN_INTERVAL.max((now - before) * MAX_SHARE);
         let changed = fingerprint != self.fingerprint;
@@ -66,27 +66,16 @@ impl Watch {
     }
 }
 
-fn fingerprint(sources: &[PathBuf]) -> u64 {
+/// A digest of the names, sizes and times of the files that are read.
+fn fingerprint(sources: &[PathBuf], paths: &SourcePaths) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for source in sources {
-        if source.is_dir() { hash_directory(source, &mut hasher) } else { hash_file(source, &mut hasher) }
+    let (files, errors) = paths.files(sources);
+    files.iter().for_each(|file| hash_file(&file.path, &mut hasher));
+    for (path, error) in errors {
+        path.hash(&mut hasher);
+        error.kind().hash(&mut hasher);
     }
     hasher.finish()
-}
-
-/// Like `load::source`, does not descend into subdirectories.
-fn hash_directory(path: &Path, hasher: &mut DefaultHasher) {
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) => return error.kind().hash(hasher),
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        if path.extension().is_some_and(|found| EXTENSIONS.iter().any(|known| found == *known)) {
-            hash_file(&path, hasher);
-        }
-    }
 }
 
 fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
@@ -108,7 +97,9 @@ mod tests {
     fn only_documents_count() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        let mut watch = Watch::new(vec![directory.path().to_owned()], Instant::now());
+        fs::create_dir(path("sub")).unwrap();
+        let paths = SourcePaths::new(&path("purlin.db"), &path("published"));
+        let mut watch = Watch::new(vec![directory.path().to_owned()], paths, Instant::now());
         fs::write(path("purlin.db"), "x").unwrap();
         assert!(!watch.poll());
         fs::write(path("app.yaml"), "x").unwrap();
@@ -116,6 +107,8 @@ mod tests {
         fs::write(path("app.yaml"), "xy").unwrap();
         assert!(watch.poll());
         fs::remove_file(path("app.yaml")).unwrap();
+        assert!(watch.poll());
+        fs::write(path("sub/app.yaml"), "x").unwrap();
         assert!(watch.poll());
         assert!(!watch.is_quiet(Instant::now()) && watch.is_quiet(watch.quiet_at()));
     }

@@ -78,7 +78,7 @@ async fn install(args: FileArgs, upgrade: bool, output: Format, console: Console
                 let source = installed.source.clone();
                 table.push([provider.name.to_string(), source, version, installed.origin.clone()]);
             }
-            console.result(|out| table.write(out))?;
+            console.table(&table)?;
         }
     }
     Ok(exit)
@@ -116,7 +116,7 @@ fn list(args: FileArgs, output: Format, console: Console) -> anyhow::Result<Exit
                 let constraint = if provider.version.is_empty() { "any" } else { &provider.version };
                 table.push([provider.name.to_string(), provider.source.to_string(), constraint.to_owned(), locked]);
             }
-            console.result(|out| table.write(out))?;
+            console.table(&table)?;
         }
     }
     Ok(Exit::Success)
@@ -151,7 +151,7 @@ async fn lock(args: ProviderLockArgs, console: Console) -> anyhow::Result<Exit> 
     }
     lock.write().map_err(|error| hinted(error.message, error.hint))?;
     if !table.is_empty() {
-        console.result(|out| table.write(out))?;
+        console.table(&table)?;
     }
     Ok(exit)
 }
@@ -179,7 +179,7 @@ async fn docs(args: ProviderDocsArgs, console: Console) -> anyhow::Result<Exit> 
     let (installed, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
     let pages = markdown::pages(&provider, &installed, &schema)?;
     match args.out {
-        None => console.result(|out| pages.iter().try_for_each(|page| writeln!(out, "{}", page.text)))?,
+        None => pages.iter().try_for_each(|page| console.lines(format_args!("{}\n", page.text)))?,
         Some(directory) => {
             for page in &pages {
                 write_page(&directory, &page.name, &page.text)?;

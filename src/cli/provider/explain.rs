@@ -1,9 +1,11 @@
 //! `purlin explain-type TYPE[.ATTRIBUTE...]`: describes a type in the form of `kubectl explain`.
 
 use std::fmt::Write as _;
+use std::str::Split;
 use std::sync::Arc;
 
-use super::{json_schema, required_providers, schema};
+use super::text::wrap;
+use super::{built_in, json_schema, required_providers, schema};
 use crate::cli::args::{ExplainTypeArgs, TypeFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json;
@@ -11,13 +13,10 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cty::Type;
-use crate::install::{InstalledProvider, Installer};
+use crate::install::Installer;
 use crate::load::{BUILT_IN, ProviderSpec};
 use crate::model::Provider;
 use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
-
-/// The line width, in columns.
-const WIDTH: usize = 100;
 
 /// The description of an attribute or block of a type.
 #[derive(Debug)]
@@ -39,8 +38,7 @@ pub async fn run(args: ExplainTypeArgs, console: Console) -> anyhow::Result<Exit
     let mut steps = args.type_name.split('.');
     let type_name = steps.next().unwrap_or_default();
     if BUILT_IN.contains(&type_name) {
-        let hint = format!("see docs/types/{type_name}.md");
-        return Err(Failure::hinted(format!("`{type_name}` is a built-in type"), hint));
+        return built_in_type(type_name, steps, &args, console);
     }
     let files = Files::new(args.files, None);
     let provider = provider_for(&files, type_name)?;
@@ -52,14 +50,32 @@ pub async fn run(args: ExplainTypeArgs, console: Console) -> anyhow::Result<Exit
         console.result(|out| json::write_line(out, &document))?;
         return Ok(Exit::Success);
     }
-    let head = head(kind, type_name, &installed);
-    let (description, fields) = (found.block.description.clone(), fields(&found.block));
-    let mut level = Level { path: type_name.to_owned(), field: None, description, fields };
-    for step in steps {
-        level = level.descend(step)?;
+    let version = installed.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let head = head(kind, type_name, &format!("{}{version}", installed.source));
+    console.lines(format_args!("{head}{}", Level::of(type_name, &found.block).descend_all(steps)?.text()))?;
+    Ok(Exit::Success)
+}
+
+/// A built-in type is described by its page, its attributes and the data source by the schema.
+fn built_in_type(
+    type_name: &str,
+    steps: Split<'_, char>,
+    args: &ExplainTypeArgs,
+    console: Console,
+) -> anyhow::Result<Exit> {
+    let Some(block) = built_in::block(type_name, args.data) else {
+        let hint = format!("`purlin explain-type {type_name}` describes the resource type");
+        return Err(Failure::hinted(format!("`{type_name}` has no data source"), hint));
+    };
+    if args.output == TypeFormat::JsonSchema {
+        console.result(|out| json::write_line(out, &json_schema::document(type_name, &block)))?;
+        return Ok(Exit::Success);
     }
-    let text = format!("{head}{level}", level = level.text());
-    console.result(|out| out.write_all(text.as_bytes()))?;
+    let level = Level::of(type_name, &block).descend_all(steps)?;
+    let page = built_in::page(type_name).filter(|_| level.field.is_none() && !args.data);
+    let head = head(if args.data { "DATA SOURCE" } else { "TYPE" }, type_name, "built in");
+    let text = format!("{head}{}", page.unwrap_or_else(|| level.text()));
+    console.lines(format_args!("{text}"))?;
     Ok(Exit::Success)
 }
 
@@ -95,9 +111,8 @@ fn unknown(provider: &Provider, schema: &ProviderSchema, type_name: &str, data: 
     Failure::hinted(format!("the provider `{}` has no {what} `{type_name}`", provider.name), hint)
 }
 
-fn head(kind: &str, type_name: &str, installed: &InstalledProvider) -> String {
-    let version = installed.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-    format!("{:<14}{type_name}\n{:<14}{}{version}\n\n", format!("{kind}:"), "PROVIDER:", installed.source)
+fn head(kind: &str, type_name: &str, provider: &str) -> String {
+    format!("{:<14}{type_name}\n{:<14}{provider}\n\n", format!("{kind}:"), "PROVIDER:")
 }
 
 /// A position in a type.
@@ -110,6 +125,14 @@ struct Level {
 }
 
 impl Level {
+    fn of(type_name: &str, block: &Block) -> Self {
+        Self { path: type_name.to_owned(), field: None, description: block.description.clone(), fields: fields(block) }
+    }
+
+    fn descend_all(self, mut steps: Split<'_, char>) -> anyhow::Result<Self> {
+        steps.try_fold(self, Self::descend)
+    }
+
     fn descend(self, step: &str) -> anyhow::Result<Self> {
         let names: Vec<String> = self.fields.iter().map(|field| field.name.clone()).collect();
         let found = self.fields.into_iter().find(|field| field.name == step).ok_or_else(|| {
@@ -149,27 +172,6 @@ fn field_line(field: &Field) -> String {
     let required = if field.required { " -required-" } else { "" };
     let marks = if field.marks.is_empty() { String::new() } else { format!(" ({})", field.marks.join(", ")) };
     format!("{}  <{}>{required}{marks}", field.name, field.kind)
-}
-
-/// Wraps and indents text, paragraph by paragraph.
-fn wrap(text: &str, indent: usize) -> String {
-    let margin = " ".repeat(indent);
-    let mut out = String::new();
-    for paragraph in text.trim().lines() {
-        let mut length = 0;
-        for word in paragraph.split_whitespace() {
-            let size = word.chars().count();
-            if length > 0 && indent + length + 1 + size > WIDTH {
-                out.push('\n');
-                length = 0;
-            }
-            out.push_str(if length == 0 { &margin } else { " " });
-            out.push_str(word);
-            length += size + usize::from(length > 0);
-        }
-        out.push('\n');
-    }
-    if text.trim().is_empty() { String::new() } else { out }
 }
 
 /// The fields of a block: first the required, then the optional, then the computed ones, each sorted by name.

@@ -2,18 +2,21 @@
 
 use super::edit::{self, RecordEdit};
 use super::records::{self, Editor, Records};
+use super::rows::Row;
 use super::{export, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
+use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Target, address, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::cli::{cluster, json};
 use crate::execute;
-use crate::model::{Address, Record, Recorded, Stored, Value};
+use crate::model::text::one_line;
+use crate::model::{Address, Record, Recorded, Stored, Text, Tone, Value};
 use crate::plan::moves::Move;
+use crate::plan::render::{Detail, Sign, tree, whole_attributes};
 
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
     match command {
@@ -54,7 +57,7 @@ async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
         console.notice("No objects are recorded.");
         return Ok(exit);
     }
-    console.result(|out| table.write(out))?;
+    console.table(&table)?;
     Ok(exit)
 }
 
@@ -75,22 +78,27 @@ async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
     if args.output == Format::Json {
         return console.result(|out| rows::write_json(out, &mut rows, &[]));
     }
-    console.result(|out| {
-        for row in rows {
-            let deposed = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            writeln!(out, "{}", console.paint.strong(&format!("{}{deposed}", row.address)))?;
-            writeln!(out, "  type:    {}\n  status:  {}", row.type_name, row.status)?;
-            let order = if row.create_before_destroy { "create before destroy" } else { "destroy before create" };
-            writeln!(out, "  replace: {order}")?;
-            let dependencies: Vec<String> = row.dependencies.iter().map(ToString::to_string).collect();
-            if !dependencies.is_empty() {
-                writeln!(out, "  depends: {}", dependencies.join(", "))?;
-            }
-            out.write_all(b"  values:  ")?;
-            json::write_line(out, &row.values)?;
-        }
-        Ok(())
-    })
+    let mut text = console.text();
+    for row in rows {
+        write_row(&row, Detail { full: args.full }, &mut text);
+    }
+    console.print(&text)
+}
+
+fn write_row(row: &Row<'_>, detail: Detail, text: &mut Text) {
+    let deposed = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+    text.tone(Tone::Strong, format_args!("{}{deposed}", row.address)).end_line();
+    let order = if row.create_before_destroy { "create before destroy" } else { "destroy before create" };
+    let facts = [("type", row.type_name), ("status", row.status), ("replace", order)];
+    let dependencies = row.dependencies.join(", ");
+    let depends = Some(("depends", dependencies.as_str())).filter(|_| !dependencies.is_empty());
+    for (name, fact) in facts.into_iter().chain(depends) {
+        text.put(format_args!("  {:<9}{}", format!("{name}:"), one_line(fact))).end_line();
+    }
+    if let Some(values) = row.values.0 {
+        text.put("  values:").end_line();
+        tree::write(&whole_attributes(values, Sign::None, detail), 0, text);
+    }
 }
 
 async fn remove(args: StateRemoveArgs, console: Console) -> anyhow::Result<()> {
@@ -174,7 +182,7 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
                 Move { from, to: to.clone(), uid, reverted: false, conversion: None }
             };
             let moves: Vec<Move> = pairs.iter().map(one).collect();
-            execute::apply_moves(state, &mut records.recorded, &moves).await?;
+            execute::apply_moves(state.as_ref(), &mut records.recorded, &moves).await?;
             ""
         }
         Editor::Cluster(editor) => {

@@ -18,7 +18,7 @@ pub struct Records {
 /// Writes edited records by compare-and-swap.
 pub enum Editor {
     /// A locked state file.
-    File(StateFile),
+    File(Box<StateFile>),
     /// The Secrets of a controller.
     Cluster(Box<ClusterEditor>),
 }
@@ -72,7 +72,7 @@ pub async fn open(target: Target, console: Console) -> anyhow::Result<Records> {
     let (loaded, editor) = match target {
         Target::Files(files) => {
             let (loaded, state) = local::open_records(&files, console)?;
-            (loaded, Editor::File(state))
+            (loaded, Editor::File(Box::new(state)))
         }
         Target::Cluster(cluster) => {
             let (loaded, editor) = cluster::open_records(&cluster, console).await?;

@@ -20,6 +20,8 @@ pub struct Row<'a> {
     /// `creating`, `ready`, `tainted` or `interrupted`.
     pub status: &'static str,
     pub create_before_destroy: bool,
+    /// The file of the manifest; `None` in a cluster.
+    pub source: Option<&'a str>,
     /// The direct dependencies. A whole family is written `web[*]`, so that `web` is always an object without a key.
     pub dependencies: Vec<String>,
     /// Empty while the object is being created. Sensitive values are masked on serialization.
@@ -62,6 +64,7 @@ fn creating(record: &Record) -> Option<Row<'_>> {
             deposed_key: None,
             status: "creating",
             create_before_destroy: false,
+            source: record.source.as_deref(),
             dependencies: Vec::new(),
             values: Masked(None),
         },
@@ -81,6 +84,7 @@ fn object_row<'a>(
         deposed_key,
         status,
         create_before_destroy: object.create_before_destroy,
+        source: record.source.as_deref(),
         dependencies: object.dependencies.iter().map(dependency).collect(),
         values: Masked(values),
     }
@@ -142,7 +146,7 @@ mod tests {
             "formatVersion": "1",
             "objects": [{
                 "address": "web", "type": "terraform_data", "deposedKey": null, "status": "ready",
-                "createBeforeDestroy": false, "dependencies": ["db"], "values": {"id": "1"},
+                "createBeforeDestroy": false, "source": null, "dependencies": ["db"], "values": {"id": "1"},
             }],
             "diagnostics": [],
         });

@@ -1,5 +1,6 @@
 //! Executes the tasks that must always finish: recoveries of open intents, and moves of records.
 
+use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored};
 use crate::plan::ObjectBlock;
 use crate::plan::moves::rounds;
 use crate::reconcile::{MoveRequest, MoveResult, RecoveryResult, Signal};
-use crate::store::secrets::RetryPolicy;
+use crate::store::secrets::{RetryPolicy, SecretContent};
 
 /// The delay after a recovery that panicked.
 const AFTER_PANIC: SignedDuration = SignedDuration::from_secs(30);
@@ -38,19 +39,26 @@ fn held(now: Timestamp, pause: SignedDuration, reason: Reason, message: String) 
     Recovery::Blocked(ObjectBlock { reason, message }, Some(now.saturating_add(pause).unwrap_or(now)))
 }
 
-/// Resolves one intent. The Resource is read from the API server: its finalizer and annotation show whether a call was
-/// ever made, and the watch may be late.
-async fn resolve(context: &Context, namespace: &Arc<str>, stored: &Stored) -> (Recovery, Diagnostics) {
-    let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored.clone()), Vec::new()) };
-    let now = context.engine.clock.now();
-    let holder = context.holders.state(intent, now).await;
-    match live_instance(context, namespace, &stored.record.address).await {
-        Ok(instance) => execute::recover(&context.engine, stored, instance.as_ref(), holder).await,
-        Err(error) => {
-            let message =
-                format!("an operation was interrupted, and the Resource cannot be read to resolve it: {error}");
-            (held(now, READ_AGAIN, Reason::OperationInProgress, message), Vec::new())
-        }
+/// Resolves one intent. Record and Resource are read from the API server, because the watch may be late: a call for an
+/// operation that is over would be made twice, and finalizer and annotation show whether a call was ever made.
+async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Recovery, Diagnostics) {
+    let address = &known.record.address;
+    let unread = |what: &str, error: &dyn Display| {
+        let message = format!("an operation was interrupted, and the {what} cannot be read to resolve it: {error}");
+        (held(context.engine.clock.now(), READ_AGAIN, Reason::OperationInProgress, message), Vec::new())
+    };
+    let stored = match context.journal.secrets().get(namespace, address, RetryPolicy::SHORT).await {
+        Ok(Some(Ok(SecretContent::Record(stored)))) => stored,
+        Ok(Some(Ok(_))) => return unread("record", &"its Secret holds no record"),
+        Ok(Some(Err(unreadable))) => return unread("record", &unreadable.message),
+        Ok(None) => return (Recovery::Erased, Vec::new()),
+        Err(error) => return unread("record", &error),
+    };
+    let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };
+    let holder = context.holders.state(intent, context.engine.clock.now()).await;
+    match live_instance(context, namespace, address).await {
+        Ok(instance) => execute::recover(&context.engine, &stored, instance.as_ref(), holder).await,
+        Err(error) => unread("Resource", &error),
     }
 }
 

@@ -11,6 +11,8 @@ use crate::model::{DriverError, ErrorKind, Path, Value};
 pub(crate) enum RequestError {
     /// The server returned an error.
     Api(Box<ApiError>),
+    /// No cluster is configured, so no request was sent.
+    NoCluster(String),
     /// There was no response; it is unknown whether the request took effect.
     Unreachable(String),
     /// The deadline passed.
@@ -253,6 +255,11 @@ fn selects(selector: &str, item: &Value) -> bool {
 /// The error for the user.
 pub(crate) fn to_driver_error(failure: &RequestError, attempt: &ErrorContext<'_>) -> DriverError {
     let api_error = match failure {
+        RequestError::NoCluster(why) => {
+            let message = format!("cannot {} {}: {why}", attempt.verb, attempt.object);
+            let hint = "set `KUBECONFIG` or `--kubeconfig`".to_owned();
+            return DriverError { hint: Some(hint), ..plain(ErrorKind::Transient, message) };
+        }
         RequestError::Unreachable(why) => {
             let message = format!("cannot {} {}: the API server does not respond: {why}", attempt.verb, attempt.object);
             return plain(ErrorKind::Transient, message);

@@ -27,13 +27,13 @@ pub fn evaluate(object: &Json) -> Verdict {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
     match (group, object["kind"].as_str().unwrap_or_default()) {
-        ("apps", "Deployment") => deployment(object),
-        ("apps", "StatefulSet") => stateful_set(object),
-        ("apps", "DaemonSet") => daemon_set(object),
-        ("apps", "ReplicaSet") => replica_set(object),
-        ("", "Pod") => pod(object),
-        ("", "PersistentVolumeClaim") => claim(object),
-        ("", "Service") => service(object),
+        ("apps", "Deployment") => because(deployment(object), workload_problem(object)),
+        ("apps", "StatefulSet") => because(stateful_set(object), workload_problem(object)),
+        ("apps", "DaemonSet") => because(daemon_set(object), workload_problem(object)),
+        ("apps", "ReplicaSet") => because(replica_set(object), workload_problem(object)),
+        ("", "Pod") => because(pod(object), container_problem(object)),
+        ("", "PersistentVolumeClaim") => because(claim(object), first_message(object)),
+        ("", "Service") => because(service(object), first_message(object)),
         ("batch", "Job") => job(object),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
         _ => ready_condition(object),
@@ -53,6 +53,40 @@ fn general(object: &Json) -> Option<Verdict> {
         return progress(describe(condition)).into();
     }
     condition(object, "Stalled").filter(|condition| holds(condition)).map(|stalled| Verdict::Failed(describe(stalled)))
+}
+
+/// Adds the cause that the object names to what it waits for.
+fn because(verdict: Verdict, cause: Option<String>) -> Verdict {
+    match (verdict, cause) {
+        (Verdict::InProgress(what), Some(cause)) if what != cause => progress(format!("{what}: {cause}")),
+        (verdict, _) => verdict,
+    }
+}
+
+/// Why the controller of a workload creates no Pods: a quota, a denied request, or a paused Deployment. The problems of
+/// the Pods themselves are only in the Pods, which the service account may not be allowed to read.
+fn workload_problem(object: &Json) -> Option<String> {
+    let failure = condition(object, "ReplicaFailure").filter(|condition| holds(condition));
+    let stopped = || condition(object, "Progressing").filter(|condition| !holds(condition));
+    failure.or_else(stopped).map(describe)
+}
+
+/// Why the first container of a Pod that has not started cannot start.
+fn container_problem(pod: &Json) -> Option<String> {
+    const NORMAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+    let containers =
+        ["initContainerStatuses", "containerStatuses"].into_iter().filter_map(|list| pod["status"][list].as_array());
+    containers.flatten().find_map(|container| {
+        let waiting = &container["state"]["waiting"];
+        let reason = waiting["reason"].as_str().filter(|reason| !NORMAL.contains(reason))?;
+        let name = container["name"].as_str().unwrap_or_default();
+        Some(format!("container `{name}`: {}", reason_and_message(reason, waiting["message"].as_str())))
+    })
+}
+
+fn first_message(object: &Json) -> Option<String> {
+    let mut conditions = object["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["message"].as_str().is_some_and(|text| !text.is_empty())).map(describe)
 }
 
 fn ready_condition(object: &Json) -> Verdict {
@@ -143,9 +177,6 @@ fn replica_set(object: &Json) -> Verdict {
     if let Some(verdict) = unobserved(object) {
         return verdict;
     }
-    if let Some(failure) = condition(object, "ReplicaFailure").filter(|c| holds(c)) {
-        return progress(describe(failure));
-    }
     let desired = count_or(object, "spec", "replicas", 1);
     for (name, what) in
         [("fullyLabeledReplicas", "labeled"), ("availableReplicas", "available"), ("readyReplicas", "ready")]
@@ -159,7 +190,7 @@ fn replica_set(object: &Json) -> Verdict {
     if total > desired {
         return progress(format!("{} surplus Pods remain", total - desired));
     }
-    Verdict::Current
+    workload_problem(object).map_or(Verdict::Current, progress)
 }
 
 fn pod(object: &Json) -> Verdict {
@@ -170,7 +201,15 @@ fn pod(object: &Json) -> Verdict {
         }
         Some("Running") => match condition(object, "Ready") {
             Some(ready) if holds(ready) => Verdict::Current,
-            _ => crash_loop(object).map_or_else(|| progress("the Pod is not ready"), Verdict::Failed),
+            ready => crash_loop(object).map_or_else(
+                || {
+                    because(
+                        progress("the Pod is not ready"),
+                        ready.filter(|_| container_problem(object).is_none()).map(describe),
+                    )
+                },
+                Verdict::Failed,
+            ),
         },
         _ => match condition(object, "PodScheduled").filter(|c| !holds(c)) {
             Some(unscheduled) => progress(describe(unscheduled)),
@@ -240,11 +279,20 @@ fn holds(condition: &Json) -> bool {
     condition["status"] == "True"
 }
 
-/// The message of a condition, or else its reason or type.
+/// The reason and the message of a condition, or else its type.
 fn describe(condition: &Json) -> String {
-    let texts = ["message", "reason", "type"].into_iter().filter_map(|name| condition[name].as_str());
-    let text = texts.into_iter().find(|text| !text.is_empty()).unwrap_or("no reason given");
-    text.lines().collect::<Vec<_>>().join(" ")
+    let reasons = ["reason", "type"].into_iter().filter_map(|name| condition[name].as_str());
+    let message = condition["message"].as_str().filter(|text| !text.is_empty());
+    match reasons.into_iter().find(|text| !text.is_empty()) {
+        Some(reason) => reason_and_message(reason, message),
+        None => message.unwrap_or("no reason given").to_owned(),
+    }
+}
+
+/// `ImagePullBackOff: Back-off pulling image "web:2"`, on one line.
+fn reason_and_message(reason: &str, message: Option<&str>) -> String {
+    let words = message.into_iter().flat_map(str::lines).collect::<Vec<_>>().join(" ");
+    if words.is_empty() { reason.to_owned() } else { format!("{reason}: {words}") }
 }
 
 fn progress(text: impl Into<String>) -> Verdict {

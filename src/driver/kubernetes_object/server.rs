@@ -13,6 +13,7 @@ use crate::process::Clock;
 
 use super::api_error::{ApiError, RequestError};
 use super::discovery::{ApiKind, Kinds, group_version_path, kinds_of, versions_of};
+use super::kubeconfig::inference_problem;
 use super::target::group_of;
 
 /// Attempts per request. Longer outages are left to the back-off of the caller.
@@ -181,10 +182,12 @@ impl Server {
     pub(crate) async fn client(&self) -> Result<&kube::Client, RequestError> {
         match &self.connection {
             Connection::Ready(client) => Ok(client),
-            Connection::Kubeconfig(cell) => cell
-                .get_or_try_init(kube::Client::try_default)
-                .await
-                .map_err(|error| RequestError::Unreachable(one_line(&error))),
+            Connection::Kubeconfig(cell) => {
+                cell.get_or_try_init(kube::Client::try_default).await.map_err(|error| match &error {
+                    kube::Error::InferConfig(error) => RequestError::NoCluster(inference_problem(error)),
+                    error => RequestError::Unreachable(one_line(error)),
+                })
+            }
         }
     }
 

@@ -14,7 +14,8 @@ use super::{ObjectClient, Providers, diagnostics};
 use crate::cty::{self, ArgumentSelection, DynamicTypes, Value, json};
 use crate::driver::{CallContext, TakeOver, terraform_data};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity, Value as EngineValue,
+    Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity,
+    Value as EngineValue, has_errors,
 };
 use crate::plugin::{EncodedValue, MoveResourceState, RawState};
 
@@ -219,7 +220,7 @@ impl ObjectClient<'_> {
         let mut first = None;
         for config in candidates {
             let problems = self.validate(&config).await?;
-            if !problems.iter().any(|problem| problem.severity == Severity::Error) {
+            if !has_errors(&problems) {
                 return Ok(ReconstructedConfig { config, problems: Vec::new() });
             }
             first.get_or_insert(ReconstructedConfig { config, problems });

@@ -35,7 +35,6 @@ pub(super) fn decode_error(what: &str, error: &ValueError) -> DriverError {
     protocol_error(format!("{what} cannot be read: {error}"))
 }
 
-/// The first error in the diagnostics.
 pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
     let mut errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
     let first = errors.next()?;
@@ -48,12 +47,10 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> Option<DriverError> {
     Some(DriverError { kind: ErrorKind::Transient, message, path: first.path.clone(), hint: None })
 }
 
-/// The warnings in the diagnostics.
 pub(super) fn warnings(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
     diagnostics.into_iter().filter(|one| one.severity == Severity::Warning).map(diagnostic).collect()
 }
 
-/// All diagnostics.
 pub(super) fn diagnostics(diagnostics: Vec<Diagnostic>) -> model::Diagnostics {
     diagnostics.into_iter().map(diagnostic).collect()
 }

@@ -74,7 +74,6 @@ impl World {
         Arc::new(Self { state: Mutex::new(inside), changes: watch::Sender::new(0) })
     }
 
-    /// Adds a line to the script.
     pub fn script(&self, line: ScriptLine) {
         self.state().queues.add(line);
     }

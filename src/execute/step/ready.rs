@@ -16,7 +16,7 @@ use crate::process::lock;
 /// Shorter waits are not reported.
 const FIRST_REPORT: Duration = Duration::from_secs(1);
 
-/// How often a wait is reported. It is repeated because a new plan resets the reported status.
+/// How often a wait is reported, because its reason changes.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The minimum time for a wait that starts after its deadline, so that the object is read at least once.

@@ -2,6 +2,7 @@
 
 use super::super::ActionGraph;
 use super::reduce;
+use crate::model::text::escape;
 
 /// Renders a digraph. Arrows lead from a step to the steps that it waits for. Dashed boxes are destroys.
 pub fn dot(graph: &ActionGraph) -> String {
@@ -23,5 +24,5 @@ pub fn dot(graph: &ActionGraph) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", escape(text).replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -2,6 +2,7 @@
 
 use super::super::ActionGraph;
 use super::reduce;
+use crate::model::text::escape;
 
 /// Renders a flowchart. Arrows lead from a step to the steps that it waits for.
 pub fn mermaid(graph: &ActionGraph) -> String {
@@ -21,5 +22,5 @@ pub fn mermaid(graph: &ActionGraph) -> String {
 
 /// Escapes a quoted string with Mermaid's entities, which start with `#`.
 fn escaped(text: &str) -> String {
-    text.replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
+    escape(text).replace('#', "#35;").replace('"', "#quot;").replace('<', "#lt;").replace('>', "#gt;")
 }

@@ -15,7 +15,7 @@ pub(super) struct Access {
     pub(super) source: Arc<str>,
     /// The instance selector right after the root, such as `[each.key]`. It comes before `segments`.
     pub(super) selector: Option<Box<Access>>,
-    pub(super) segments: Box<[Segment]>,
+    pub(super) segments: Arc<[Segment]>,
 }
 
 impl Access {

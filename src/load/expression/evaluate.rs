@@ -45,7 +45,7 @@ impl Program {
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
             Failure::Execution(ExecutionError::FunctionError { function, .. }) if function == budget::EXHAUSTED => {
                 Problem::new("the expression exceeds the cost limit")
-                    .hint("docs/expressions.md describes the limit; loop over smaller lists")
+                    .hint("an expression can process about four million elements; loop over smaller lists")
             }
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
@@ -190,7 +190,6 @@ fn describe(error: &ExecutionError) -> String {
     }
 }
 
-/// Returns the CEL name of a type.
 fn type_name(value: &cel::Value) -> String {
     match value {
         cel::Value::Float(_) => "double".to_owned(),

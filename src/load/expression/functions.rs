@@ -9,7 +9,7 @@ use cel::common::types::{CelList, CelOptional, CelString, DYN_TYPE, LIST_TYPE, S
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
-use super::{Problem, budget, convert, names};
+use super::{Problem, budget, convert, names, terraform};
 use crate::load::suggest::closest;
 use crate::model::Value;
 
@@ -108,13 +108,18 @@ pub(super) fn check(call: &CallExpr) -> Result<(), Problem> {
         Some(Expr::Ident(namespace)) if names::is_namespace(namespace) => format!("{namespace}.{}", call.func_name),
         _ => call.func_name.clone(),
     };
-    if FUNCTIONS.contains(&name.as_str()) {
-        return Ok(());
-    }
-    let problem = Problem::new(format!("there is no function `{name}`"));
-    Err(match closest(&name, FUNCTIONS.iter().copied()) {
-        Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-        None => problem.hint("docs/expressions.md lists the functions"),
+    let is_known = FUNCTIONS.contains(&name.as_str());
+    let instead = terraform::function(&name).filter(|_| call.target.is_none());
+    let problem = match instead {
+        None if is_known => return Ok(()),
+        Some(_) if is_known => Problem::new(format!("`{name}` is not called like this")),
+        _ => Problem::new(format!("there is no function `{name}`")),
+    };
+    Err(match instead.map(str::to_owned).or_else(|| Some(format!("did you mean `{}`?", closest(&name, FUNCTIONS.iter().copied())?))) {
+        Some(hint) => problem.hint(hint),
+        None => problem.hint(
+            "expressions are CEL: they have operators, macros such as `map`, and functions such as `size` and `string`",
+        ),
     })
 }
 

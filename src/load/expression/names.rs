@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Problem, Variable};
+use super::{Problem, Variable, terraform};
 use crate::load::intern::Interner;
 use crate::model::{Address, Segment};
 
@@ -116,7 +116,7 @@ pub(super) fn resolve(
         _ if let Some(variable) = Variable::named(name) => (Root::Variable(variable), interner.get(name)),
         _ if LITERALS.contains(&name) => return Ok(None),
         _ if TYPES.contains(&name) && segments.is_empty() => return Ok(None),
-        _ if is_reserved(name) => return Err(reserved(name)),
+        _ if is_reserved(name) => return Err(reserved(name, &segments)),
         _ => (Root::Object(Address::single(resource_name(name, interner)?)), interner.get(name)),
     };
     Ok(Some(ResolvedPath { root, source: shown, segments }))
@@ -143,8 +143,8 @@ fn resource_name(identifier: &str, interner: &mut Interner) -> Result<Arc<str>, 
     Err(Problem::new(format!("`{identifier}` is not a valid object name")).hint(NAME_RULE))
 }
 
-/// Returns the problem of a reserved name.
-pub(super) fn reserved(name: &str) -> Problem {
+/// The problem of a reserved name, with the path after it.
+pub(super) fn reserved(name: &str, rest: &[Segment]) -> Problem {
     let spelled = name.replace('_', "-");
     let own = match Variable::named(name) {
         Some(Variable::Each) => Some(("it exists only in a Resource with `forEach`", "set `forEach` on the Resource")),
@@ -158,6 +158,9 @@ pub(super) fn reserved(name: &str) -> Problem {
     if let Some((why, hint)) = own {
         return Problem::new(format!("`{name}` is not available here")).because(why).hint(hint);
     }
+    if let Some(instead) = terraform::reserved(name, rest) {
+        return Problem::new(format!("`{name}` is not available in expressions")).hint(instead);
+    }
     let why = if Variable::named(name).is_some() {
         "it is not available here; expressions can reference Resources by name, `data`, `ns` and `resources`"
     } else {
@@ -168,10 +171,14 @@ pub(super) fn reserved(name: &str) -> Problem {
         .hint(format!("to reference a Resource with this name, write `resources[\"{spelled}\"]`"))
 }
 
-/// Converts the CEL parser's error for a reserved word.
-pub(super) fn reserved_word(message: &str) -> Option<Problem> {
+/// Converts the CEL parser's error for a reserved word. `source`: the expression from that word on.
+pub(super) fn reserved_word(message: &str, source: &str) -> Option<Problem> {
     let (_, name) = message.split_once("reserved identifier: ")?;
-    Some(reserved(name.trim()))
+    let after = source.strip_prefix(name).and_then(|after| after.strip_prefix('.')).unwrap_or_default();
+    let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))).unwrap_or(after.len());
+    let steps = after[..end].split('.').filter(|step| !step.is_empty());
+    let rest: Vec<Segment> = steps.map(|step| Segment::Name(step.into())).collect();
+    Some(reserved(name.trim(), &rest))
 }
 
 /// Returns the expression for a value of a Resource, or of a `DataSource` if the name is `data.NAME`.
@@ -187,14 +194,13 @@ pub(crate) fn path_expression(name: &str, path: &[Segment]) -> String {
     append_path(root, path)
 }
 
-/// Returns the expression for a `DataSource`.
 fn data_source_expression(name: &str) -> String {
     let identifier = name.replace('-', "_");
     let field = if is_word(&identifier) { Segment::Name(identifier.into()) } else { Segment::Name(name.into()) };
     append_path("data".to_owned(), &[field])
 }
 
-fn append_path(root: String, path: &[Segment]) -> String {
+pub(super) fn append_path(root: String, path: &[Segment]) -> String {
     let mut out = root;
     for segment in path {
         match segment {

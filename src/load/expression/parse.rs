@@ -161,7 +161,9 @@ impl Reader<'_> {
     fn check_variable(&self, access: &Access) -> Result<(), Problem> {
         let chosen = access.selector.as_deref().and_then(Access::variable);
         match chosen.or(access.variable()) {
-            Some(variable) if !self.variables.contains(&variable) => Err(names::reserved(variable.as_str())),
+            Some(variable) if !self.variables.contains(&variable) => {
+                Err(names::reserved(variable.as_str(), &access.segments))
+            }
             _ => Ok(()),
         }
     }
@@ -181,7 +183,8 @@ impl Reader<'_> {
     fn add_reference(&mut self, access: &Access, choice: Option<InstanceSelector>) {
         let Some(target) = access.target() else { return };
         let at = Path(self.at.clone());
-        let reference = Reference { target: target.clone(), at, explicit: false, selector: choice };
+        let segments = Arc::clone(&access.segments);
+        let reference = Reference { target: target.clone(), at, explicit: false, selector: choice, segments };
         // The expressions of one string are adjacent.
         if !self.references.iter().rev().take_while(|known| known.at == reference.at).any(|known| *known == reference) {
             self.references.push(reference);

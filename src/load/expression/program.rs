@@ -4,7 +4,7 @@ use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{ParseErrors, PrattParser};
 
 use super::slot::{ReadMode, Slot};
-use super::{Access, InstanceSelector, Problem, names, rewrite, scan};
+use super::{Access, InstanceSelector, Problem, hyphen, names, rewrite, scan, terraform};
 use crate::load::intern::Interner;
 
 /// The maximum length of an expression in bytes.
@@ -38,8 +38,8 @@ impl Program {
             return Err(rewrite::too_deep());
         }
         let parser = PrattParser::new().enable_optional_syntax(true).enable_ident_escape_syntax(true);
-        let mut expression = parser.parse(source).map_err(|errors| syntax_error(&errors, column))?;
-        let slots = rewrite::prepare(&mut expression, interner)?;
+        let mut expression = parser.parse(source).map_err(|errors| syntax_error(source, &errors, column))?;
+        let slots = rewrite::prepare(&mut expression, source, interner)?;
         Ok(Self { source: source.into(), column, expression: Box::new(expression), slots: slots.into() })
     }
 
@@ -71,16 +71,25 @@ impl Program {
 }
 
 /// Converts the first error to one line.
-fn syntax_error(errors: &ParseErrors, column: usize) -> Problem {
+fn syntax_error(source: &str, errors: &ParseErrors, column: usize) -> Problem {
+    if let Some(problem) = hyphen::of_source(source) {
+        return problem;
+    }
     let Some(first) = errors.errors.first() else { return Problem::new("the expression cannot be parsed") };
-    if let Some(problem) = names::reserved_word(&first.msg) {
+    // The column can be computed only on the first line of the expression.
+    let at = usize::try_from(first.pos.1).ok().filter(|at| first.pos.0 == 1 && *at > 0).map(|at| at - 1);
+    let from_there = at.and_then(|at| source.char_indices().nth(at)).map_or("", |(at, _)| &source[at..]);
+    if let Some(problem) = names::reserved_word(&first.msg, from_there) {
         return problem;
     }
     let message = first.msg.lines().next().unwrap_or_default();
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
-    // The column can be computed only on the first line of the expression.
-    match (first.pos.0, usize::try_from(first.pos.1)) {
-        (1, Ok(at)) if at > 0 => Problem::new(format!("{message} (column {})", column + "${".len() + at - 1)),
-        _ => Problem::new(message),
+    let problem = match at {
+        Some(at) => Problem::new(format!("{message} (column {})", column + "${".len() + at)),
+        None => Problem::new(message),
+    };
+    match terraform::syntax(source, message) {
+        Some(instead) => problem.hint(instead),
+        None => problem,
     }
 }

@@ -1,5 +1,7 @@
 //! References between objects, from expressions and `dependsOn`.
 
+use std::sync::Arc;
+
 use super::Variable;
 use crate::model::{Address, Path, Segment};
 
@@ -14,6 +16,8 @@ pub struct Reference {
     pub explicit: bool,
     /// The selected instance if the target is a family.
     pub selector: Option<InstanceSelector>,
+    /// What the expression reads of the target, for messages. Empty for `dependsOn`.
+    pub segments: Arc<[Segment]>,
 }
 
 /// How an expression selects an instance of a family. In `${web.id}` the first segment can also be an attribute; this
@@ -23,5 +27,5 @@ pub enum InstanceSelector {
     /// `web[0]`, `web["blue"]` or `web.blue`.
     Instance(Segment),
     /// `web[each.key]`: a variable and the segments after it.
-    Variable(Variable, Box<[Segment]>),
+    Variable(Variable, Arc<[Segment]>),
 }

@@ -5,13 +5,13 @@
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
 
 use super::slot::{ReadMode, Slot};
-use super::{Access, Problem, budget, functions, names};
+use super::{Access, Problem, budget, functions, hyphen, names};
 use crate::load::intern::Interner;
 use crate::model::Segment;
 
 /// Rewrites the expression and returns the paths that it reads. A path that is read twice has one slot.
-pub(super) fn prepare(expression: &mut IdedExpr, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
-    let mut pass = Pass { slots: Vec::new(), bound: Vec::new(), depth: 0, interner };
+pub(super) fn prepare(expression: &mut IdedExpr, source: &str, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
+    let mut pass = Pass { slots: Vec::new(), bound: Vec::new(), depth: 0, source, interner };
     pass.visit(expression)?;
     Ok(pass.slots)
 }
@@ -39,6 +39,8 @@ struct Pass<'a> {
     /// The variables of the enclosing comprehensions, innermost last.
     bound: Vec<String>,
     depth: usize,
+    /// The expression as written.
+    source: &'a str,
     interner: &'a mut Interner,
 }
 
@@ -118,6 +120,8 @@ impl Pass<'_> {
     fn call(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
         let Expr::Call(call) = &mut expression.expr else { return Ok(()) };
         functions::check(call)?;
+        let bound = &self.bound;
+        hyphen::check(call, self.source, &|name| bound.iter().any(|known| known == name), self.interner)?;
         let counts = call.func_name == "size";
         let mode = if counts { ReadMode::Shape } else { ReadMode::Value };
         if let Some(target) = &mut call.target {
@@ -181,7 +185,6 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the expression as a constant path.
     fn constant_path(&mut self, expression: &IdedExpr) -> Option<ConstantPath> {
         let mut segments = Vec::new();
         // With the number of segments after the selector.

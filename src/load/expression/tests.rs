@@ -1,3 +1,5 @@
+mod terraform;
+
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -373,7 +375,7 @@ fn errors_are_found_before_the_evaluation() {
             ${_x.id}  =>  spec.config.a: `${_x.id}` at column 1: `_x` is not a valid object name (hint: names consist of lowercase letters, digits and `-`; expressions write `-` as `_`)
             ${lowerascii('A')}  =>  spec.config.a: `${lowerascii('A')}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
             ${'A'.lowerascii()}  =>  spec.config.a: `${'A'.lowerascii()}` at column 1: there is no function `lowerascii` (hint: did you mean `lowerAscii`?)
-            ${now()}  =>  spec.config.a: `${now()}` at column 1: there is no function `now` (hint: docs/expressions.md lists the functions)
+            ${now()}  =>  spec.config.a: `${now()}` at column 1: there is no function `now` (hint: expressions are CEL: they have operators, macros such as `map`, and functions such as `size` and `string`)
             ${math.random()}  =>  spec.config.a: `${math.random()}` at column 1: there is no function `math.random` (hint: did you mean `math.round`?)
             ${Foo{a: 1}}  =>  spec.config.a: `${Foo{a: 1}}` at column 1: there is no type `Foo` (hint: write the keys of a map in quotes: `{"key": value}`)
             ${'a'.b(c}  =>  spec.config.a: `${'a'.b(c}` at column 1: mismatched input <EOF> expecting ')' (column 10)

@@ -77,6 +77,7 @@ fn an_unknown_field_has_its_line_and_a_suggestion() {
               a.yaml:6: a: spec.dependson: unknown field (hint: did you mean `dependsOn`?)
               a.yaml:9: a: spec.lifecycle.prevent: unknown field (hint: known fields are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, preventDestroyWhen, replaceTriggeredBy)
               a.yaml:10: a: extra: unknown field (hint: known fields are apiVersion, kind, metadata, spec, status)
+            incomplete: a.yaml:3: a: metadata.lables: unknown field (hint: did you mean `labels`?)
         "#]],
     );
 }
@@ -99,8 +100,7 @@ fn a_field_of_the_wrong_type_has_its_line() {
               a.yaml:11: a: spec.lifecycle.createBeforeDestroy: expected true or false, found a string (hint: write `true` or `false` without quotes)
               a.yaml:12: a: spec.deletionPolicy: must be `Delete` or `Orphan`, not `orphan` (hint: did you mean `Orphan`?)
               a.yaml:13: a: spec.timeouts.create: expected a string, found a number (hint: quote it)
-              a.yaml:14: a: spec.dependsOn[0]: expected a map with a `name`, found a string (hint: write `name: x`)
-              a.yaml:14: a: spec.dependsOn[1]: `name` is missing (hint: write `name:` and the name of the Resource)
+              a.yaml:14: a: spec.dependsOn[0]: expected a map with `name`, found a string (hint: write `name: x`)
               a.yaml:14: a: spec.dependsOn[1].nam: unknown field (hint: did you mean `name`?)
         "#]],
     );
@@ -137,7 +137,7 @@ fn a_duplicate_name_reports_both_places() {
         expect![[r#"
             namespace default
             a t
-              b.yaml:3: a: metadata.name: the name is used in a.yaml:1 and in b.yaml:3 (hint: names must be unique in a namespace; rename one of them)
+              b.yaml:5: a: metadata.name: the name is used in a.yaml:3 and in b.yaml:5 (hint: names must be unique in a namespace; rename one of them)
         "#]],
     );
 }
@@ -153,7 +153,7 @@ fn documents_with_different_namespaces_are_an_error() {
             namespace one
             a t
             b t
-              b.yaml:1: b: metadata.namespace: the namespace is `two`, but `one` in earlier documents (hint: use a separate directory and state file for each namespace)
+              b.yaml:3: b: metadata.namespace: the namespace is `two`, but `one` in earlier documents (hint: use a separate directory and state file for each namespace)
         "#]],
     );
 }
@@ -202,27 +202,35 @@ fn other_kinds_are_ignored_with_a_warning_and_an_empty_source_is_incomplete() {
         &["apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n"],
         expect![[r#"
             namespace default
-            incomplete: the source contains no Resource (hint: use `purlin destroy` to destroy everything)
             Warning: a.yaml:1: apps/v1 Deployment is ignored (hint: Purlin reads only its own kinds, ConfigMap, Secret and Namespace)
         "#]],
     );
 }
 
 #[test]
-fn a_directory_is_read_without_subdirectories_and_hidden_files() {
+fn each_resource_has_its_file_and_a_source_without_resources_is_empty() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("sub")).unwrap();
-    for (name, resource) in
-        [("b.yml", "b"), ("a.yaml", "a"), ("c.json", "c"), (".d.yaml", "d"), ("e.txt", "e"), ("sub/f.yaml", "f")]
-    {
+    let path = |name: &str| dir.path().join(name);
+    std::fs::create_dir_all(path("sub/below")).unwrap();
+    std::fs::create_dir(path("empty")).unwrap();
+    for (name, resource) in [("a.yaml", "a"), ("sub/below/b.yaml", "b")] {
         let text = format!("{HEAD}metadata: {{name: {resource}}}\nspec: {{type: t}}\n");
         std::fs::write(dir.path().join(name), text).unwrap();
     }
-    let loaded = read(&[dir.path().to_owned()]);
-    let names: Vec<_> = loaded.config.instances.keys().map(ToString::to_string).collect();
-    assert_eq!((names, loaded.config.incomplete.len()), (vec!["a".to_owned(), "b".to_owned(), "c".to_owned()], 0));
-    let missing = read(&[dir.path().join("missing.yaml"), dir.path().join("a.yaml")]);
-    assert_eq!((missing.config.instances.len(), missing.config.incomplete.len()), (1, 1));
+    let paths = SourcePaths::new(&path("purlin.db"), &path("published"));
+    let files = |loaded: &LoadedSource| {
+        let file = |instance: &Arc<Instance>| format!("{}: {:?}", instance.address, instance.source_file);
+        loaded.config.instances.values().map(file).collect::<Vec<_>>()
+    };
+    let empty = |loaded: &LoadedSource| loaded.given.iter().map(|given| given.is_empty).collect::<Vec<_>>();
+    let loaded = read(&[dir.path().to_owned(), path("sub"), path("empty")], &paths);
+    assert_eq!(files(&loaded), [r#"a: Some("a.yaml")"#, r#"b: Some("sub/below/b.yaml")"#]);
+    assert_eq!((empty(&loaded), loaded.config.incomplete.len()), (vec![false, false, true], 0));
+    let again = read(&[path("sub/.."), path("empty")], &paths);
+    assert_eq!((again.digest, files(&again)), (loaded.digest, files(&loaded)));
+    let missing = read(&[path("missing.yaml"), path("empty")], &paths);
+    assert_eq!((empty(&missing), missing.config.incomplete.len()), (vec![false, false], 1));
+    assert!(missing.given[0].missing.is_some() && missing.given[1].missing.is_none());
 }
 
 #[test]

@@ -161,6 +161,14 @@ impl Search<'_, '_> {
                 .is_some_and(|decision| decision.action == Action::Replace && !decision.create_first)
             && self.waits_for(user, id, decisions);
         let (what, hint) = match why {
+            Some(Reason::NotSelected) if input.is_of_other_source(user) => {
+                let source = input.nodes[user].record.and_then(|record| record.source.as_deref());
+                let source = source.map_or_else(String::new, |source| format!(" (`{source}`)"));
+                (
+                    format!("still used by {user_text}, which is from another source{source}"),
+                    format!("specify the manifest of `{user_address}` too, with another -f"),
+                )
+            }
             Some(Reason::NotSelected) => (
                 format!("in use by {user_text}, which is not selected"),
                 format!("select it too with `--target {user_address}`"),

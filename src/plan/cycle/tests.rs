@@ -14,7 +14,13 @@ fn config(text: &str) -> Config {
         let references = rest.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
             let (target, field) = part.split_once(" at ").unwrap();
             let at = field.split('.').fold(Path::default(), |path, name| path.name(name));
-            Reference { target: target.parse().unwrap(), at, explicit: field == "spec.dependsOn", selector: None }
+            Reference {
+                target: target.parse().unwrap(),
+                at,
+                explicit: field == "spec.dependsOn",
+                selector: None,
+                segments: Arc::default(),
+            }
         });
         let address: Address = name.parse().unwrap();
         config.instances.insert(address.clone(), Arc::new(instance(address, references.collect())));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Conversion, FIX_ANNOTATION, Move, Search, Takeover, is_broken, is_desired};
+use super::{Conversion, FIX_ANNOTATION, Move, Search, Takeover, is_desired};
 use crate::load::Instance;
 use crate::model::{Address, Reason, Record};
 
@@ -46,7 +46,7 @@ impl Search<'_> {
         if self.options.blocked.contains_key(address) || record.moving_to.is_some() {
             return;
         }
-        if is_broken(instance) {
+        if instance.has_errors() {
             let message = "its type changes once the errors of its manifest are corrected".to_owned();
             return self.block(address, Reason::MoveBlocked, message);
         }

@@ -214,6 +214,7 @@ fn instance_with_dependencies(name: &str, on: &[&str]) -> Instance {
         at: Path::default(),
         explicit: true,
         selector: None,
+        segments: Arc::default(),
     };
     Instance { references: on.iter().map(reference).collect(), ..instance(name.parse().unwrap()) }
 }

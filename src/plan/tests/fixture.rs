@@ -162,7 +162,7 @@ impl Fixture {
         }
         for (place, target) in words.addresses("after").into_iter().enumerate() {
             let at = Path::default().name("spec").name("dependsOn").index(place);
-            references.push(Reference { target, at, explicit: true, selector: None });
+            references.push(Reference { target, at, explicit: true, selector: None, segments: Arc::default() });
         }
         references.sort();
         let mut resource = instance(address.clone());
@@ -276,6 +276,7 @@ impl Fixture {
             "terminating" => options.namespace_terminating = true,
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "up-to-date" => options.up_to_date = words.addresses("up-to-date").into_iter().collect(),
+            "rebuilt-index" => options.rebuilt_indexes = value.map(Into::into).into_iter().collect(),
             "replace" => options.replace = words.addresses("replace").into_iter().collect(),
             "target" => options.targets = words.addresses("target").into_iter().collect(),
             "keep" => {
@@ -454,7 +455,13 @@ fn find_references(value: &Value, at: &Path, found: &mut Vec<Reference>) {
             let expression = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
             if let Some(expression) = expression {
                 let (target, _) = split(expression);
-                found.push(Reference { target, at: at.clone(), explicit: false, selector: None });
+                found.push(Reference {
+                    target,
+                    at: at.clone(),
+                    explicit: false,
+                    selector: None,
+                    segments: Arc::default(),
+                });
             }
         }
         Value::List(items) => items.iter().for_each(|item| find_references(item, at, found)),

@@ -3,7 +3,11 @@
 use expect_test::{Expect, expect};
 
 use super::fixture::Fixture;
-use crate::plan::render::{self, Style};
+use crate::model::Text;
+use crate::plan::Plan;
+use crate::plan::render::problems::{self, write_waiting};
+use crate::plan::render::summary::Counts;
+use crate::plan::render::{self, Detail, is_shown, write_change, write_legend};
 
 const SITUATION: &str = "
     want new input=1 secret=7
@@ -19,6 +23,22 @@ const SITUATION: &str = "
     want noted input=1 protect
     have noted input=1";
 
+/// The text as the command line prints it, without colors in the problems.
+fn text(plan: &Plan, color: bool) -> String {
+    let mut text = Text::new(color);
+    write_legend(&plan.changes, &mut text);
+    plan.changes
+        .iter()
+        .filter(|change| is_shown(change))
+        .for_each(|change| write_change(change, Detail::default(), &mut text));
+    text.put(Counts::of(&plan.changes, &plan.diagnostics)).end_line();
+    for problem in problems::collect(&plan.changes, &plan.diagnostics) {
+        text.put(problem.diagnostic).end_line();
+        write_waiting(&problem.waiting, &mut text);
+    }
+    text.as_str().to_owned()
+}
+
 #[track_caller]
 fn check(found: &str, expected: &Expect) {
     expected.assert_eq(found);
@@ -26,49 +46,52 @@ fn check(found: &str, expected: &Expect) {
 
 #[test]
 fn the_text_has_signs_fields_reasons_and_a_summary() {
-    let mut text = String::new();
-    render::write(&Fixture::parse(SITUATION).plan(), Style::Plain, &mut text).unwrap();
     check(
-        &text,
+        &text(&Fixture::parse(SITUATION).plan(), false),
         &expect![[r#"
-              # blocked is blocked
-              # DependencyNotFound: spec.config.input: references `nothing`, which does not exist
+              + create
+              ~ update in place
+            +/- replace: create, then destroy
+              - destroy
+              . only the record changes, not the object
 
               # changed will be updated in place
               ~ thing changed
-                  ~ input = 1 -> 2
+                    id     = "CHANGED"
+                  ~ input  = 1 -> 2
                   + output = (known after apply)
-                  ~ ports = [
-                      ~ [1] = 2 -> 3
+                  ~ ports  = [
+                        1
+                      - 2
+                      + 3
                     ]
-                    # 2 unchanged
 
               # gone will be destroyed (no longer configured)
               - thing gone
                   - id = "GONE"
+                    # (1 more attribute; --full shows them)
 
               # new will be created
               + thing new
-                  + id = (known after apply)
-                  + input = 1
+                  + id     = (known after apply)
+                  + input  = 1
                   + output = (known after apply)
                   + secret = (sensitive value)
 
               # noted is unchanged; only its record is updated (`preventDestroy` changed)
 
-              # replaced will be replaced: created, then destroyed (attributes force replacement)
-              +/- thing replaced
-                  ~ force = 1 -> 2 # forces replacement
-                  ~ id = "REPLACED" -> (known after apply)
+              # replaced must be replaced: created, then destroyed
+            +/- thing replaced
+                  ~ force  = 1 -> 2 # forces replacement
+                  ~ id     = "REPLACED" -> (known after apply)
                   + output = (known after apply)
 
               # replaced (deposed 00000001) will be destroyed (deposed by a replacement)
               - thing replaced (deposed 00000001)
                   - id = "older"
 
-            error: blocked: spec.config.input: references `nothing`, which does not exist
-
-            Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 blocked.
+            Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 object has errors.
+            blocked: spec.config.input: references `nothing`, which does not exist
         "#]],
     );
 }
@@ -76,9 +99,7 @@ fn the_text_has_signs_fields_reasons_and_a_summary() {
 #[test]
 fn colors_do_not_change_the_text() {
     let plan = Fixture::parse(SITUATION).plan();
-    let (mut plain, mut colored) = (String::new(), String::new());
-    render::write(&plan, Style::Plain, &mut plain).unwrap();
-    render::write(&plan, Style::Ansi, &mut colored).unwrap();
+    let (plain, mut colored) = (text(&plan, false), text(&plan, true));
     for code in ["32", "33", "31", "2", "1", "0"] {
         colored = colored.replace(&format!("\u{1b}[{code}m"), "");
     }
@@ -87,8 +108,7 @@ fn colors_do_not_change_the_text() {
 
 #[test]
 fn a_plan_without_changes_says_so() {
-    let mut text = String::new();
-    render::write(&Fixture::parse("want a\nhave a").plan(), Style::Plain, &mut text).unwrap();
+    let text = text(&Fixture::parse("want a\nhave a").plan(), false);
     check(
         &text,
         &expect![[r#"
@@ -277,8 +297,7 @@ fn the_json_has_the_documented_format() {
 #[test]
 fn neither_text_nor_json_shows_a_sensitive_value() {
     let plan = Fixture::parse("want a secret=hunter2\nhave a secret=letmein input=1").plan();
-    let mut text = String::new();
-    render::write(&plan, Style::Plain, &mut text).unwrap();
+    let text = text(&plan, false);
     let mut written = Vec::new();
     render::json::write(&plan, &(), &mut written).unwrap();
     let all = text + &String::from_utf8(written).unwrap();

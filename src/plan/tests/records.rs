@@ -15,6 +15,27 @@ fn an_annotation_without_a_record_is_never_a_create() {
 }
 
 #[test]
+fn a_family_that_lost_its_index_creates_no_instance() {
+    let family = "
+         want a[0] input=1 uid=u1 annotation=u1
+         want a[1] input=1 uid=u1 annotation=u1
+         have a[0] input=1";
+    check(
+        family,
+        expect![[r#"
+        a[0] Record (its finalizer or its annotation was removed)
+        a[1] Create {id=? input=1 output=?}"#]],
+    );
+    check(
+        &format!("{family}\n         option rebuilt-index=a"),
+        expect![[r#"
+        a[0] Record (its finalizer or its annotation was removed)
+        a[1] Blocked RecordMissing: the index of the family was lost, so it is unknown whether an object exists (hint: restore the index from a backup, or destroy the objects of `a` that have no record manually, and then run `purlin state rm a[1]`)
+        error a[1] RecordMissing"#]],
+    );
+}
+
+#[test]
 fn an_import_resolves_a_missing_record() {
     check("want a input=1 uid=u1 annotation=u1 import=X", expect!["a Record (imported)"]);
 }

@@ -18,7 +18,13 @@ pub(super) fn many(count: usize, targets: impl Fn(usize) -> Vec<usize>, recorded
         let place = Path::default().name("spec").name("config").name("input");
         let mut references: Vec<Reference> = targets(at)
             .into_iter()
-            .map(|target| Reference { target: name(target), at: place.clone(), explicit: true, selector: None })
+            .map(|target| Reference {
+                target: name(target),
+                at: place.clone(),
+                explicit: true,
+                selector: None,
+                segments: Arc::default(),
+            })
             .collect();
         references.sort();
         if recorded {

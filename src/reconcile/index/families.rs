@@ -30,6 +30,11 @@ impl FamilyCache {
         self.known.get(name).into_iter().flat_map(|family| &family.instances)
     }
 
+    /// Whether the index of a Resource replaces one that was lost.
+    pub(super) fn is_rebuilt(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|family| family.rebuilt)
+    }
+
     /// The Resource, with an error if its index cannot be read.
     pub(super) fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
         let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
@@ -44,10 +49,11 @@ impl FamilyCache {
         let name = family.name.clone();
         self.mark_listed(&name);
         let readable_again = self.unreadable.remove(&name).is_some();
-        let lost = |old: &Family| old.instances.difference(&family.instances).next().is_some();
-        // Only a removed instance may be created again. An added instance is being created by this process, or nothing
-        // waits for it.
-        let is_changed = readable_again || self.known.get(&name).is_some_and(lost);
+        let removed = |old: &Family| old.instances.difference(&family.instances).next().is_some();
+        let completed = |old: &Family| old.rebuilt && !family.rebuilt;
+        // Only a removed instance, or one that the index did not prove to be new, may be created now. An added instance
+        // is being created by this process, or nothing waits for it.
+        let is_changed = readable_again || self.known.get(&name).is_some_and(|old| removed(old) || completed(old));
         self.known.insert(name.clone(), family);
         if is_changed { vec![name] } else { Vec::new() }
     }

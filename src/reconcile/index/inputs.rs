@@ -129,7 +129,6 @@ fn key(instance: &Instance, object: &DataRef) -> InputKey {
     InputKey { service_account: instance.service_account.clone(), object: object.clone() }
 }
 
-/// The inputs of a `ProviderConfig`.
 pub(super) fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
     let key = |object: &DataRef| InputKey { service_account: config.service_account.clone(), object: object.clone() };
     config.inputs.objects().map(key).collect()

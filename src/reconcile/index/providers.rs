@@ -12,7 +12,7 @@ use crate::load::{
     ProviderSpec, RepetitionResult, provider_config_name,
 };
 use crate::model::{
-    Address, Diagnostic, Diagnostics, InstanceKey, ProviderUse, ReadResult, Reason, Severity, Value, Version, in_family,
+    Address, Diagnostic, InstanceKey, ProviderUse, ReadResult, Reason, Value, Version, errors, in_family,
 };
 
 /// The results of data sources.
@@ -211,8 +211,8 @@ impl Index {
         readings: &Readings,
     ) -> Result<Arc<ProviderUse>, (Reason, String)> {
         let provided = ProviderBinding::new(config.clone(), &self.providers.all);
-        let problem = error(&config.problems).or_else(|| error(&config.inputs.problems)).or_else(|| provided.problem());
-        if let Some(problem) = problem {
+        let own = errors(&config.problems).chain(errors(&config.inputs.problems)).next().cloned();
+        if let Some(problem) = own.or_else(|| provided.problem()) {
             return Err(reason_and_message(problem));
         }
         for reference in config.references.iter() {
@@ -224,8 +224,8 @@ impl Index {
         }
         provided.configure(&RecordScope { index: self, readings, expanding: Vec::new() }).map_err(|unconfigured| {
             match unconfigured {
-                ConfigurationError::Invalid(problems) => match error(&problems) {
-                    Some(problem) => reason_and_message(problem),
+                ConfigurationError::Invalid(problems) => match errors(&problems).next() {
+                    Some(problem) => reason_and_message(problem.clone()),
                     None => (Reason::InternalError, "the configuration cannot be evaluated".to_owned()),
                 },
                 ConfigurationError::Unknown => {
@@ -346,10 +346,6 @@ impl Scope for RecordScope<'_> {
     fn namespace(&self) -> Value {
         self.index.value.clone()
     }
-}
-
-fn error(problems: &Diagnostics) -> Option<Diagnostic> {
-    problems.iter().find(|problem| problem.severity == Severity::Error).cloned()
 }
 
 /// The reason and the message of a problem, with a path relative to its `ProviderConfig`.

@@ -10,6 +10,7 @@ fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
         at: Path::default(),
         explicit: true,
         selector: None,
+        segments: Arc::default(),
     };
     Instance {
         uid: format!("uid-of-{name}").into(),

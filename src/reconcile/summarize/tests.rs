@@ -74,6 +74,18 @@ fn a_delayed_step_shows_its_reason_and_is_reported_once() {
     assert!(again.notes.is_empty());
 }
 
+#[test]
+fn a_step_that_is_tried_again_shows_the_last_failure() {
+    let tried_again = |state| {
+        let case = Case { last_failure: Some("503 no capacity"), ..case(Action::Create) };
+        case.at(Operation::Create, state).sum(1).status.conditions[0].message.clone()
+    };
+    assert_eq!(tried_again(StepState::Running), "creating the object; the last attempt failed: 503 no capacity");
+    assert_eq!(tried_again(StepState::Waiting), "waiting to create; the last attempt failed: 503 no capacity");
+    let delayed = StepState::Delayed { reason: Reason::Progressing, message: "0 of 1 Pods are available".into() };
+    assert_eq!(tried_again(delayed), "0 of 1 Pods are available");
+}
+
 struct Case {
     instance: Instance,
     record: Option<Record>,
@@ -81,6 +93,7 @@ struct Case {
     deposed: Vec<Change>,
     steps: Steps<StepState>,
     waiting_for: Vec<Step>,
+    last_failure: Option<&'static str>,
     previous: PublishedStatus,
 }
 
@@ -92,6 +105,7 @@ fn case(action: Action) -> Case {
         deposed: Vec::new(),
         steps: Steps::default(),
         waiting_for: Vec::new(),
+        last_failure: None,
         previous: PublishedStatus::empty(),
     }
 }
@@ -114,6 +128,7 @@ impl Case {
             steps: &self.steps,
             awaits_plan: false,
             waiting_for: &self.waiting_for,
+            last_failure: self.last_failure,
             previous: &self.previous,
             now: Timestamp::from_second(second).unwrap(),
         })
@@ -168,6 +183,17 @@ fn an_object_is_not_ready_while_its_update_runs_waits_or_is_rejected() {
         assert_eq!(conditions[2..], [expected]);
         assert_eq!(summary.status.pending.as_ref().map(|p| p.action.as_str()), Some("Update"));
     }
+}
+
+#[test]
+fn an_object_is_not_ready_before_its_planned_change_is_carried_out() {
+    for action in [Action::Create, Action::Update, Action::Replace] {
+        assert_eq!(conditions(&case(action).sum(1))[0], "Ready=False/Progressing", "{action:?}");
+    }
+    let destroyed = || case(Action::Replace).at(Operation::Destroy, StepState::Finished);
+    assert_eq!(conditions(&destroyed().sum(1))[0], "Ready=False/Progressing", "the new object does not exist");
+    let created = destroyed().at(Operation::Create, StepState::Finished);
+    assert_eq!(conditions(&created.sum(1))[0], "Ready=True/Available");
 }
 
 #[test]

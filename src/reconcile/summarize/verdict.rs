@@ -100,13 +100,21 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     };
     let running = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
-        Some(Verdict::progressing(reason, doing(step)))
+        Some(Verdict::progressing(reason, again(input, doing(step).to_owned())))
     };
     let waiting = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
-        Some(Verdict::progressing(reason, waits(step, input.waiting_for)))
+        Some(Verdict::progressing(reason, again(input, waits(step, input.waiting_for))))
     };
     failed.or_else(delayed).or_else(skipped).or_else(running).or_else(waiting)
+}
+
+/// Adds the last failure of a step that is tried again.
+fn again(input: &ObjectInput<'_>, text: String) -> String {
+    match input.last_failure {
+        Some(failure) => format!("{text}; the last attempt failed: {failure}"),
+        None => text,
+    }
 }
 
 /// The step continues. A step that only takes long is no error.
@@ -166,7 +174,6 @@ fn removed(instance: &Instance) -> Verdict {
     Verdict::progressing(Reason::Deleting, message)
 }
 
-/// The verdict on a blocked change.
 pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
     if change.action != Action::Blocked {
         return None;

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::marks::{Marks, ResourceMeta};
+use crate::execute::Loss;
 use crate::model::{Address, InstanceKey, Version};
 use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
 
@@ -50,6 +52,8 @@ struct FamilyState {
     recorded: Vec<Address>,
     /// Instances whose record this process has removed, in order. The watch may still show them.
     removed: Vec<Address>,
+    /// Instances that another task has removed from the index, in order. Their own task has nothing left to do.
+    detached: Vec<Address>,
     /// The index, after it has been read or written.
     index: Option<StoredIndex>,
     /// The UID of the Resource that this process has marked. The watch may not show it yet.
@@ -69,6 +73,7 @@ struct StoredIndex {
 impl FamilyState {
     fn has_record(&mut self, address: &Address) {
         take_from(&mut self.removed, address);
+        take_from(&mut self.detached, address);
         add_to(&mut self.recorded, address);
     }
 
@@ -93,10 +98,9 @@ fn add_to(ordered: &mut Vec<Address>, address: &Address) {
     }
 }
 
-fn take_from(ordered: &mut Vec<Address>, address: &Address) {
-    if let Ok(at) = ordered.binary_search(address) {
-        ordered.remove(at);
-    }
+fn take_from(ordered: &mut Vec<Address>, address: &Address) -> bool {
+    let at = ordered.binary_search(address);
+    at.is_ok_and(|at| ordered.remove(at) == *address)
 }
 
 /// The instances of a Resource, as the watches show them.
@@ -107,10 +111,21 @@ pub(super) struct Siblings {
     pub(super) marked: bool,
 }
 
+/// The API server, as a guard uses it.
+#[derive(Clone, Copy)]
+pub(super) struct Access<'a> {
+    pub(super) secrets: &'a Secrets,
+    pub(super) marks: &'a Marks,
+    pub(super) policy: RetryPolicy,
+}
+
 /// Exclusive access to the index and marks of a Resource.
 pub(super) struct FamilyGuard<'h> {
     family: &'h FamilyIndex,
+    access: Access<'h>,
     state: tokio::sync::MutexGuard<'h, FamilyState>,
+    /// The changes of the index to write: that of this task, and those that other tasks have announced.
+    pending: BTreeMap<Address, bool>,
 }
 
 impl FamilyIndex {
@@ -118,15 +133,27 @@ impl FamilyIndex {
         Self { name, announced: Mutex::default(), state: tokio::sync::Mutex::default() }
     }
 
-    /// Waits for exclusive access, with a pending change of the index.
-    pub(super) async fn lock(&self, address: &Address, wanted: bool) -> FamilyGuard<'_> {
-        if address.key != InstanceKey::None {
-            self.pending().insert(address.clone(), wanted);
-        }
-        FamilyGuard { family: self, state: self.state.lock().await }
+    /// Waits for exclusive access.
+    pub(super) async fn lock<'h>(&'h self, access: Access<'h>) -> FamilyGuard<'h> {
+        FamilyGuard { family: self, access, state: self.state.lock().await, pending: BTreeMap::new() }
     }
 
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<Address, bool>> {
+    /// Waits for exclusive access, to add an instance to the index (`true`) or to remove it.
+    pub(super) async fn lock_to_change<'h>(
+        &'h self,
+        access: Access<'h>,
+        address: &Address,
+        wanted: bool,
+    ) -> FamilyGuard<'h> {
+        if address.key != InstanceKey::None {
+            self.announced().insert(address.clone(), wanted);
+        }
+        let mut guard = self.lock(access).await;
+        guard.pending = std::mem::take(&mut *self.announced());
+        guard
+    }
+
+    fn announced(&self) -> MutexGuard<'_, BTreeMap<Address, bool>> {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,110 +167,152 @@ impl FamilyGuard<'_> {
         self.state.marked = uid;
     }
 
-    /// Whether the Resource has a record for another address.
-    pub(super) fn has_others(&self, address: &Address, siblings: &Siblings) -> bool {
-        let indexed = self.state.index.iter().flat_map(|index| &index.instances);
-        self.state.recorded.iter().chain(indexed).any(|other| other != address)
-            || siblings.recorded.iter().any(|other| other != address && !self.is_removed(other))
+    /// Whether another task has removed the instance from the index, and the marks if it was the last one.
+    pub(super) fn take_detached(&mut self, address: &Address) -> bool {
+        take_from(&mut self.state.detached, address)
+    }
+
+    /// Whether no record remains after the pending removals and the one of `address`.
+    pub(super) async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
+        if !self.is_in_family(address, siblings) {
+            return Ok(true);
+        }
+        let index = self.index().await?;
+        let indexed = index.instances.clone();
+        self.state.index = Some(index);
+        let added = self.pending.iter().filter(|(_, wanted)| **wanted).map(|(other, _)| other.clone());
+        let mut others = indexed.into_iter().chain(self.recorded(siblings)).chain(added);
+        Ok(!others.any(|other| other != *address && self.pending.get(&other) != Some(&false)))
+    }
+
+    /// The instances that have a record, as far as is known.
+    fn recorded(&self, siblings: &Siblings) -> BTreeSet<Address> {
+        let seen = siblings.recorded.iter().filter(|other| !self.is_removed(other));
+        self.state.recorded.iter().chain(seen).cloned().collect()
     }
 
     fn is_removed(&self, address: &Address) -> bool {
         self.state.removed.binary_search(address).is_ok()
     }
 
-    fn has_record(&self, address: &Address, siblings: &Siblings) -> bool {
-        self.state.recorded.binary_search(address).is_ok()
-            || (siblings.recorded.contains(address) && !self.is_removed(address))
-    }
-
-    /// Whether the object without a key has sibling instances; the index then lists it as well.
-    fn is_one_of_several(&self, siblings: &Siblings) -> bool {
+    /// Whether the index lists the address. It lists the object without a key only if it has sibling instances.
+    fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
         let known = self.state.index.iter().flat_map(|index| &index.instances).chain(&self.state.recorded);
         let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_removed(other));
-        known.chain(seen).any(|other| other.key != InstanceKey::None)
+        address.key != InstanceKey::None
+            || known.chain(seen).any(|other| other.key != InstanceKey::None)
             || siblings.indexed.iter().any(|other| other.key == InstanceKey::None)
             || self.state.index.as_ref().is_some_and(|index| !index.instances.is_empty())
     }
 
-    /// Adds an instance with a record to the index.
-    pub(super) async fn add(
+    /// Why an instance without a record may have had one. `None`: the index proves that it never had one. Sends no
+    /// request if the cached index proves it.
+    pub(super) async fn loss(
         &mut self,
-        secrets: &Secrets,
         address: &Address,
         uid: &Arc<str>,
         siblings: &Siblings,
-        policy: RetryPolicy,
-    ) -> Result<(), RequestError> {
-        self.state.has_record(address);
-        self.update(secrets, (address, true), uid, siblings, policy).await
+    ) -> Result<Option<Loss>, RequestError> {
+        if !self.is_in_family(address, siblings) {
+            return Ok(None);
+        }
+        let was_cached = self.state.index.is_some();
+        self.update(uid, siblings, false).await?;
+        if was_cached && self.cached_loss(address).is_some() {
+            self.state.index = None;
+            self.update(uid, siblings, false).await?;
+        }
+        let found = self.cached_loss(address);
+        let is_old = |index: &StoredIndex| index.rebuilt && index.version.is_some();
+        if found == Some(Loss::Index) && self.state.index.as_ref().is_some_and(is_old) && !self.has_marks(uid).await? {
+            // The marks were removed with the last instance, so this is about earlier objects.
+            if let Some(index) = &mut self.state.index {
+                index.rebuilt = false;
+            }
+            return Ok(None);
+        }
+        Ok(found)
     }
 
-    /// Removes an instance from the index, before its record is removed.
-    pub(super) async fn remove(
+    fn cached_loss(&self, address: &Address) -> Option<Loss> {
+        let index = self.state.index.as_ref()?;
+        match index.instances.contains(address) {
+            true => Some(Loss::Record),
+            false => index.rebuilt.then_some(Loss::Index),
+        }
+    }
+
+    /// Adds an instance with a record to the index. Returns whether the index is complete.
+    pub(super) async fn add(
         &mut self,
-        secrets: &Secrets,
         address: &Address,
         uid: &Arc<str>,
         siblings: &Siblings,
-        policy: RetryPolicy,
+    ) -> Result<bool, RequestError> {
+        self.state.has_record(address);
+        if !self.is_in_family(address, siblings) {
+            return Ok(true);
+        }
+        self.pending.insert(address.clone(), true);
+        self.update(uid, siblings, false).await?;
+        Ok(self.state.index.as_ref().is_some_and(|index| !index.rebuilt))
+    }
+
+    /// Removes an instance from the index, before its record is removed. With `completes`, a user has verified that the
+    /// index and the known records are complete.
+    pub(super) async fn remove(
+        &mut self,
+        address: &Address,
+        uid: &Arc<str>,
+        siblings: &Siblings,
+        completes: bool,
     ) -> Result<(), RequestError> {
-        self.update(secrets, (address, false), uid, siblings, policy).await?;
+        if self.is_in_family(address, siblings) {
+            self.pending.insert(address.clone(), false);
+            self.update(uid, siblings, completes).await?;
+            take_from(&mut self.state.detached, address);
+        }
         self.state.has_no_record(address);
         Ok(())
     }
 
     /// Reads the index from the server.
-    pub(super) async fn indexed(
-        &mut self,
-        secrets: &Secrets,
-        policy: RetryPolicy,
-    ) -> Result<BTreeSet<Address>, RequestError> {
+    pub(super) async fn indexed(&mut self) -> Result<BTreeSet<Address>, RequestError> {
         self.state.index = None;
-        let index = self.index(secrets, policy).await?;
+        let index = self.index().await?;
         let instances = index.instances.clone();
         self.state.index = Some(index);
         Ok(instances)
     }
 
     /// Deletes the index of a Resource without instances.
-    pub(super) async fn clear(
-        &mut self,
-        secrets: &Secrets,
-        uid: &Arc<str>,
-        policy: RetryPolicy,
-    ) -> Result<(), RequestError> {
-        let before = self.index(secrets, policy).await?;
+    pub(super) async fn clear(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
+        let before = self.index().await?;
         if before.version.is_some() {
-            self.write(secrets, StoredIndex { instances: BTreeSet::new(), ..before }, uid, policy).await?;
+            self.write(StoredIndex { instances: BTreeSet::new(), ..before }, uid).await?;
         }
         self.state.recorded.clear();
         self.state.index = Some(StoredIndex::default());
         Ok(())
     }
 
-    /// Applies all pending changes to the index in at most one write. If that fails, each waiting task tries its own
-    /// change.
-    async fn update(
-        &mut self,
-        secrets: &Secrets,
-        (address, wanted): (&Address, bool),
-        uid: &Arc<str>,
-        siblings: &Siblings,
-        policy: RetryPolicy,
-    ) -> Result<(), RequestError> {
-        if address.key == InstanceKey::None && !self.is_one_of_several(siblings) {
-            return Ok(());
-        }
-        let single = Address::single(address.name.clone());
-        let mut pending = std::mem::take(&mut *self.family.pending());
-        pending.insert(address.clone(), wanted);
-        let single_has_record = pending.get(&single) != Some(&false) && self.has_record(&single, siblings);
+    /// Applies all pending changes to the index in at most one write, and replaces an index that was lost. If that
+    /// fails, each waiting task tries its own change.
+    async fn update(&mut self, uid: &Arc<str>, siblings: &Siblings, completes: bool) -> Result<(), RequestError> {
+        let single = Address::single(self.family.name.1.clone());
+        let mut pending = std::mem::take(&mut self.pending);
+        let recorded = self.recorded(siblings);
+        let single_has_record = pending.get(&single) != Some(&false) && recorded.contains(&single);
         if single_has_record {
             pending.insert(single.clone(), true);
         }
         for _ in 0..ATTEMPTS {
-            let before = self.index(secrets, policy).await?;
+            let before = self.index().await?;
+            let is_lost = !completes && !single_has_record && self.is_lost(&before, uid, siblings).await?;
             let mut instances = before.instances.clone();
+            if is_lost || completes {
+                instances.extend(recorded.iter().cloned());
+            }
             for (address, wanted) in &pending {
                 if *wanted {
                     instances.insert(address.clone())
@@ -255,16 +324,20 @@ impl FamilyGuard<'_> {
             if single_has_record && instances.iter().all(|instance| *instance == single) {
                 instances.clear();
             }
-            if instances == before.instances {
-                self.state.index = Some(before);
-                return Ok(());
-            }
-            // Marks are added after the index, and a single object has no index. So a marked Resource had one before.
-            let is_lost = before.version.is_none() && siblings.marked && !single_has_record;
-            let rebuilt = before.rebuilt || is_lost;
-            match self.write(secrets, StoredIndex { instances, rebuilt, ..before }, uid, policy).await {
-                Ok(written) => {
-                    self.state.index = Some(written);
+            let rebuilt = !completes && (before.rebuilt || is_lost);
+            let is_unchanged = instances == before.instances && rebuilt == before.rebuilt;
+            let after = StoredIndex { instances, rebuilt, ..before };
+            let written = match is_unchanged || (after.version.is_none() && after.instances.is_empty()) {
+                true => Ok(after),
+                false => self.write(after, uid).await,
+            };
+            match written {
+                Ok(index) => {
+                    self.state.index = Some(index);
+                    for (address, _) in pending.iter().filter(|(_, wanted)| !**wanted) {
+                        self.state.has_no_record(address);
+                        add_to(&mut self.state.detached, address);
+                    }
                     return Ok(());
                 }
                 // The cached index is out of date: read it again.
@@ -272,28 +345,41 @@ impl FamilyGuard<'_> {
                 Err(other) => return Err(other),
             }
         }
-        Err(RequestError::Unavailable(format!("the index of {} keeps changing", address.name)))
+        Err(RequestError::Unavailable(format!("the index of {} keeps changing", single.name)))
+    }
+
+    /// Whether the index is missing although it existed. It is written before the marks and removed after them, and an
+    /// object without siblings has none. The server decides, because marks and record in the view may be out of date.
+    async fn is_lost(&self, index: &StoredIndex, uid: &Arc<str>, siblings: &Siblings) -> Result<bool, RequestError> {
+        if index.version.is_some() || !(siblings.marked || self.marked(uid)) || !self.has_marks(uid).await? {
+            return Ok(false);
+        }
+        let (namespace, name) = &self.family.name;
+        let single = Address::single(name.clone());
+        Ok(self.access.secrets.get(namespace, &single, self.access.policy).await?.is_none())
+    }
+
+    /// Whether the Resource has our marks on the server.
+    async fn has_marks(&self, uid: &Arc<str>) -> Result<bool, RequestError> {
+        let (namespace, name) = &self.family.name;
+        let found = self.access.marks.read(namespace, name, self.access.policy).await?;
+        Ok(found.as_ref().is_some_and(ResourceMeta::is_marked) && found.is_some_and(|meta| meta.uid == *uid))
     }
 
     /// Takes the cached index. It counts as unknown until a write has succeeded.
-    async fn index(&mut self, secrets: &Secrets, policy: RetryPolicy) -> Result<StoredIndex, RequestError> {
+    async fn index(&mut self) -> Result<StoredIndex, RequestError> {
         if let Some(known) = self.state.index.take() {
             return Ok(known);
         }
         let (namespace, name) = &self.family.name;
-        let family = secrets.get_family(namespace, name, policy).await?;
+        let family = self.access.secrets.get_family(namespace, name, self.access.policy).await?;
         let index = |Family { instances, rebuilt, version, .. }| StoredIndex { instances, rebuilt, version };
         Ok(family.map(index).unwrap_or_default())
     }
 
     /// Replaces the stored version of the index; deletes an index without instances.
-    async fn write(
-        &self,
-        secrets: &Secrets,
-        index: StoredIndex,
-        uid: &Arc<str>,
-        policy: RetryPolicy,
-    ) -> Result<StoredIndex, RequestError> {
+    async fn write(&self, index: StoredIndex, uid: &Arc<str>) -> Result<StoredIndex, RequestError> {
+        let Access { secrets, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
         let StoredIndex { instances, rebuilt, version: base } = index;
         if let Some(base) = base

@@ -152,6 +152,16 @@ impl Marks {
         if known.is_some() {
             return Ok(known);
         }
+        self.read(namespace, name, policy).await
+    }
+
+    /// Reads the metadata of a Resource; `None` if it does not exist.
+    pub(super) async fn read(
+        &self,
+        namespace: &str,
+        name: &str,
+        policy: RetryPolicy,
+    ) -> Result<Option<ResourceMeta>, RequestError> {
         let request = requests(namespace).get_metadata(name, &GetParams::default());
         let request = request.map_err(|error| RequestError::Rejected(error.to_string()))?;
         match self.caller.send::<PartialObjectMeta>(&request, policy).await {

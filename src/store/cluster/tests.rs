@@ -367,3 +367,162 @@ async fn an_instance_without_a_record_can_be_released() {
     scene.journal.release(&namespace, &"web[1]".parse().unwrap(), &uid).await.unwrap();
     assert_eq!(scene.resource()["finalizers"], json!([]));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_family_is_removed_in_the_reverse_order_of_its_creation() {
+    let scene = fixture();
+    let intents: Vec<_> = (0..3).map(|number| first_intent(&format!("web[{number}]"))).collect();
+    let version = scene.journal.intend(intents[0].clone(), None).await.unwrap();
+    assert_eq!(scene.requests(), "GET purlin family, POST secrets, POST secrets, PATCH web");
+    let mut stored_intents = vec![stored(&intents[0], version)];
+    for intent in &intents[1..] {
+        stored_intents.push(stored(intent, scene.journal.intend(intent.clone(), None).await.unwrap()));
+        assert_eq!(scene.requests(), "POST secrets, PUT purlin family");
+    }
+    scene.shows_server(&["web[0]", "web[1]", "web[2]"]);
+    let erased = join_all(stored_intents.into_iter().map(|stored| scene.journal.erase(stored))).await;
+    assert!(erased.iter().all(Result::is_ok), "{erased:?}");
+    // The first removal does not wait; it leaves the others to the second.
+    let requests = scene.requests();
+    assert_eq!(
+        requests,
+        "PUT purlin family, DELETE purlin record, PATCH web, DELETE purlin family, DELETE purlin record, DELETE purlin \
+         record"
+    );
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
+}
+
+impl Fixture {
+    /// Loses a Secret: its record, or the index of the family.
+    fn lose(&self, secret: &str) {
+        let name = match secret {
+            "index" => crate::store::secrets::family_name("shop", "web"),
+            address => crate::store::secrets::record_name("shop", &address.parse().unwrap()),
+        };
+        let lost =
+            self.server.lock().unwrap().objects.remove(&format!("/api/v1/namespaces/purlin-system/secrets/{name}"));
+        assert!(lost.is_some(), "{secret}");
+    }
+
+    /// The watches show the present Resource and these records.
+    fn shows_server(&self, recorded: &[&str]) {
+        let meta = ResourceMeta::of(&serde_json::from_value(self.resource()).unwrap(), |text| text.into());
+        *self.view.metadata.lock().unwrap() = Some(meta);
+        let keys = recorded.iter().map(|address| address.parse::<Address>().unwrap().key);
+        *self.view.recorded.lock().unwrap() = keys.collect();
+    }
+
+    /// A journal of another process, which knows only the watches.
+    fn other_process(&self) -> ClusterJournal {
+        let (secrets, _stop) = secrets(self.journal.secrets().caller().client().clone());
+        ClusterJournal::new(secrets, self.view.clone())
+    }
+}
+
+/// A family with two instances that the watches show.
+async fn family_of_two() -> Fixture {
+    let scene = fixture();
+    for address in ["web[0]", "web[1]"] {
+        scene.journal.intend(first_intent(address), None).await.unwrap();
+    }
+    scene.shows_server(&["web[0]", "web[1]"]);
+    scene
+}
+
+/// Requires that the create is refused with `RecordMissing`, and that no record of it remains. Returns the message.
+async fn refused(scene: &Fixture, journal: &ClusterJournal, address: &str) -> String {
+    let before = scene.resource();
+    let outcome = journal.intend(first_intent(address), None).await;
+    let Err(JournalError::Missing(diagnostic)) = outcome else { panic!("{address}: {outcome:?}") };
+    let record = scene.journal.secrets().get("shop", &address.parse().unwrap(), RetryPolicy::SHORT).await.unwrap();
+    assert!(record.is_none(), "{address}");
+    assert_eq!(scene.resource(), before, "the marks stay");
+    assert_eq!(diagnostic.reason, crate::model::Reason::RecordMissing);
+    diagnostic.message()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_lost_its_record_is_not_created_again() {
+    for index_is_lost in [false, true] {
+        for is_same_process in [false, true] {
+            let scene = family_of_two().await;
+            scene.lose("web[1]");
+            if index_is_lost {
+                scene.lose("index");
+            }
+            let other = scene.other_process();
+            let journal = if is_same_process { &scene.journal } else { &other };
+            scene.shows_server(&["web[0]"]);
+            for _ in 0..2 {
+                let message = refused(&scene, journal, "web[1]").await;
+                assert!(message.contains("purlin state rm web[1]"), "{message}");
+            }
+            assert!(index(&scene).await.contains(&"web[0]".to_owned()), "the index is written again");
+            let cli = scene.other_process();
+            cli.release_missing(&"shop".into(), &"web[1]".parse().unwrap(), &"u1".into()).await.unwrap();
+            assert_eq!(index(&scene).await, ["web[0]"]);
+            journal.intend(first_intent("web[1]"), None).await.unwrap();
+            assert_eq!(index(&scene).await, ["web[0]", "web[1]"]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_that_lost_its_index_grows_after_a_user_has_confirmed_it() {
+    for is_same_process in [false, true] {
+        let scene = family_of_two().await;
+        scene.lose("index");
+        let other = scene.other_process();
+        let journal = if is_same_process { &scene.journal } else { &other };
+        for _ in 0..2 {
+            let message = refused(&scene, journal, "web[2]").await;
+            assert!(message.contains("purlin state rm web[2]"), "{message}");
+        }
+        assert_eq!(index(&scene).await, ["web[0]", "web[1]"]);
+        let cli = scene.other_process();
+        cli.release_missing(&"shop".into(), &"web[2]".parse().unwrap(), &"u1".into()).await.unwrap();
+        scene.requests();
+        journal.intend(first_intent("web[2]"), None).await.unwrap();
+        journal.intend(first_intent("web[3]"), None).await.unwrap();
+        assert_eq!(index(&scene).await, ["web[0]", "web[1]", "web[2]", "web[3]"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_that_lost_all_its_records_and_its_index_creates_nothing() {
+    let scene = family_of_two().await;
+    ["web[0]", "web[1]", "index"].iter().for_each(|secret| scene.lose(secret));
+    scene.shows_server(&[]);
+    let other = scene.other_process();
+    for address in ["web[0]", "web[2]"] {
+        refused(&scene, &other, address).await;
+    }
+    other.release_missing(&"shop".into(), &"web[0]".parse().unwrap(), &"u1".into()).await.unwrap();
+    assert_eq!(scene.resource()["finalizers"], json!([]));
+    other.intend(first_intent("web[0]"), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web[0]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_family_that_was_empty_grows_although_the_watches_are_late() {
+    let scene = fixture();
+    let intent = first_intent("web[0]");
+    let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+    scene.shows_server(&["web[0]"]);
+    scene.journal.erase(stored(&intent, version)).await.unwrap();
+    // The watches still show the marks and the record.
+    scene.requests();
+    scene.journal.intend(intent.clone(), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web[0]"]);
+    scene.journal.intend(first_intent("web[1]"), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web[0]", "web[1]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_key_gets_siblings_although_no_watch_shows_its_record() {
+    let scene = fixture();
+    scene.journal.intend(first_intent("web"), None).await.unwrap();
+    scene.shows_server(&[]);
+    scene.other_process().intend(first_intent("web[1]"), None).await.unwrap();
+    assert_eq!(index(&scene).await, ["web[1]"]);
+}

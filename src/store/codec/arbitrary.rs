@@ -223,6 +223,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     handled_replace_request,
                     moving_to,
                     moved_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),
+                    source: None,
                 }
             },
         )

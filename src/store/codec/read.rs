@@ -76,6 +76,7 @@ impl<'a> Reader<'a> {
             handled_replace_request,
             moving_to,
             moved_from: came_from,
+            source: None,
         })
     }
 

@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use crate::model::{Address, Record, Stored, Version};
 use crate::store::{Interner, UnreadableRecord, codec};
 
-/// The type of all Secrets of Purlin.
 pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
 
 /// Selects the Secrets of Purlin by type.
@@ -77,7 +76,6 @@ pub(super) struct Parts {
     pub(super) base: u64,
 }
 
-/// The content of a Secret.
 #[derive(Clone, Debug)]
 pub enum SecretContent {
     Record(Stored),

@@ -60,6 +60,19 @@ pub enum StateError {
         /// The state file.
         path: PathBuf,
     },
+    #[error(
+        "state file `{}` cannot be copied to `{}`: {message} (hint: free disk space, or check that you have access; \
+         nothing is changed without this copy)",
+        path.display(), copy.display()
+    )]
+    Backup {
+        /// The state file.
+        path: PathBuf,
+        /// The copy.
+        copy: PathBuf,
+        /// What SQLite or the operating system says.
+        message: String,
+    },
     #[error("state file `{}` cannot be used: {message}", path.display())]
     Failed {
         /// The state file.

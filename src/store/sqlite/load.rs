@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use super::lock::Lock;
-use super::{StateError, schema};
-use crate::model::{Address, Stored, Version};
+use super::{StateError, failures, schema};
+use crate::model::{Address, Record, Stored, Version};
 use crate::store::{Interner, LoadedRecords, UnreadableRecord, codec};
 
 /// The content of a state file at one moment.
@@ -52,7 +52,8 @@ pub(super) fn all(path: &Path) -> Result<LoadedRecords, StateError> {
 }
 
 fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRecords> {
-    let mut statement = connection.prepare("SELECT address, version, body FROM record")?;
+    let source = if schema::has_sources(connection)? { "source" } else { "NULL" };
+    let mut statement = connection.prepare(&format!("SELECT address, version, body, {source} FROM record"))?;
     let mut rows = statement.query([])?;
     let mut strings = Interner::default();
     let mut records = Vec::new();
@@ -64,7 +65,11 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
             _ => Err("it is damaged: its column is not a blob (hint: restore it from a backup)".to_owned()),
         };
         match decoded {
-            Ok(record) => records.push((record.address.clone(), Stored { record: record.into(), version })),
+            Ok(record) => {
+                let source = row.get_ref(3)?.as_str_or_null().unwrap_or_default().map(|source| strings.share(source));
+                let record = Record { source, ..record };
+                records.push((record.address.clone(), Stored { record: record.into(), version }));
+            }
             Err(message) => {
                 let address = row.get::<_, String>(0)?;
                 let address = address.parse().unwrap_or_else(|_| Address::single(address));
@@ -72,8 +77,14 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
             }
         }
     }
-    let reads = reads(connection)?;
-    Ok(LoadedRecords { records: records.into_iter().collect(), unreadable, reads, ..LoadedRecords::default() })
+    let (reads, failures) = (reads(connection)?, failures::load(connection)?);
+    Ok(LoadedRecords {
+        records: records.into_iter().collect(),
+        unreadable,
+        reads,
+        failures,
+        ..LoadedRecords::default()
+    })
 }
 
 /// The times of the last refreshes; empty for files of earlier versions.

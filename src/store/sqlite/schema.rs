@@ -1,8 +1,9 @@
 //! The tables of a state file: creates, opens and checks them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,12 +20,15 @@ const APPLICATION: i64 = 0x5052_4c4e;
 const FORMAT: i64 = 1;
 
 /// Readers of a write-ahead log wait only while the log of a crashed writer is recovered.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    CREATE TABLE record (address TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE record (address TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, body BLOB NOT NULL, source TEXT);
 ";
+
+/// The source of the manifest of each record. Earlier versions create no such column, and ignore it.
+const SOURCES: &str = "ALTER TABLE record ADD COLUMN source TEXT";
 
 /// The times of the last refreshes, in seconds. The table is created when it is first needed; earlier versions ignore
 /// it.
@@ -40,6 +44,8 @@ pub(super) fn open_for_writing(path: &Path, namespace: &str, holder: &Holder) ->
     let prepare = || -> rusqlite::Result<()> {
         if is_new(&connection)? {
             create_tables(&connection)?;
+        } else if connection.table_exists(None, "record")? && !has_sources(&connection)? {
+            connection.execute_batch(SOURCES)?;
         }
         Ok(())
     };
@@ -80,6 +86,27 @@ pub(super) fn record_reads(
     transaction.commit()
 }
 
+/// Records the sources of manifests over a separate connection. The versions of the records stay the same.
+///
+/// The caller holds the lock.
+pub(super) fn record_sources(path: &Path, sources: &BTreeMap<Address, Arc<str>>) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY)?;
+    let transaction = connection.transaction()?;
+    {
+        let mut note = transaction.prepare("UPDATE record SET source = ?2 WHERE address = ?1")?;
+        for (address, source) in sources {
+            note.execute(params![address.to_string(), source])?;
+        }
+    }
+    transaction.commit()
+}
+
+/// Whether the records have sources. Those of a file that only earlier versions wrote have none.
+pub(super) fn has_sources(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.column_exists(None, "record", "source")
+}
+
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     check(path, &connection)?;
@@ -102,8 +129,16 @@ fn create_file(path: &Path) -> Result<(), StateError> {
     }
     private_file::options().create_new(true).open(path).map_err(io)?;
     // The name of a new file is durable only after a sync of its directory; SQLite syncs the content.
-    let directory = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if cfg!(unix) { File::open(directory).and_then(|directory| directory.sync_all()).map_err(io) } else { Ok(()) }
+    if cfg!(unix) { File::open(directory(path)).and_then(|directory| directory.sync_all()).map_err(io) } else { Ok(()) }
+}
+
+pub(super) fn directory(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether the file has no records.
+pub(super) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0))
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StateError> {
@@ -139,11 +174,10 @@ fn check(path: &Path, connection: &Connection) -> Result<(), StateError> {
 fn claim(path: &Path, connection: &Connection, namespace: &str, holder: &Holder) -> Result<(), StateError> {
     let sqlite = |error: rusqlite::Error| StateError::sqlite(path, &error);
     let held: Option<String> = meta(connection, "namespace").map_err(sqlite)?;
-    if let Some(held) = held.filter(|held| held != namespace) {
-        let empty = connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0));
-        if !empty.map_err(sqlite)? {
-            return Err(StateError::OtherNamespace { path: path.to_owned(), held, wanted: namespace.to_owned() });
-        }
+    if let Some(held) = held.filter(|held| held != namespace)
+        && !is_empty(connection).map_err(sqlite)?
+    {
+        return Err(StateError::OtherNamespace { path: path.to_owned(), held, wanted: namespace.to_owned() });
     }
     connection
         .execute(
@@ -159,7 +193,7 @@ fn claim(path: &Path, connection: &Connection, namespace: &str, holder: &Holder)
 /// owner name.
 fn name_owner(path: &Path, connection: &Connection, holder: &Holder) -> Result<(), StateError> {
     let name = || -> rusqlite::Result<()> {
-        let empty: bool = connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM record)", [], |row| row.get(0))?;
+        let empty = is_empty(connection)?;
         // The process id is random, and the process creates one file.
         let owner = if empty { format!("state:{}", holder.process) } else { path_owner(path) };
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('owner', ?1)", [owner]).map(drop)

@@ -5,7 +5,7 @@
 //! first submitter, which is the only one that the thread wakes and which passes the replies on.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Statement, params};
@@ -37,15 +37,17 @@ pub(super) struct Change {
     address: String,
     base: Option<Version>,
     body: Option<Vec<u8>>,
+    source: Option<Arc<str>>,
 }
 
 impl Change {
     pub(super) fn put(record: &Record, base: Option<Version>) -> Result<Self, CodecError> {
-        Ok(Self { address: record.address.to_string(), base, body: Some(codec::encode(record)?) })
+        let body = Some(codec::encode(record)?);
+        Ok(Self { address: record.address.to_string(), base, body, source: record.source.clone() })
     }
 
     pub(super) fn remove(address: &Address, base: Version) -> Self {
-        Self { address: address.to_string(), base: Some(base), body: None }
+        Self { address: address.to_string(), base: Some(base), body: None, source: None }
     }
 }
 
@@ -205,9 +207,11 @@ struct Statements<'c> {
 impl<'c> Statements<'c> {
     fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
-            insert: connection.prepare("INSERT OR IGNORE INTO record (version, address, body) VALUES (?1, ?2, ?3)")?,
-            update: connection
-                .prepare("UPDATE record SET version = ?1, body = ?3 WHERE address = ?2 AND version = ?4")?,
+            insert: connection
+                .prepare("INSERT OR IGNORE INTO record (version, address, body, source) VALUES (?1, ?2, ?3, ?4)")?,
+            update: connection.prepare(
+                "UPDATE record SET version = ?1, body = ?3, source = ?4 WHERE address = ?2 AND version = ?5",
+            )?,
             delete: connection.prepare("DELETE FROM record WHERE address = ?1 AND version = ?2")?,
             counter: connection.prepare("UPDATE meta SET value = ?1 WHERE key = 'counter'")?,
         })
@@ -216,12 +220,13 @@ impl<'c> Statements<'c> {
     /// Returns whether the change applied to the expected version. All versions come from one counter in the file, so a
     /// version identifies a write even after its row was removed and created again.
     fn apply(&mut self, change: &Change, version: u64) -> rusqlite::Result<bool> {
+        let Change { address, source, .. } = change;
         let changed = match (&change.body, change.base) {
-            (Some(body), None) => self.insert.execute(params![signed(version), change.address, body])?,
+            (Some(body), None) => self.insert.execute(params![signed(version), address, body, source])?,
             (Some(body), Some(base)) => {
-                self.update.execute(params![signed(version), change.address, body, signed(base.0)])?
+                self.update.execute(params![signed(version), address, body, source, signed(base.0)])?
             }
-            (None, base) => self.delete.execute(params![change.address, base.map(|base| signed(base.0))])?,
+            (None, base) => self.delete.execute(params![address, base.map(|base| signed(base.0))])?,
         };
         Ok(changed == 1)
     }

@@ -17,7 +17,7 @@ fn assert_keys(value: &Json, expected: &[&str]) {
 fn a_plan_has_the_documented_fields() {
     let sandbox = Sandbox::from_example("quickstart");
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
-    assert_keys(&plan, &["formatVersion", "changes", "graph", "diagnostics"]);
+    assert_keys(&plan, &["formatVersion", "changes", "graph", "otherSources", "diagnostics"]);
     assert_eq!(plan["formatVersion"], "1");
     let change = &plan["changes"][0];
     assert_keys(
@@ -58,7 +58,7 @@ fn numbers_of_any_size_are_numbers_everywhere() {
     require(&sandbox.ok(&["plan", "-f", "files", "-o", "json"]), ":");
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     require(&sandbox.ok(&["state", "show", "big", "-o", "json"]), ":");
-    require(&sandbox.ok(&["state", "show", "big"]), ":");
+    require(&sandbox.ok(&["state", "show", "big"]), " = ");
     require(&sandbox.ok(&["state", "export", "--terraform"]), ":");
     assert!(sandbox.ok(&["plan", "-f", "files"]).contains("No changes"));
 }
@@ -83,7 +83,7 @@ fn events_have_the_documented_fields() {
         let at = event["at"].as_str().unwrap();
         assert_eq!((at.len(), at.ends_with('Z')), ("2026-01-01T00:00:00.000000Z".len(), true), "{at}");
     }
-    assert_keys(summary, &["event", "created", "updated", "destroyed", "failed", "skipped"]);
+    assert_keys(summary, &["event", "created", "updated", "destroyed", "failed", "skipped", "otherSources"]);
     let count = |kind: &str| steps.iter().filter(|event| event["event"] == kind).count();
     assert_eq!((count("started"), count("finished"), steps.len()), (8, 8, 16));
 }
@@ -94,7 +94,7 @@ fn states_have_the_documented_fields() {
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     let list = sandbox.json(&["state", "list", "-o", "json"]);
     assert_keys(&list, &["formatVersion", "objects", "diagnostics"]);
-    let fields = ["address", "type", "deposedKey", "status", "createBeforeDestroy", "dependencies", "values"];
+    let fields = ["address", "type", "deposedKey", "status", "createBeforeDestroy", "source", "dependencies", "values"];
     assert_keys(&list["objects"][0], &fields);
     let shown = sandbox.json(&["state", "show", "image", "-o", "json"]);
     let image = &shown["objects"][0];

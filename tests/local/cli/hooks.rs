@@ -50,8 +50,8 @@ fn a_failed_hook_taints_the_object_and_reports_its_output() {
     sandbox.write("files/objects.yaml", &with_hook("a", "1", hook));
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains("the hook `check` failed: exit status 7: "), "{ran:?}");
-    assert!(ran.stdout.contains("one") && ran.stdout.contains("two"), "{ran:?}");
+    assert!(ran.stderr.contains("the hook `check` failed: exit status 7: "), "{ran:?}");
+    assert!(ran.stderr.contains("one") && ran.stderr.contains("two"), "{ran:?}");
     assert_eq!(status(&sandbox, "a"), "tainted");
     // When the hook succeeds, the object is replaced.
     sandbox.write("files/objects.yaml", &with_hook("a", "1", &hook.replace("exit 7", "exit 0")));
@@ -68,8 +68,8 @@ fn a_hook_that_exceeds_its_time_limit_is_killed_with_its_children() {
     sandbox.write("files/objects.yaml", &text);
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stdout.contains("it did not finish within"), "{ran:?}");
-    assert!(ran.stdout.contains("waiting"), "{ran:?}");
+    assert!(ran.stderr.contains("it did not finish within"), "{ran:?}");
+    assert!(ran.stderr.contains("waiting"), "{ran:?}");
     assert_eq!(status(&sandbox, "a"), "tainted");
 }
 

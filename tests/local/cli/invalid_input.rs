@@ -69,16 +69,6 @@ fn an_unreadable_file_holds_orphans() {
 }
 
 #[test]
-fn an_empty_directory_destroys_nothing() {
-    let sandbox = Sandbox::new();
-    sandbox.objects(&[("a", &[])]);
-    sandbox.ok(&["apply", "-f", "files", "--yes"]);
-    sandbox.remove("files/objects.yaml");
-    assert_eq!(sandbox.run(&["apply", "-f", "files", "--yes"]).code, Some(1));
-    assert_eq!(sandbox.recorded(), ["a"]);
-}
-
-#[test]
 fn a_state_file_serves_one_process_and_one_namespace() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);

@@ -110,7 +110,7 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
                 bad error: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`) (at files/resources.yaml:2)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
@@ -121,7 +121,7 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
                 bad error: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`) (at files/resources.yaml:2)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
@@ -132,7 +132,7 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`)))
                 bad error: a create was interrupted and it is unknown whether the object was created (hint: if it exists, set spec.import.id to its id to adopt it; if it does not, remove the record with `purlin state rm --force`) (at files/resources.yaml:2)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
@@ -143,7 +143,7 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
         }
         // The first way to resolve it: import the object.
         let id = bench.id_of("t");
-        bench.trouble("", &format!(", import: {{ id: {id} }}"));
+        bench.trouble("", &format!(", import: {{ id: \"{id}\" }}"));
         expect![[r#"
             after create finished
             recorded: after ready, apart ready, bad ready, beside ready; exist: 2
@@ -317,9 +317,9 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: error",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the change could not be planned))
             apart create finished
-            bad error: spec.config.on_plan: the change could not be planned (at files/resources.yaml:2; It failed as asked: nothing was done)
+            bad error: spec.config.on_plan: the change could not be planned (at files/resources.yaml:5; It failed as asked: nothing was done)
             beside create finished
             recorded: apart ready, beside ready; exist: 1
             -- again --
@@ -332,7 +332,7 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: invalid",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationRejected: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationRejected: the change could not be planned))
             apart create finished
             bad error: the change could not be planned (at files/resources.yaml:2; the provider produced an invalid plan: text: the planned value does not match the configuration; hint: this is a bug in the provider; report it to its developers)
             beside create finished
@@ -347,7 +347,7 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: panic",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the change could not be planned))
             apart create finished
             bad error: the change could not be planned (at files/resources.yaml:2; the provider corner exited during PlanResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83))
             beside create finished
@@ -366,17 +366,17 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         bench.enable_failures();
         let expected = match what {
             "error" => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the object could not be read))
-                bad error: spec.config.on_read: the object could not be read (at files/resources.yaml:2; It failed as asked: nothing was done)
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
+                bad error: spec.config.on_read: the object could not be read (at files/resources.yaml:5; It failed as asked: nothing was done)
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
             "panic" => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the object could not be read))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
                 bad error: the object could not be read (at files/resources.yaml:2; the provider corner exited during ReadResource: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83))
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
             _ => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:7; it cannot be planned (OperationFailed: the object could not be read))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
                 bad error: the object could not be read (at files/resources.yaml:2; the provider legacy exited during ReadResource: exit status: 3: giving up as asked)
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],

@@ -1,14 +1,13 @@
 //! Providers during a run: start, shutdown, interruption, warnings, and all features of schemas.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Stdio};
 
 use expect_test::expect;
 
 use super::provider_sandbox::ProviderSandbox;
 use super::sandbox::manifest;
+use crate::plugins::DebuggedProvider;
 use crate::providers;
 
 #[test]
@@ -107,7 +106,7 @@ fn an_object_of_another_resource_is_not_imported() {
     bench.apply();
     let id = bench.id_of("x");
     // The imported object has another name, so it would be replaced.
-    bench.resources(&[one, ("two", &format!("{}, import: {{ id: {id} }}", one.1))]);
+    bench.resources(&[one, ("two", &format!("{}, import: {{ id: \"{id}\" }}", one.1))]);
     let output = bench.apply();
     assert!(output.contains("two error: the object is already managed by `one`"), "{output}");
     assert!(output.ends_with("recorded: one ready; exist: 1\n"), "{output}");
@@ -165,7 +164,7 @@ fn warnings_are_reported_without_secrets() {
     run(&["plan", "-f", "files", "--refresh-only"]);
     // The record is removed, and the object is imported.
     run(&["state", "rm", "gossip", "--state", "purlin.db", "--yes"]);
-    gossip("canary-two", &format!(", import: {{ id: {id} }}"));
+    gossip("canary-two", &format!(", import: {{ id: \"{id}\" }}"));
     let output = run(&["apply", "-f", "files", "--yes"]);
     assert!(output.contains(&format!("gossip: I should not say: an import looks for {id}")), "{output}");
     let output = run(&["destroy", "-f", "files", "--yes"]);
@@ -217,21 +216,14 @@ fn a_provider_in_a_debugger_is_used_instead_of_an_installed_one() {
     let bench = ProviderSandbox::new("corner");
     bench.provider("/nowhere");
     bench.trouble("", "");
-    let mut debugged = Command::new(providers::program("corner"))
-        .arg("-debug")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(debugged.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let line = lines.find(|line| line.contains("TF_REATTACH_PROVIDERS=")).unwrap();
-    let text = line.trim().strip_prefix("TF_REATTACH_PROVIDERS='").unwrap().trim_end_matches('\'');
-    let ran = bench.sandbox.run_with(&[("TF_REATTACH_PROVIDERS", text)], &["apply", "-f", "files", "--yes"]);
+    let mut debugged = DebuggedProvider::start();
+    let ran =
+        bench.sandbox.run_with(&[("TF_REATTACH_PROVIDERS", &debugged.reattach)], &["apply", "-f", "files", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(bench.objects().len(), 2);
-    assert_eq!(debugged.try_wait().unwrap(), None, "it is still running");
-    debugged.kill().unwrap();
-    debugged.wait().unwrap();
+    assert_eq!(debugged.child.try_wait().unwrap(), None, "it is still running");
+    debugged.child.kill().unwrap();
+    debugged.child.wait().unwrap();
     let ran = bench.sandbox.run_with(&[("TF_REATTACH_PROVIDERS", "{")], &["plan", "-f", "files"]);
     assert!(ran.one_error().contains("TF_REATTACH_PROVIDERS is not valid"), "{ran:?}");
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use super::documents;
 use super::sandbox::Sandbox;
 use crate::providers;
 
@@ -177,18 +176,18 @@ fn validate_reports_errors_without_configuring_providers() {
     let ran = sandbox.run(&["validate", "-f", "files"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     expect_test::expect![[r#"
-        error: files/bad.yaml:18: missing: spec.config.input: is required, but not set
-        error: files/bad.yaml:2: misspelt: spec.config.lenght: is not an attribute of this type
+        error: files/bad.yaml:23: missing: spec.config.input: is required, but not set
+        error: files/bad.yaml:8: misspelt: spec.config.lenght: is not an attribute of this type
         hint: did you mean `length`?
-        error: files/bad.yaml:10: mistyped: spec.config.length: must be a number, not a string
-        error: files/bad.yaml:40: no-provider: spec.type: no provider serves the type `cloud_disk`
+        error: files/bad.yaml:16: mistyped: spec.config.length: must be a number, not a string
+        error: files/bad.yaml:44: no-provider: spec.type: no provider serves the type `cloud_disk`
         hint: add a Provider named `cloud`, or name a ProviderConfig in `spec.providerConfigRef`
-        error: files/bad.yaml:33: no-type: spec.type: the provider `random` has no type `random_cat`
+        error: files/bad.yaml:37: no-type: spec.type: the provider `random` has no type `random_cat`
         hint: run `purlin provider schema random` to list its types
-        error: files/bad.yaml:54: own-typo: spec.type: no provider serves the type `terraform_dat`
+        error: files/bad.yaml:58: own-typo: spec.type: no provider serves the type `terraform_dat`
         hint: did you mean `terraform_data`?
-        error: files/bad.yaml:25: refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
-        error: files/bad.yaml:47: typo: spec.type: the provider `random` has no type `random_ids`
+        error: files/bad.yaml:31: refused: spec.config.length: Invalid Attribute Value: Attribute length value must be at least 1, got: 0
+        error: files/bad.yaml:51: typo: spec.type: the provider `random` has no type `random_ids`
         hint: did you mean `random_id`?
     "#]].assert_eq(&ran.stderr);
     assert!(!sandbox.path("purlin.db").exists());
@@ -233,14 +232,6 @@ fn plans_are_reused_until_a_refresh_is_due() {
     assert!(!planned());
     assert_eq!(plan("--refresh=all"), "NoOp");
     assert!(planned());
-}
-
-#[test]
-fn the_provider_config_document_shows_actual_output() {
-    let sandbox = Sandbox::new();
-    install(&sandbox, &["tls"]);
-    documents::check("provider-configs.md", &sandbox);
-    assert_eq!(sandbox.recorded(), ["key"]);
 }
 
 fn document(kind: &str, name: &str, body: &str) -> String {

@@ -13,35 +13,34 @@ use tempfile::TempDir;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A working directory with a directory `files`.
-pub(super) struct Sandbox {
+pub(crate) struct Sandbox {
     directory: TempDir,
 }
 
-/// The result of a command.
 #[derive(Debug)]
-pub(super) struct CommandResult {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct CommandResult {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Sandbox {
     /// Without files.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("files")).unwrap();
         Self { directory }
     }
 
     /// With the files of a directory of `examples/`.
-    pub(super) fn from_example(name: &str) -> Self {
+    pub(crate) fn from_example(name: &str) -> Self {
         let sandbox = Self::new();
         sandbox.copy_example(name);
         sandbox
     }
 
     /// Replaces all files with those of an example.
-    pub(super) fn copy_example(&self, name: &str) {
+    pub(crate) fn copy_example(&self, name: &str) {
         for entry in fs::read_dir(self.path("files")).unwrap() {
             fs::remove_file(entry.unwrap().path()).unwrap();
         }
@@ -52,20 +51,22 @@ impl Sandbox {
         }
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub(super) fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
     }
 
-    pub(super) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.path(name)).unwrap();
     }
 
     /// Writes `files/objects.yaml` with `terraform_data` objects: names and references.
-    pub(super) fn objects(&self, objects: &[(&str, &[&str])]) {
+    pub(crate) fn objects(&self, objects: &[(&str, &[&str])]) {
         let text: String = objects.iter().map(|(name, references)| manifest(name, references)).collect();
         self.write("files/objects.yaml", &text);
     }
@@ -87,24 +88,24 @@ impl Sandbox {
     }
 
     /// Runs a command and waits for its end.
-    pub(super) fn run(&self, arguments: &[&str]) -> CommandResult {
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandResult {
         CommandResult::of(self.command(arguments).output().unwrap())
     }
 
     /// Like `run`, with additional environment variables.
-    pub(super) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandResult {
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandResult {
         CommandResult::of(self.command(arguments).envs(variables.iter().copied()).output().unwrap())
     }
 
     /// Like `run`, but asserts success. Returns standard output.
-    pub(super) fn ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
         ran.stdout
     }
 
     /// Like `run`, with text on standard input.
-    pub(super) fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandResult {
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandResult {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -112,35 +113,39 @@ impl Sandbox {
     }
 
     /// Starts a command whose output goes to `out.txt` and `err.txt`.
-    pub(super) fn start(&self, arguments: &[&str]) -> RunningCommand {
+    pub(crate) fn start(&self, arguments: &[&str]) -> RunningCommand {
         let file = |name: &str| fs::File::create(self.path(name)).unwrap();
         let child = self.command(arguments).stdout(file("out.txt")).stderr(file("err.txt")).spawn().unwrap();
         RunningCommand { child, out: self.path("out.txt"), err: self.path("err.txt") }
     }
 
     /// The JSON output of a command, whatever its exit code.
-    pub(super) fn json(&self, arguments: &[&str]) -> Json {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Json {
         let ran = self.run(arguments);
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {ran:?}"))
     }
 
     /// The events that a command prints.
-    pub(super) fn events(&self, arguments: &[&str]) -> Vec<Json> {
+    pub(crate) fn events(&self, arguments: &[&str]) -> Vec<Json> {
         let ran = self.run(arguments);
         let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}: {ran:?}"));
         ran.stdout.lines().map(read).collect()
     }
 
-    /// The addresses of the recorded objects.
-    pub(super) fn recorded(&self) -> Vec<String> {
-        let list = self.json(&["state", "list", "--state", "purlin.db", "-o", "json"]);
+    /// The addresses of the recorded objects; empty without a state file.
+    pub(crate) fn recorded(&self) -> Vec<String> {
+        let ran = self.run(&["state", "list", "--state", "purlin.db", "-o", "json"]);
+        if ran.stderr.contains("error: there is no state file") {
+            return Vec::new();
+        }
+        let list: Json = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
         let objects = list["objects"].as_array().unwrap();
         objects.iter().map(|object| object["address"].as_str().unwrap().to_owned()).collect()
     }
 }
 
 /// A `terraform_data` object whose input contains the IDs of others.
-pub(super) fn manifest(name: &str, references: &[&str]) -> String {
+pub(crate) fn manifest(name: &str, references: &[&str]) -> String {
     let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata:";
     let mut text = format!("{head} {{ name: {name} }}\nspec:\n  type: terraform_data\n  config:\n    input:\n");
     text.push_str(&format!("      name: {name}\n"));
@@ -157,21 +162,20 @@ impl CommandResult {
     }
 
     /// The error lines of standard error.
-    pub(super) fn errors(&self) -> Vec<&str> {
+    pub(crate) fn errors(&self) -> Vec<&str> {
         self.stderr.lines().filter(|line| line.starts_with("error:")).collect()
     }
 
     /// Asserts that the command failed with one error, and returns it.
     #[track_caller]
-    pub(super) fn one_error(&self) -> &str {
+    pub(crate) fn one_error(&self) -> &str {
         let errors = self.errors();
         assert_eq!((self.code, errors.len()), (Some(1), 1), "{self:?}");
         errors[0]
     }
 }
 
-/// A running command.
-pub(super) struct RunningCommand {
+pub(crate) struct RunningCommand {
     child: Child,
     out: PathBuf,
     err: PathBuf,
@@ -179,7 +183,7 @@ pub(super) struct RunningCommand {
 
 impl RunningCommand {
     /// Waits until a condition holds.
-    pub(super) fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+    pub(crate) fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
             let ended = self.child.try_wait().unwrap();
@@ -189,21 +193,21 @@ impl RunningCommand {
         }
     }
 
-    pub(super) fn out(&self) -> String {
+    pub(crate) fn out(&self) -> String {
         fs::read_to_string(&self.out).unwrap()
     }
 
-    pub(super) fn err(&self) -> String {
+    pub(crate) fn err(&self) -> String {
         fs::read_to_string(&self.err).unwrap()
     }
 
     /// Sends a signal by its name.
-    pub(super) fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
-    pub(super) fn end(mut self) -> ExitStatus {
+    pub(crate) fn end(mut self) -> ExitStatus {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -224,7 +228,7 @@ impl Drop for RunningCommand {
 }
 
 /// The contents of the fenced blocks of a language in a Markdown text.
-pub(super) fn fenced_blocks<'t>(markdown: &'t str, language: &str) -> Vec<&'t str> {
+pub(crate) fn fenced_blocks<'t>(markdown: &'t str, language: &str) -> Vec<&'t str> {
     let begin = format!("```{language}\n");
     let blocks = markdown.split(begin.as_str()).skip(1);
     blocks.map(|rest| rest.split("```").next().unwrap_or_default()).collect()

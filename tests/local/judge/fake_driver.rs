@@ -27,7 +27,6 @@ pub(super) const UNMANAGED: &str = "";
 const ARGUMENTS: [&str; 5] = ["label", "links", "notes", "shape", "anchors"];
 const FIXED: [&str; 2] = ["shape", "anchors"];
 
-/// An object.
 #[derive(Clone, Debug)]
 pub(super) struct FakeObject {
     pub id: String,
@@ -82,7 +81,6 @@ struct State {
     failures: usize,
 }
 
-/// The driver.
 pub(super) struct FakeDriver {
     state: Mutex<State>,
     pub dice: Arc<Dice>,

@@ -401,8 +401,10 @@ impl History {
         let aim = self.aim(&config, run, is_troubled);
         loop {
             let families = config.families.values().map(|family| &family.shared.address);
-            let scope = config.instances.keys().chain(run.schedule.records().keys()).chain(families).cloned().collect();
-            let scope = run.schedule.touching(&scope);
+            let known = config.instances.keys().chain(run.schedule.records().keys()).chain(families);
+            let mut scope: BTreeSet<Address> = known.cloned().collect();
+            let names = scope.iter().map(|address| address.name.clone()).collect();
+            scope.extend(run.schedule.touching(&names).cloned());
             let running = run.schedule.running(|address| scope.contains(address));
             let recorded = run.schedule.records().clone();
             let options = PlanOptions {

@@ -58,7 +58,13 @@ impl History {
         let planned = inputs.plan(&engine, &planning, parameters);
         let Some(planned) = self.crash.clone().survive(planned).await else { return Ok(None) };
         let planned = planned.map_err(|error| error.to_string())?;
-        let files = Files { sources: Vec::new(), state: "state".into(), kubeconfig: None, plugin_dirs: Vec::new() };
+        let files = Files {
+            sources: Vec::new(),
+            prune: false,
+            state: "state".into(),
+            kubeconfig: None,
+            plugin_dirs: Vec::new(),
+        };
         let is_destroy = options.mode == Mode::Destroy;
         let saved = recorder.save(&files, &planning, is_destroy, &inputs, &planned);
         let text =

@@ -109,9 +109,9 @@ impl Witness {
     /// Returns the unmanaged objects that a write adopts.
     pub(super) fn adopted_by(&self, record: &Record, things: &[FakeObject]) -> BTreeSet<String> {
         let mut seen = self.lock();
-        let is_nobodys = |thing: &&FakeObject| thing.address == UNMANAGED || seen.forgotten.contains(&thing.id);
-        let nobodys = ids(&things.iter().filter(is_nobodys).cloned().collect::<Vec<_>>());
-        let adopted: BTreeSet<String> = known_ids(record).intersection(&nobodys).cloned().collect();
+        let is_unmanaged = |thing: &&FakeObject| thing.address == UNMANAGED || seen.forgotten.contains(&thing.id);
+        let unmanaged = ids(&things.iter().filter(is_unmanaged).cloned().collect::<Vec<_>>());
+        let adopted: BTreeSet<String> = known_ids(record).intersection(&unmanaged).cloned().collect();
         // An object that another client destroyed after planning is still adopted.
         let lost = known_ids(record).into_iter().filter(|id| id.starts_with("stranger-"));
         seen.adopted.extend(lost);

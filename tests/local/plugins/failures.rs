@@ -1,8 +1,7 @@
 //! Failing providers: the errors that the caller receives, and the calls that continue.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use serde_json::json;
 
 use super::corner::Corner;
 use super::starting::script;
-use super::{gone, launch, of};
-use crate::providers;
+use super::{DebuggedProvider, gone, launch, of};
 
 #[tokio::test]
 async fn a_panic_fails_all_calls_with_its_message_and_location() {
@@ -286,21 +284,13 @@ async fn a_plugin_exits_when_its_parent_process_is_killed() {
 
 #[tokio::test]
 async fn a_provider_in_a_debugger_is_used_and_not_stopped() {
-    let mut debugged = Command::new(providers::program("corner"))
-        .arg("-debug")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(debugged.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let line = lines.find(|line| line.contains("TF_REATTACH_PROVIDERS=")).unwrap();
-    let text = line.trim().strip_prefix("TF_REATTACH_PROVIDERS='").unwrap().trim_end_matches('\'');
-    let targets = reattach_targets(text).unwrap();
+    let mut debugged = DebuggedProvider::start();
+    let targets = reattach_targets(&debugged.reattach).unwrap();
     let target = &targets["registry.opentofu.org/purlin/corner"];
     let client = Client::reattach(&of("corner", ""), target).await.unwrap();
     assert!(client.schema().await.unwrap().0.resource_types().any(|name| name == "corner_thing"));
     client.close().await;
-    assert_eq!(debugged.try_wait().unwrap(), None, "the provider must still run");
-    debugged.kill().unwrap();
-    debugged.wait().unwrap();
+    assert_eq!(debugged.child.try_wait().unwrap(), None, "the provider must still run");
+    debugged.child.kill().unwrap();
+    debugged.child.wait().unwrap();
 }

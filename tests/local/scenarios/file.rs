@@ -19,7 +19,7 @@
 //! Lines of `== options`: `mode: destroy`, `mode: refresh only`, `refresh: none`, `replace: <address>`,
 //! `target: <address>`, `parallel: <n>`, `failed creates: <limit>`, `holder: unknown` (of open intents), `cluster`
 //! (Resources have UIDs and annotations, and records without a Resource are abandoned), `deleting: <address>`,
-//! `show: values`.
+//! `other source: <name>` (the records of this name belong to a source that is not given), `show: values`.
 
 use purlin::driver::scripted::{Operation, Script, ScriptLine, ScriptedOutcome};
 use purlin::model::Address;
@@ -90,6 +90,7 @@ pub(super) struct Options {
     pub holder_unknown: bool,
     pub cluster: bool,
     pub deleting: Vec<Address>,
+    pub other_sources: Vec<String>,
     pub show_values: bool,
     /// The running steps end while the new plan is computed, for which the run is paused.
     pub paused: bool,
@@ -146,6 +147,7 @@ impl Round {
                 ("holder", "unknown") => options.holder_unknown = true,
                 ("cluster", "") => options.cluster = true,
                 ("deleting", value) => options.deleting.push(address(value)?),
+                ("other source", name) => options.other_sources.push(name.to_owned()),
                 ("show", "values") => options.show_values = true,
                 ("paused", "") => options.paused = true,
                 _ => return Err(format!("unknown option `{line}`")),

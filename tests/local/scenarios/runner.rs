@@ -324,11 +324,15 @@ impl Runner {
     /// Plans, and adopts the plan in the run.
     async fn plan(&self, process: &mut Process, options: &Options, sections: &mut Sections) -> Result<(), String> {
         let LoadedSource { config, namespace, diagnostics, .. } = self.load(options);
-        let config = Arc::new(config);
         let run = &mut process.run;
+        let recorded = run.schedule.records();
+        let is_other = |address: &&Address| options.other_sources.iter().any(|name| **name == *address.name);
+        let others = recorded.keys().filter(is_other).cloned().collect();
+        let config = Arc::new(config.with_other_sources(recorded, &others, options.destroy));
         let mut scope: BTreeSet<Address> =
             config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
-        scope = run.schedule.touching(&scope);
+        let names = scope.iter().map(|address| address.name.clone()).collect();
+        scope.extend(run.schedule.touching(&names).cloned());
         let running = run.schedule.running(|address| scope.contains(address));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let mut memo = ResponseCache::default();

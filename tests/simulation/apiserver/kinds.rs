@@ -119,7 +119,6 @@ const BUILT_IN: &[(&str, &str, &str, &str, &str)] = &[
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "sgv"),
 ];
 
-/// The built-in kinds.
 pub(crate) fn built_in() -> impl Iterator<Item = Kind> {
     BUILT_IN.iter().map(|(group, version, kind, plural, letters)| {
         let has = |letter: char| letters.contains(letter);

@@ -5,16 +5,16 @@ use super::{
 };
 
 macro_rules! stories {
-    ($($module:ident :: $name:ident $($varies:ident)?),* $(,)?) => {
+    ($($module:ident :: $name:ident $($flag:ident)*),* $(,)?) => {
         &[$(Story {
             name: stringify!($name),
             play: |play| Box::pin($module::$name(play)),
-            varies: !concat!($(stringify!($varies))?).is_empty(),
+            flags: &[$(stringify!($flag)),*],
         }),*]
     };
 }
 
-/// All stories, in the order in which they are played. `varies` sets [`Story::varies`].
+/// All stories, in the order in which they are played, with their flags.
 pub(super) const STORIES: &[Story] = stories![
     changes::create,
     changes::create_chain,
@@ -41,7 +41,7 @@ pub(super) const STORIES: &[Story] = stories![
     deletions::namespace_deleted_rights_first,
     deletions::namespace_deleted_while_created varies,
     deletions::namespace_deleted_while_created_rights_first varies,
-    deletions::deleted_before_it_was_held varies,
+    deletions::deleted_before_it_was_held varies crashes,
     deletions::forced_while_created varies,
     families::family_grows,
     families::family_shrinks,
@@ -57,6 +57,7 @@ pub(super) const STORIES: &[Story] = stories![
     minds::deleted_while_created varies,
     minds::deleted_and_applied_again varies,
     minds::all_deleted_and_applied_again varies,
+    minds::applied_again_before_its_dependency_is_destroyed varies,
     minds::suspended_change,
     minds::protected_replacement,
     troubles::create_fails_then_succeeds,
@@ -70,6 +71,9 @@ pub(super) const STORIES: &[Story] = stories![
     replicas::handed_over_while_it_calls,
     replicas::turn_panics_while_it_calls,
     replicas::lease_lost_while_it_calls,
+    replicas::lease_regained_while_it_calls,
+    replicas::handed_over_before_it_is_ready,
+    replicas::late_status_of_an_earlier_leader,
     cluster::object_created,
     cluster::object_updated,
     cluster::object_replaced_destroy_first,

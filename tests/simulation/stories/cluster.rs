@@ -125,7 +125,8 @@ pub(super) async fn objects_namespace_deleted(play: &Play) {
     play.ends(&[]).await;
 }
 
-fn web(image: &str) -> Value {
+/// A Deployment that may take this long to become ready.
+pub(super) fn web(image: &str, timeout: &str) -> Value {
     let labels = json!({ "app": "web" });
     object(
         &json!({
@@ -137,7 +138,7 @@ fn web(image: &str) -> Value {
                 },
             },
         }),
-        &Value::Null,
+        &json!({ "timeouts": { "create": timeout } }),
     )
 }
 
@@ -145,7 +146,7 @@ fn web(image: &str) -> Value {
 pub(super) async fn deployment_becomes_ready(play: &Play) {
     play.empty().await;
     for image in ["web:1", "web:2"] {
-        play.apply("a", &web(image));
+        play.apply("a", &web(image, "1m"));
         let has_image = |one: std::sync::Arc<crate::apiserver::Object>| {
             one.value.pointer("/spec/template/spec/containers/0/image").is_some_and(|found| found == image)
         };

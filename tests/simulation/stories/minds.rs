@@ -83,6 +83,23 @@ pub(super) async fn all_deleted_and_applied_again(play: &Play) {
     play.ends(&CHAIN).await;
 }
 
+/// All Resources are deleted. One is applied again while the destroy of another one delays that of their dependency.
+pub(super) async fn applied_again_before_its_dependency_is_destroyed(play: &Play) {
+    play.apply("a", &plain("v0", "f0"));
+    play.apply("b", &on("a", "f0", Value::Null));
+    play.apply("c", &on("a", "f0", Value::Null));
+    play.given().await;
+    play.hold("b", Operation::Destroy);
+    ["a", "b", "c"].into_iter().for_each(|name| play.delete(name));
+    play.until("a Resource is deleted", || !play.names().contains(&"c".to_owned())).await;
+    play.apply("c", &on("a", "f0", Value::Null));
+    play.pass(Duration::from_secs(2)).await;
+    play.release();
+    play.until("the other Resources are deleted", || play.names() == ["c"]).await;
+    play.apply("a", &plain("v0", "f0"));
+    play.ends(&["a v0 f0", "c ->a f0"]).await;
+}
+
 pub(super) async fn suspended_change(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;

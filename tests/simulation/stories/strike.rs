@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     CallFails,
     /// A read or a plan fails.
     QuestionFails,
+    /// The driver panics in a read or a plan.
+    QuestionPanics,
 }
 
 /// What is counted to find the place of a fault.
@@ -50,7 +52,7 @@ pub(crate) enum Counted {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::CrashBefore,
         Self::CrashAfter,
         Self::StaleStart,
@@ -60,13 +62,14 @@ impl Fault {
         Self::CallAnswerLost,
         Self::CallFails,
         Self::QuestionFails,
+        Self::QuestionPanics,
     ];
 
     pub(crate) fn counted(self) -> Counted {
         match self {
             Self::CrashBefore | Self::CrashAfter | Self::StaleStart | Self::AnswerLost => Counted::Requests,
             Self::CallCrashBefore | Self::CallCrashAfter | Self::CallAnswerLost | Self::CallFails => Counted::Calls,
-            Self::QuestionFails => Counted::Questions,
+            Self::QuestionFails | Self::QuestionPanics => Counted::Questions,
         }
     }
 
@@ -81,6 +84,7 @@ impl Fault {
             Self::CallAnswerLost => "call-answer-lost",
             Self::CallFails => "call-fails",
             Self::QuestionFails => "question-fails",
+            Self::QuestionPanics => "question-panics",
         }
     }
 }
@@ -317,6 +321,7 @@ impl CallInterrupter for Strikes {
             return Interruption::Before;
         }
         match state.struck(Counted::Questions, format!("{replica} {question}")) {
+            Some(Fault::QuestionPanics) => Interruption::Panics,
             Some(_) => Interruption::Fails,
             None => Interruption::No,
         }

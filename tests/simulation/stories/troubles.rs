@@ -69,9 +69,12 @@ pub(super) async fn records_touched_while_called(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
     play.given().await;
     play.hold("a", Operation::Update);
+    play.hold("b", Operation::Create);
     play.apply("a", &plain("v1", "f0"));
+    play.apply("b", &plain("v0", "f0"));
     play.until_called("update a").await;
+    play.until_called("create b").await;
     play.touch_records();
     play.release();
-    play.ends(&["a v1 f0"]).await;
+    play.ends(&["a v1 f0", "b v0 f0"]).await;
 }

@@ -23,10 +23,10 @@ fn any_kind() {
         "generation 2 is not observed yet (last: 1)",
     );
     check("{kind: X, status: {conditions: [{type: Ready, status: 'True'}]}}", "current");
-    check("{kind: X, status: {conditions: [{type: Ready, status: Unknown, message: soon}]}}", "soon");
+    check("{kind: X, status: {conditions: [{type: Ready, status: Unknown, message: soon}]}}", "Ready: soon");
     check("{kind: X, status: {conditions: [{type: Reconciling, status: 'True', reason: Working}]}}", "Working");
     check("{kind: X, status: {conditions: [{type: Reconciling, status: 'False'}]}}", "current");
-    check("{kind: X, status: {conditions: [{type: Stalled, status: 'True', message: bad}]}}", "failed: bad");
+    check("{kind: X, status: {conditions: [{type: Stalled, status: 'True', message: bad}]}}", "failed: Stalled: bad");
 }
 
 #[test]
@@ -53,7 +53,57 @@ fn deployments() {
             "status: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', \
              reason: ProgressDeadlineExceeded, message: too slow}]}",
         ),
-        "failed: too slow",
+        "failed: ProgressDeadlineExceeded: too slow",
+    );
+}
+
+#[test]
+fn workloads_name_the_cause_of_missing_pods() {
+    let with = |kind: &str, conditions: &str| {
+        format!(
+            "{{apiVersion: apps/v1, kind: {kind}, status: {{observedGeneration: 1, replicas: 1, updatedReplicas: 1, \
+             fullyLabeledReplicas: 1, conditions: [{conditions}]}}}}"
+        )
+    };
+    let refused = "{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'exceeded quota: pods=0'}";
+    let unavailable = "{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: none}";
+    let what = "0 of 1 Pods are available";
+    check(&with("Deployment", unavailable), what);
+    check(
+        &with("Deployment", &format!("{unavailable}, {refused}")),
+        &format!("{what}: FailedCreate: exceeded quota: pods=0"),
+    );
+    check(
+        &with("Deployment", "{type: Progressing, status: Unknown, reason: DeploymentPaused, message: it is paused}"),
+        &format!("{what}: DeploymentPaused: it is paused"),
+    );
+    check(&with("ReplicaSet", refused), &format!("{what}: FailedCreate: exceeded quota: pods=0"));
+    let complete = "replicas: 1, fullyLabeledReplicas: 1, availableReplicas: 1, readyReplicas: 1";
+    check(
+        &format!(
+            "{{apiVersion: apps/v1, kind: ReplicaSet, status: {{observedGeneration: 1, {complete}, conditions: [{refused}]}}}}"
+        ),
+        "FailedCreate: exceeded quota: pods=0",
+    );
+}
+
+#[test]
+fn a_pod_names_the_container_that_does_not_start() {
+    let pod = |phase: &str, list: &str, reason: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, status: {{phase: {phase}, {list}: [{{name: db, state: {{running: {{}}}}}}, \
+             {{name: web, state: {{waiting: {{reason: {reason}, message: \"Back-off pulling\\nimage x\"}}}}}}], conditions: [\
+             {{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [web]'}}]}}}}"
+        )
+    };
+    let pulling = "container `web`: ImagePullBackOff: Back-off pulling image x";
+    check(&pod("Pending", "containerStatuses", "ImagePullBackOff"), &format!("the Pod has not started: {pulling}"));
+    check(&pod("Pending", "initContainerStatuses", "ImagePullBackOff"), &format!("the Pod has not started: {pulling}"));
+    check(&pod("Pending", "containerStatuses", "ContainerCreating"), "the Pod has not started");
+    check(&pod("Running", "containerStatuses", "ImagePullBackOff"), &format!("the Pod is not ready: {pulling}"));
+    check(
+        &pod("Running", "initContainerStatuses", "PodInitializing"),
+        "the Pod is not ready: ContainersNotReady: unready: [web]",
     );
 }
 
@@ -103,7 +153,12 @@ fn other_workloads() {
 fn pods_and_jobs() {
     let pod = |status: &str| format!("{{apiVersion: v1, kind: Pod, status: {{{status}}}}}");
     check(&pod(""), "the Pod has not started");
-    check(&pod("phase: Pending, conditions: [{type: PodScheduled, status: 'False', message: no nodes}]"), "no nodes");
+    check(
+        &pod(
+            "phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no nodes}]",
+        ),
+        "Unschedulable: no nodes",
+    );
     check(&pod("phase: Running"), "the Pod is not ready");
     check(&pod("phase: Running, conditions: [{type: Ready, status: 'True'}]"), "current");
     check(
@@ -130,6 +185,11 @@ fn services_claims_and_definitions() {
          status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}",
         "current",
     );
+    check(
+        "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, \
+         status: {conditions: [{type: Balanced, status: 'False', reason: NoQuota, message: no addresses left}]}}",
+        "the load balancer has no address: NoQuota: no addresses left",
+    );
     check("{apiVersion: v1, kind: PersistentVolumeClaim}", "the claim is not bound to a volume");
     check("{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound}}", "current");
     let crd = |conditions: &str| {
@@ -141,5 +201,5 @@ fn services_claims_and_definitions() {
     check(&crd(""), "the definition is not established yet");
     check(&crd("{type: Established, status: 'False', reason: Installing}"), "the definition is not established yet");
     check(&crd("{type: Established, status: 'True'}"), "current");
-    check(&crd("{type: NamesAccepted, status: 'False', message: taken}"), "failed: taken");
+    check(&crd("{type: NamesAccepted, status: 'False', reason: Conflict, message: taken}"), "failed: Conflict: taken");
 }

@@ -31,6 +31,9 @@ fn a_family_is_planned_when_an_instance_leaves_its_index() {
     wakes(&mut index, Event::FamilyApplied(family(&[0, 1], 5)), &[]);
     assert_eq!(indexed(&index), ["web[0]", "web[1]"]);
     wakes(&mut index, Event::FamilyApplied(family(&[1], 6)), &["web"]);
+    let rebuilt = |version| crate::store::secrets::Family { rebuilt: true, ..family(&[1], version) };
+    wakes(&mut index, Event::FamilyApplied(rebuilt(7)), &[]);
+    wakes(&mut index, Event::FamilyApplied(family(&[1], 8)), &["web"]);
     wakes(&mut index, Event::FamilyDeleted("web".into(), Version(4)), &[]);
     wakes(&mut index, Event::FamilyUnreadable("web".into(), "damaged".into()), &["web"]);
     let config = index.config(&BTreeSet::from(["web".into()]));

@@ -89,6 +89,7 @@ impl Case {
                     steps,
                     awaits_plan: false,
                     waiting_for: &[],
+                    last_failure: None,
                     previous: &self.previous,
                     now: Timestamp::UNIX_EPOCH,
                 },

@@ -1,0 +1,45 @@
+//! The annotations of Purlin on its own kinds.
+
+/// Annotation: `true` suspends the object, like `spec.suspend`.
+pub const PAUSED: &str = "purlin.dev/paused";
+
+/// Annotation: a new value requests an immediate refresh of the object.
+pub const RECONCILE_REQUESTED_AT: &str = "purlin.dev/reconcile-requested-at";
+
+/// Annotation: the former name or address of the object, or several, newest first.
+pub const MOVED_FROM: &str = "purlin.dev/moved-from";
+
+/// Annotation: a new value requests a replacement of the object.
+pub const REPLACE_REQUESTED_AT: &str = "purlin.dev/replace-requested-at";
+
+/// Annotation: the UID of the Resource for which the record was written. Without it, no record was written yet.
+pub const RECORD: &str = "purlin.dev/record";
+
+/// An annotation of Purlin on a Resource.
+#[derive(Debug)]
+pub struct Annotation {
+    pub name: &'static str,
+    pub value: AnnotationValue,
+    /// Whether users can set it on a `DataSource` as well.
+    pub on_data_sources: bool,
+}
+
+/// What the value of an annotation can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnnotationValue {
+    /// `true` or `false`.
+    Boolean,
+    /// Addresses, separated by commas.
+    Addresses,
+    /// Any string.
+    Any,
+}
+
+/// All annotations with the prefix `purlin.dev/` on a Resource or a `DataSource`. Any other is an error.
+pub const ANNOTATIONS: &[Annotation] = &[
+    Annotation { name: MOVED_FROM, value: AnnotationValue::Addresses, on_data_sources: false },
+    Annotation { name: PAUSED, value: AnnotationValue::Boolean, on_data_sources: true },
+    Annotation { name: RECONCILE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: true },
+    Annotation { name: RECORD, value: AnnotationValue::Any, on_data_sources: true },
+    Annotation { name: REPLACE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: false },
+];

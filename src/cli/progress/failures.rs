@@ -1,0 +1,93 @@
+//! The failed steps of a run, each with its cause and what was skipped because of it.
+
+use std::collections::BTreeMap;
+
+use crate::cli::messages::subject;
+use crate::cli::output::write_problem;
+use crate::execute::{Progress, ProgressKind};
+use crate::model::{Address, Severity, Step, Text};
+use crate::plan::render::problems::write_waiting;
+
+/// Failed steps in the order of their failure.
+#[derive(Debug, Default)]
+pub struct Failures {
+    failed: Vec<(Step, String)>,
+    /// The objects whose steps were skipped, for each failed step.
+    skipped: BTreeMap<Step, Vec<Address>>,
+}
+
+impl Failures {
+    pub fn event(&mut self, progress: &Progress) {
+        let step = &progress.step;
+        match &progress.kind {
+            ProgressKind::Failed { message, .. } => self.failed.push((step.clone(), message.clone())),
+            ProgressKind::Skipped { because_of: Some(cause) } => {
+                let addresses = self.skipped.entry(cause.clone()).or_default();
+                if !addresses.contains(&step.address) && step.address != cause.address {
+                    addresses.push(step.address.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes each failed step with its cause and the number of objects that wait for it.
+    pub fn write(&self, text: &mut Text) {
+        for (step, message) in &self.failed {
+            let (line, hint) = match message.strip_suffix(')').and_then(|line| line.rsplit_once(" (hint: ")) {
+                Some((line, hint)) => (line, Some(hint)),
+                None => (message.as_str(), None),
+            };
+            let line = format!("{}: {} failed: {line}", subject(step), step.operation.as_str());
+            write_problem(Severity::Error, &line, hint, text);
+            write_waiting(&self.waiting(step), text);
+        }
+    }
+
+    /// Writes what was skipped because of each failed step since the last call, one line for each of them.
+    pub fn write_skipped(&mut self, text: &mut Text) {
+        for cause in std::mem::take(&mut self.failed).into_iter().map(|(step, _)| step) {
+            write_waiting(&self.waiting(&cause), text);
+            self.skipped.remove(&cause);
+        }
+    }
+
+    fn waiting(&self, cause: &Step) -> Vec<&Address> {
+        let mut waiting: Vec<&Address> = self.skipped.get(cause).into_iter().flatten().collect();
+        waiting.sort();
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{Operation, Reason};
+
+    fn event(name: &str, kind: ProgressKind) -> Progress {
+        let address = Address::single(name);
+        let step = Step { address, deposed: None, operation: Operation::Create, replaces: false };
+        Progress { step, at: Timestamp::UNIX_EPOCH, kind }
+    }
+
+    #[test]
+    fn each_failure_is_written_once_with_what_waits_for_it() {
+        let message = "no space (hint: buy a disk)\u{1b}[2J".to_owned();
+        let failed = event("db", ProgressKind::Failed { reason: Reason::OperationFailed, message, retryable: true });
+        let because_of = Some(failed.step.clone());
+        let skipped = |name: &str| event(name, ProgressKind::Skipped { because_of: because_of.clone() });
+        let mut failures = Failures::default();
+        [skipped("web"), failed.clone(), skipped("app"), skipped("app")].iter().for_each(|one| failures.event(one));
+        let mut text = Text::new(false);
+        failures.write(&mut text);
+        let waiting = "  2 objects wait for this: app, web\n";
+        let expected = format!("error: db: create failed: no space (hint: buy a disk)\\u001b[2J\n{waiting}");
+        assert_eq!(text.as_str(), expected);
+        text.clear();
+        failures.write_skipped(&mut text);
+        failures.write_skipped(&mut text);
+        assert_eq!(text.as_str(), waiting);
+    }
+}

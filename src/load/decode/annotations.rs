@@ -1,0 +1,141 @@
+//! The annotations of Purlin. A misspelled one must not be ignored: an object that should move would be destroyed.
+
+use std::sync::Arc;
+
+use super::{Metadata, invalid};
+use crate::api::{self, ANNOTATIONS, Annotation, AnnotationValue};
+use crate::load::suggest::closest;
+use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
+
+/// The prefix that belongs to Purlin.
+const PREFIX: &str = "purlin.dev/";
+
+#[derive(Default)]
+pub(super) struct Annotations {
+    pub(super) paused: bool,
+    pub(super) moved_from: Arc<[Address]>,
+    pub(super) replace_requested: Arc<str>,
+    pub(super) reconcile_requested: Arc<str>,
+    pub(super) record: Arc<str>,
+}
+
+/// Reads the annotations of a Resource or a `DataSource`.
+pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics) -> Annotations {
+    let written = &metadata.annotations;
+    let mut found = Annotations::default();
+    let kind = if is_data { api::DATA_SOURCE_KIND } else { api::KIND };
+    let known = |annotation: &Annotation| !is_data || annotation.on_data_sources;
+    unusable(written, kind, known, problems);
+    for (name, value) in written {
+        match *name {
+            // An object is not destroyed while it may be meant to be paused.
+            api::PAUSED => found.paused = *value == "true" || (metadata.deleting && *value != "false"),
+            api::RECONCILE_REQUESTED_AT => found.reconcile_requested = (*value).into(),
+            // The others concern objects that Purlin manages.
+            _ if is_data => {}
+            api::MOVED_FROM => {
+                let own = addresses(value, problems);
+                found.moved_from = own.into_iter().chain(found.moved_from.iter().cloned()).collect();
+            }
+            api::REPLACE_REQUESTED_AT => found.replace_requested = (*value).into(),
+            api::RECORD => found.record = (*value).into(),
+            // It may mean `moved-from`. The object that it names is kept.
+            _ => found.moved_from = found.moved_from.iter().cloned().chain(named(value)).collect(),
+        }
+    }
+    found
+}
+
+/// Reports the annotations of a kind that has none of Purlin's.
+pub(in crate::load) fn unusable_annotations(written: &[(&str, &str)], kind: &str) -> Diagnostics {
+    let mut problems = Diagnostics::new();
+    unusable(written, kind, |_| false, &mut problems);
+    problems
+}
+
+/// Whether the annotation belongs to Purlin.
+pub(in crate::load) fn is_own(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Whether the problem concerns an annotation of Purlin, or all annotations.
+pub(crate) fn concerns_own(problem: &Diagnostic) -> bool {
+    let Some(Path(segments)) = &problem.path else { return false };
+    let is =
+        |index: usize, expected: &str| matches!(segments.get(index), Some(Segment::Name(name)) if **name == *expected);
+    let is_own = |segment: &Segment| matches!(segment, Segment::Name(name) if is_own(name));
+    is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own)
+}
+
+/// Whether an error of a manifest leaves open which object the manifest means: its name or a former address may be
+/// unknown. Until the error is corrected, no object can be destroyed for lack of a manifest.
+pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
+    let Some(Path(segments)) = problem.path.as_ref().filter(|_| problem.severity == Severity::Error) else {
+        return false;
+    };
+    let names = segments.iter().map(|segment| match segment {
+        Segment::Name(name) => name.as_ref(),
+        Segment::Index(_) => "",
+    });
+    match names.collect::<Vec<_>>().as_slice() {
+        ["metadata", "annotations", ..] => concerns_own(problem),
+        ["metadata", "namespace" | "labels", ..] => false,
+        // An unknown field may be a misspelled `annotations`.
+        ["metadata", ..] => true,
+        _ => false,
+    }
+}
+
+fn unusable(written: &[(&str, &str)], kind: &str, applies: impl Fn(&Annotation) -> bool, problems: &mut Diagnostics) {
+    for (name, value) in written.iter().filter(|(name, _)| is_own(name)) {
+        let at = Path::of(&["metadata", "annotations", name]);
+        let Some(annotation) = ANNOTATIONS.iter().find(|annotation| annotation.name == *name) else {
+            problems.push(unknown(at, name, &applies));
+            continue;
+        };
+        if !applies(annotation) {
+            problems.push(invalid(at, format!("this annotation does not apply to a {kind}"), "remove it"));
+        } else if annotation.value == AnnotationValue::Boolean && !matches!(*value, "true" | "false") {
+            let what = format!("must be `true` or `false`, not `{value}`");
+            problems.push(invalid(at, what, "write `\"true\"`, or remove the annotation"));
+        }
+    }
+}
+
+fn unknown(at: Path, name: &str, applies: &impl Fn(&Annotation) -> bool) -> Diagnostic {
+    let names: Vec<&str> =
+        ANNOTATIONS.iter().filter(|annotation| applies(annotation)).map(|annotation| annotation.name).collect();
+    // The common prefix says nothing about similarity.
+    let ends = names.iter().filter_map(|name| name.strip_prefix(PREFIX));
+    let hint = match closest(name.strip_prefix(PREFIX).unwrap_or(name), ends) {
+        Some(meant) => format!("did you mean `{PREFIX}{meant}`?"),
+        None if names.is_empty() => "remove it".to_owned(),
+        None => format!("known annotations are {}", names.join(", ")),
+    };
+    invalid(at, "unknown annotation", &hint)
+}
+
+/// The addresses that `moved-from` names.
+fn addresses(text: &str, problems: &mut Diagnostics) -> Vec<Address> {
+    let mut all = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match name.parse::<Address>() {
+            Ok(address) => all.push(address),
+            Err(error) => {
+                let hint =
+                    "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
+                let at = Path::of(&["metadata", "annotations", api::MOVED_FROM]);
+                problems.push(invalid(at, format!("`{}` is not a valid address", error.0), hint));
+                // The object that the address may mean is kept.
+                let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
+                all.extend(name[..end].parse::<Address>());
+            }
+        }
+    }
+    all
+}
+
+/// The addresses that a value may name.
+fn named(text: &str) -> impl Iterator<Item = Address> {
+    text.split(',').filter_map(|name| name.trim().parse().ok())
+}

@@ -1,0 +1,161 @@
+//! `docs/reasons.md`: every condition reason, with the next step of the user.
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use purlin::model::Reason;
+
+/// Returns the next step of the user, or when Purlin continues automatically.
+#[expect(clippy::too_many_lines, reason = "one entry for each reason")]
+fn next_step(reason: Reason) -> &'static str {
+    match reason {
+        Reason::InvalidManifest => "Correct the manifest where the message points.",
+        Reason::UnknownType => "Correct `spec.type`; `terraform_data` and `kubernetes_object` are built in.",
+        Reason::ProviderNotFound => "Create it, or correct the name. Purlin then continues automatically.",
+        Reason::ProviderNotReady => {
+            "Fix the problem in the message: the package, the configuration, or a requirement of the provider."
+        }
+        Reason::InvalidExpression => {
+            "Correct the expression in the field that the message names. `docs/expressions.md` documents the language."
+        }
+        Reason::InvalidRepetition => {
+            "Correct `count`, `forEach` or `enabledWhen`. `docs/families.md` documents the allowed values."
+        }
+        Reason::InvalidConfig => {
+            "Correct the field that the message names. `docs/types/` documents the attributes of built-in types."
+        }
+        Reason::SelfReference => "Remove the reference, or correct the name in it.",
+        Reason::DependencyCycle => {
+            "Remove one of the references in the message. The hint names one whose removal is sufficient."
+        }
+        Reason::InputNotFound => {
+            "Create the ConfigMap or Secret with the key, or set `optional: true`. Purlin then continues automatically."
+        }
+        Reason::DependencyNotFound => "Create the Resource, or correct the name. Purlin then continues automatically.",
+        Reason::PreconditionFailed | Reason::PostconditionFailed => {
+            "Read the message, which is defined in the Resource. `docs/conditions.md` documents conditions."
+        }
+        Reason::HookFailed => "Correct the hook or its requirements. The message contains the end of its output.",
+        Reason::OperationRejected | Reason::RepeatedCreateFailures | Reason::ReplacementFailed => {
+            "Correct the spec of the Resource. A change of the spec also resets the count of failures."
+        }
+        Reason::TooManyDeposedObjects => {
+            "Find out why the deposed objects cannot be destroyed. `status.deposed` lists them."
+        }
+        Reason::CreateOutcomeUnknown => {
+            "Set `spec.import.id` to the ID of the created object. If none was created, run `purlin state rm --force`."
+        }
+        Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it with `purlin state rm`.",
+        Reason::RecordTypeMismatch => "Rename the Resource, or delete it with its old type first.",
+        Reason::RecordUnreadable => {
+            "Upgrade Purlin if a newer version wrote the record. Otherwise, restore the record from a backup."
+        }
+        Reason::IdentityConflict => {
+            "Delete one of the two Resources. With `deletionPolicy: Orphan`, the object is not destroyed."
+        }
+        Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
+        Reason::PublishConflict => "Publish under another name, or delete the existing ConfigMap or Secret.",
+        Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
+        Reason::Drifted => {
+            "With `spec.drift.action: Correct`, nothing. Otherwise, set it or adjust the spec. See `docs/drift.md`."
+        }
+        Reason::ObjectMissingAfterConfigChange => {
+            "Restore the previous provider configuration. Or recreate the object with the annotation \
+             `purlin.dev/replace-requested-at` (locally `purlin apply --replace`), or forget it with `purlin state rm`."
+        }
+        Reason::ManyObjectsMissing => {
+            "Find out why the objects are missing. To recreate one, set the annotation \
+             `purlin.dev/replace-requested-at` on its Resource (locally `purlin apply --replace`)."
+        }
+        Reason::ObjectMissing => "Set `spec.drift.action: Correct` to recreate the object, or delete the Resource.",
+        Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
+        Reason::MoveBlocked => {
+            "Delete the Resource of the old address, or remove the annotation `purlin.dev/moved-from`."
+        }
+        Reason::InUse => "Delete the dependent object, or remove its reference.",
+        Reason::CreateBeforeDestroyImpossible => {
+            "Let the name be generated (`metadata.generateName`), or disable `createBeforeDestroy` where it is set."
+        }
+        Reason::NotSelected => "Plan and apply without `--target`, and with all files (`-f`), to apply all changes.",
+        Reason::ActionForbiddenByPolicy => {
+            "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
+        }
+        Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
+        Reason::Forbidden => {
+            "Bind a Role with the missing verbs to the service account in the message. In a namespace that is being \
+             deleted, clean up the remaining objects."
+        }
+        Reason::SourceIncomplete => {
+            "Correct the file that cannot be read. Purlin then destroys orphans again. `purlin destroy -f` destroys the \
+             objects of a source that contains no Resource."
+        }
+        Reason::CustomResourceDefinitionTerminating => {
+            "Run `purlin state release --all` to release the Resources and keep their objects."
+        }
+        Reason::CustomResourceDefinitionUnknown | Reason::RecordUnavailable => {
+            "Fix the problem with the API server in the message. Purlin then continues automatically."
+        }
+        Reason::NamespaceTerminating => "Create the Resource in another namespace if you still need the object.",
+        Reason::RecordNotWritten => {
+            "Fix the problem in the message, such as a full disk, a missing permission or an unavailable API server."
+        }
+        Reason::TimeLimitExceeded => "Wait, or find the cause in the provider's log. `spec.timeouts` sets the limit.",
+        Reason::SandboxUnavailable => {
+            "Run the controller on nodes with Landlock, or keep files that providers must not read out of its Pod."
+        }
+        Reason::ProviderWarning => "Read the warning and the provider's documentation. The warning blocks nothing.",
+        Reason::DriverFault => "Report it to the authors of the provider. Another version of the provider can help.",
+        Reason::InternalError => "Report the bug with the message.",
+        Reason::Abandoned => {
+            "Create the Resource again to adopt the object, or forget the object with `purlin state rm`."
+        }
+        Reason::Available => "Nothing. The object is up to date.",
+        Reason::Progressing => "Wait. The message names the running operation, and Purlin updates it while it runs.",
+        Reason::Deleting => "Wait. If the deletion takes long, check the message for the dependents that block it.",
+        Reason::Disabled => "To create the object, set `spec.enabled: true` or change `spec.enabledWhen`.",
+        Reason::NoInstances => "If you expect objects, check the value of `count` or `forEach`, and what it reads.",
+        Reason::DependencyNotReady => {
+            "Check the dependency that the message names. Purlin continues automatically when it is ready."
+        }
+        Reason::DependencyFailed => {
+            "Fix the dependency that the message names. Purlin continues automatically when its step succeeds."
+        }
+        Reason::Waiting => {
+            "Check the change or condition that the message names. Purlin continues automatically when it is resolved."
+        }
+        Reason::OperationFailed => {
+            "Read the error in the message. The controller retries after 1 second, then with delays of up to 5 \
+             minutes, and immediately after a change of the Resource. Locally, run `purlin apply` again."
+        }
+        Reason::OperationInProgress => {
+            "Wait. Purlin checks again automatically, at the time in the message if it names one."
+        }
+        Reason::CreateBeforeDestroyForced => {
+            "Remove `createBeforeDestroy: false`, or disable create-before-destroy in the dependent that the message \
+             names."
+        }
+        Reason::ReleaseOrderFallback => {
+            "Wait. If a destroy fails because its object is still in use, Purlin retries it after the dependents \
+             have changed."
+        }
+        Reason::RecordedCycle => {
+            "Apply the configuration once. This rewrites the records of the objects that the message names."
+        }
+        Reason::OrphanDependsOnDestroyed => "Check whether the kept object still works. Purlin no longer manages it.",
+        Reason::Deferred => "Run `purlin apply` again. The controller plans the change automatically.",
+    }
+}
+
+#[test]
+fn every_reason_is_documented() {
+    let mut text = String::from(
+        "# Reasons\n\nA condition's `reason`, and the `reason` of a blocked change, is one of these. They are part of \
+         the API: the\nmeaning of a reason does not change. The message names the object, the field and the \
+         next step.\n",
+    );
+    for reason in Reason::ALL {
+        let meaning = reason.explanation().trim();
+        let _ = write!(text, "\n## {reason}\n\n{meaning}\n\nWhat to do: {}\n", next_step(*reason));
+    }
+    expect_file!["../../../docs/reasons.md"].assert_eq(&text);
+}

@@ -1,0 +1,71 @@
+//! A user who runs `purlin state rm` for families whose index was lost, as their status says.
+
+use std::sync::Arc;
+
+use purlin::model::{Address, InstanceKey};
+use purlin::store::secrets::{Secrets, family_name};
+use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::apiserver::{Cluster, Server};
+use crate::convergence::{all_records, family, record, text};
+use crate::judge::{is_desired, is_family};
+use crate::random::SeededRandom;
+use crate::replica::{Environment, HOME};
+
+/// Confirms the indexes that were lost and replaced while an instance waits for it. The records must be restored
+/// before.
+pub(crate) async fn complete_indexes(env: &Environment) {
+    let waiting = env.cluster.with(|server, _| {
+        let resources: Vec<Value> = server.objects("purlin.dev", "resources").map(|one| one.value.clone()).collect();
+        resources.iter().filter_map(|resource| waiting_instance(server, resource)).collect::<Vec<_>>()
+    });
+    for (namespace, uid, address) in waiting {
+        env.judge.note(&format!("user runs `purlin state rm {address}`"));
+        let client = kube::Client::new(env.cluster.connection("user"), "default");
+        let (_running, stop) = watch::channel(false);
+        let secrets = Secrets::new(client, HOME, Arc::new(SeededRandom::new(env.seed, "user")), stop);
+        let journal = ClusterJournal::new(secrets, Arc::new(ServerView(env.cluster.clone())));
+        if let Err(error) = journal.release_missing(&namespace, &address, &uid).await {
+            env.judge.object(&format!("`purlin state rm {address}` failed: {error}"));
+        }
+    }
+}
+
+/// Namespace and UID of a family with a replaced index, and its first desired instance without a record.
+fn waiting_instance(server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
+    let (namespace, name) = (text(resource, "namespace"), text(resource, "name"));
+    let index = family(&server.object("", "secrets", HOME, &family_name(namespace, name))?.value)?;
+    if !index.rebuilt || !is_desired(resource) || !is_family(resource) {
+        return None;
+    }
+    let at = |key| Address { name: name.into(), key };
+    let spec = &resource["spec"];
+    let keys = spec["forEach"].as_array().into_iter().flatten();
+    let keys = keys.filter_map(Value::as_str).map(|key| InstanceKey::Key(key.into()));
+    let numbers = (0..spec["count"].as_u64().unwrap_or(0)).map(InstanceKey::Index);
+    let address = keys.chain(numbers).map(at).find(|address| record(server, namespace, address).is_none())?;
+    Some((namespace.into(), text(resource, "uid").into(), address))
+}
+
+/// The state of the server, as the command reads it.
+struct ServerView(Cluster);
+
+impl ResourceView for ServerView {
+    fn metadata(&self, _: &str, _: &str) -> Option<ResourceMeta> {
+        None
+    }
+
+    fn recorded(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+        let records = self.0.with(|server, _| all_records(server));
+        let own = records.into_iter().filter(|one| (&*one.namespace, &*one.address.name) == (namespace, name));
+        own.map(|record| record.address.key).collect()
+    }
+
+    fn indexed(&self, namespace: &str, name: &str) -> Vec<InstanceKey> {
+        let index =
+            self.0.with(|server, _| family(&server.object("", "secrets", HOME, &family_name(namespace, name))?.value));
+        index.into_iter().flat_map(|index| index.instances).map(|address| address.key).collect()
+    }
+}
