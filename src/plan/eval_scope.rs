@@ -51,11 +51,12 @@ impl EvalScope<'_, '_> {
 
     /// The objects of a reference whose last operation is unresolved: they may differ from their records.
     pub fn unresolved(&self, target: &Address) -> Vec<Id> {
-        let is_unresolved = |id: &Id| {
-            let block = self.decision(*id).and_then(|decision| decision.block.as_deref());
-            block.is_some_and(|block| block.held && block.reason() == Reason::OperationInProgress)
-        };
-        self.input.desired_targets(target).into_iter().filter(is_unresolved).collect()
+        self.input.desired_targets(target).into_iter().filter(|id| self.is_unresolved(*id)).collect()
+    }
+
+    pub fn is_unresolved(&self, id: Id) -> bool {
+        let block = self.decision(id).and_then(|decision| decision.block.as_deref());
+        block.is_some_and(|block| block.held && block.reason() == Reason::OperationInProgress)
     }
 }
 

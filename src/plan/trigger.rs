@@ -45,11 +45,13 @@ pub(super) fn check_readable(scope: &EvalScope<'_, '_>, id: Id) -> Result<(), Bo
     Ok(())
 }
 
-/// The triggering objects whose last operation is unresolved. A new object must wait for them, or it might be replaced
-/// immediately.
+/// The triggering objects that have not changed yet although they may have to: their last operation is unresolved or
+/// failed. A new object must wait for them, or it might be replaced immediately.
 pub(super) fn unresolved(scope: &EvalScope<'_, '_>, id: Id) -> Vec<Id> {
     let Some(instance) = scope.input.nodes[id].instance else { return Vec::new() };
-    targets(instance).flat_map(|target| scope.unresolved(target)).collect()
+    let all = targets(instance).flat_map(|target| scope.input.desired_targets(target));
+    all.filter(|id| scope.is_unresolved(*id) || scope.input.options.blocked.contains_key(scope.input.address(*id)))
+        .collect()
 }
 
 /// The planned value of an entry. Errors have the path of the entry.

@@ -382,7 +382,7 @@ impl Index {
             if self.addresses(&address.name).next().is_none() {
                 self.set_overlay(address, Overlay::Unmarked);
             }
-            if !parked.saw_deletion_after(known) {
+            if !parked.saw_deletion_of(known) {
                 self.erased.insert(address.clone(), known);
             }
         }

@@ -297,6 +297,34 @@ async fn a_precondition_that_another_client_makes_true_is_checked_again() {
     assert_eq!(bench.recorded(), ["a", "b"]);
 }
 
+/// Otherwise the object would be created with the old values of `a` and replaced again after the update.
+#[tokio::test]
+async fn a_triggered_object_is_created_after_the_failed_update_of_its_trigger_succeeds() {
+    let mut bench = Bench::new();
+    bench.observe(thing("a", 1), 1);
+    let mut triggered = thing("b", 1);
+    triggered["spec"]["lifecycle"] = serde_json::json!({ "replaceTriggeredBy": ["a"] });
+    bench.observe(triggered.clone(), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let kind = serde_json::from_value("transient".into()).unwrap();
+    let answers = vec![ScriptedOutcome::Fail { kind, message: "not now".to_owned() }; 2];
+    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.log.clear();
+    bench.observe(thing("a", 2), 2);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(Duration::from_millis(500)).await;
+    // While `a` is in back-off, a change of `b` plans it again.
+    triggered["spec"]["config"]["value"] = 2.into();
+    bench.observe(triggered, 2);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(10 * MINUTE).await;
+    assert_eq!(bench.ready("a"), (2, "True Available".to_owned()));
+    assert_eq!(bench.ready("b"), (2, "True Available".to_owned()));
+    let started: Vec<&str> = bench.log.iter().filter_map(|line| Some(line.split_once(" start ")?.1)).collect();
+    expect_test::expect!["b destroy, a update, a update, a update, b create"].assert_eq(&started.join(", "));
+}
+
 fn deleting(mut manifest: serde_json::Value) -> serde_json::Value {
     manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     manifest["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);

@@ -215,7 +215,7 @@ fn a_failed_read_blocks_only_its_dependents_until_it_succeeds() {
             ["DependencyNotReady", "DependencyFailed"].iter().any(|reason| ready["reason"] == *reason)
         })
     });
-    assert!(events(&ns, "later").iter().any(|event| event.starts_with("OperationFailed: ")));
+    wait_event(&ns, "later", "OperationFailed: ");
     fs::write(&file, "here").unwrap();
     wait_ready(&ns, &["of-now", "of-later"]);
     assert_eq!((output(&ns, "of-now"), output(&ns, "of-later")), (Json::from("here"), Json::from("here")));

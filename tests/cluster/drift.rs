@@ -64,9 +64,7 @@ fn drift_is_corrected_reported_or_ignored() {
     let described = plane.kubectl_ok(&["-n", &ns, "describe", "pres", "reported"]);
     assert!(described.contains("Drifted") && described.contains("changed outside of Purlin"), "{described}");
     assert!(is_ready(&resource(&ns, "reported").unwrap()));
-    wait_until("an event reports it", LIMIT, || {
-        events(&ns, "reported").iter().any(|event| event.starts_with("Drifted:"))
-    });
+    wait_event(&ns, "reported", "Drifted:");
     assert_eq!((color(&ns, "reported").as_str(), color(&ns, "ignored").as_str()), ("red", "red"));
     assert_eq!(version("ignored"), ignored, "the controller did not write it");
 
@@ -122,9 +120,7 @@ fn own_writes_are_not_drift() {
     // A change by another client, reported after all of them, shows that the watch has delivered the own writes.
     paint(&ns, "site", "red");
     wait_until("it is corrected", LIMIT, || color(&ns, "site") == "black");
-    wait_until("the drift is reported", LIMIT, || {
-        events(&ns, "site").iter().any(|event| event.starts_with("Drifted:"))
-    });
+    wait_event(&ns, "site", "Drifted:");
     let drifted = events(&ns, "site").iter().filter(|event| event.starts_with("Drifted:")).count();
     assert_eq!(drifted, 1, "{:?}", events(&ns, "site"));
 }
@@ -139,9 +135,7 @@ fn repeated_drift_is_reported_as_contested() {
         paint(&ns, "site", &format!("red-{round}"));
         wait_until("it is corrected", LIMIT, || color(&ns, "site") == "green");
     }
-    wait_until("the contested drift is reported", LIMIT, || {
-        events(&ns, "site").iter().any(|event| event.starts_with("DriftContested:"))
-    });
+    wait_event(&ns, "site", "DriftContested:");
 }
 
 #[test]

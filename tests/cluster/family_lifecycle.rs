@@ -60,7 +60,7 @@ fn the_hooks_of_a_family_run_for_each_instance() {
         data("server", "one", &format!("forEach: {keys}\nhooks:\n{}", hooks.trim_end()))
     };
     let wait_event = |text: &str| {
-        wait_until(text, LIMIT, || events(&ns, "server").iter().any(|event| event.contains(text)));
+        wait_event(&ns, "server", text);
     };
     plane().apply(&["-n", &ns], &family("[a, b]"));
     wait_ready(&ns, &["server"]);

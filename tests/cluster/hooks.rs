@@ -60,16 +60,12 @@ fn hooks_run_as_jobs_in_the_namespace_and_their_messages_are_reported() {
     assert!(!is_ready(&resource(&ns, "behind").unwrap()), "the dependent waits for the hook");
     finish(&ns, "succeeded");
     wait_ready(&ns, &["server", "behind"]);
-    wait_until("the hook is reported", LIMIT, || {
-        events(&ns, "server").iter().any(|event| event.contains("the hook `warm-up` ran: caches are warm"))
-    });
+    wait_event(&ns, "server", "the hook `warm-up` ran: caches are warm");
     wait_until("a Job that succeeded is deleted", LIMIT, || jobs(&ns).is_empty());
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
-    wait_until("the hook before the destroy is reported", LIMIT, || {
-        events(&ns, "server").iter().any(|event| event.contains("the hook `drain` ran: no client is left"))
-    });
+    wait_event(&ns, "server", "the hook `drain` ran: no client is left");
 }
 
 #[test]

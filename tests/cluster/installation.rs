@@ -169,6 +169,13 @@ pub(crate) fn events(namespace: &str, name: &str) -> Vec<String> {
     own.map(|event| format!("{}: {}", text(&event["reason"]), text(&event["note"]))).collect()
 }
 
+/// Waits until an event about the object, as `events` returns it, contains `text`: an event is written after the status.
+pub(crate) fn wait_event(namespace: &str, name: &str, text: &str) {
+    wait_until(&format!("an event of {namespace}/{name} contains {text}"), LIMIT, || {
+        events(namespace, name).iter().any(|event| event.contains(text))
+    });
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -288,11 +288,7 @@ fn kubectl_shows_the_columns_and_events_of_a_resource() {
     for column in ["NAME", "READY", "SYNCED", "REASON", "TYPE", "ID", "ACTION", "AGE"] {
         assert!(header.contains(column), "{table}");
     }
-    let found: Vec<String> = wait_for("an event", LIMIT, || {
-        let found = events(&ns, "item");
-        (!found.is_empty()).then_some(found)
-    });
-    assert!(found.iter().any(|event| event.starts_with("Created")), "{found:?}");
+    wait_event(&ns, "item", "Created");
     let by_type =
         plane.kubectl_ok(&["-n", &ns, "get", "pres", "--field-selector=spec.type=terraform_data", "-o", "name"]);
     assert_eq!(by_type.trim(), "resource.purlin.dev/item");

@@ -121,9 +121,7 @@ fn a_renamed_resource_keeps_its_object_when_the_new_manifest_is_applied_first() 
     let new_uid = resource(&ns, "dns-zone").unwrap()["metadata"]["uid"].clone();
     assert_eq!((&out["metadata"]["uid"], &out["metadata"]["ownerReferences"][0]["uid"]), (&copy, &new_uid));
     assert_eq!(recorded(&ns), ["dns-zone", "user"]);
-    wait_until("the move is reported", LIMIT, || {
-        events(&ns, "dns-zone").iter().any(|event| event.starts_with("Moved: "))
-    });
+    wait_event(&ns, "dns-zone", "Moved: ");
     let shown = purlin(&ns, &["state", "show", "user", "-o", "json"]);
     let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(shown["objects"][0]["dependencies"], serde_json::json!(["dns-zone"]));
@@ -440,11 +438,9 @@ fn a_provider_moves_an_object_to_another_type() {
     assert_eq!(recorded(&ns), ["old", "user"]);
     plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "new", "purlin.dev/moved-from-"]);
     wait_moved(&ns, "old", "newer");
-    wait_until("the warning of the provider is reported", LIMIT, || {
-        events(&ns, "newer").iter().any(|event| event == "ProviderWarning: Of the thing only the name is kept: first")
-    });
+    wait_event(&ns, "newer", "ProviderWarning: Of the thing only the name is kept: first");
     assert_eq!(attribute(&ns, "newer", "id"), id);
-    assert!(events(&ns, "newer").iter().any(|event| event.contains("Moved")), "{:?}", events(&ns, "newer"));
+    wait_event(&ns, "newer", "Moved");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
 }

@@ -120,9 +120,8 @@ fn a_provider_configuration_is_checked_and_kept_while_resources_use_it() {
     // It can still be used.
     plane().apply(&["-n", &ns], &typed("thing", "corner_thing", "{ name: a, text: c }", ""));
     wait_until("the object is updated", LIMIT, || attribute(&ns, "thing", "text") == "c");
-    let events = events(&ns, "corner");
-    assert!(events.iter().any(|event| event.starts_with("InUse: ")), "{events:?}");
-    assert!(events.iter().any(|event| event.starts_with("ProviderNotReady: ")), "{events:?}");
+    wait_event(&ns, "corner", "InUse: ");
+    wait_event(&ns, "corner", "ProviderNotReady: ");
     assert_eq!(objects(&directory), 1);
     delete_all(&ns);
     wait_until("the ProviderConfig is deleted after its last user", LIMIT, || provider_config(&ns, "corner").is_none());
@@ -184,8 +183,7 @@ fn a_provider_configuration_that_references_resources_is_created_after_and_destr
     wait_until("the ProviderConfig is deleted", LIMIT, || provider_configs_gone(&ns));
     assert_eq!(objects(&directory), 0);
     assert!(records(&ns).is_empty());
-    let events = events(&ns, "pet");
-    assert!(events.iter().any(|event| event.starts_with("Destroyed")), "{events:?}");
+    wait_event(&ns, "pet", "Destroyed");
 }
 
 #[test]
@@ -323,9 +321,7 @@ fn a_changed_write_only_argument_updates_the_object() {
     plane().apply(&["-n", &ns], &typed("account", "corner_thing", "{ name: a, secret_wo: '${inputs.s}' }", SECRET));
     wait_ready(&ns, &["account"]);
     secret(&ns, "canary-wo-two");
-    wait_until("the object is updated", LIMIT, || {
-        events(&ns, "account").iter().any(|event| event.starts_with("Updated"))
-    });
+    wait_event(&ns, "account", "Updated");
     wait_ready(&ns, &["account"]);
     let events = events(&ns, "account");
     assert_eq!(events.iter().filter(|event| event.starts_with("Updated")).count(), 1, "{events:?}");

@@ -392,9 +392,7 @@ fn the_record_of_a_force_deleted_resource_is_abandoned_and_can_be_adopted() {
     plane().apply(&["-n", &ns], manifest);
     wait_ready(&ns, &["item"]);
     assert_eq!(plane().get(&["-n", &ns, "configmap", "item"])["metadata"]["uid"], uid, "it is the same object");
-    wait_until("the adoption is reported", LIMIT, || {
-        events(&ns, "item").iter().any(|event| event.starts_with("Adopted"))
-    });
+    wait_event(&ns, "item", "Adopted");
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "item", "--timeout=60s"]);
     assert!(records(&ns).is_empty());
 }

@@ -33,9 +33,10 @@ impl DeferredEvents {
         self.applied = None;
     }
 
-    /// Whether the watch has delivered the deletion of the record that had this version.
-    pub(super) fn saw_deletion_after(&self, version: Version) -> bool {
-        self.deleted.is_some_and(|deleted| deleted > version)
+    /// Whether the watch has delivered the deletion of the record that had this version. A list without the record has
+    /// that version itself, the deletion a greater one.
+    pub(super) fn saw_deletion_of(&self, version: Version) -> bool {
+        self.deleted.is_some_and(|deleted| deleted >= version)
     }
 
     /// The events to apply, in order.

@@ -209,6 +209,20 @@ fn late_events_do_not_restore_an_erased_record() {
 }
 
 #[test]
+fn a_record_that_is_deleted_and_listed_during_a_step_and_restored_later_exists() {
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address, Some(Version(5)));
+    index.apply(Event::RecordDeleted(address.clone(), Version(7)));
+    index.apply(Event::RecordsRelisting);
+    index.apply(Event::RecordsListed);
+    index.end(&address, None);
+    assert!(index.records().is_empty());
+    wakes(&mut index, Event::RecordApplied(record("a", 8, &[])), &["a"]);
+    assert_eq!(index.records()[&address].version, Version(8));
+}
+
+#[test]
 fn a_late_deletion_does_not_remove_a_newer_own_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
