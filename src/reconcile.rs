@@ -56,7 +56,7 @@ use crate::load::Instance;
 use crate::model::{Address, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored, in_family};
 use crate::plan::Plan;
 
-use self::index::{Event, Index, InputKey, ProviderConfigView};
+use self::index::{Event, Index, InputKey, KnownRecord, ProviderConfigView};
 use self::objects::Objects;
 use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
@@ -190,8 +190,9 @@ pub enum Command {
     },
     /// Remove the finalizer and the annotation of a Resource that is being deleted, if the store has no record of it.
     Release { name: Arc<str>, uid: Arc<str> },
-    /// Read a record again that another process may have written; the result arrives through [`Reconciler::observe`].
-    ReadRecord(Address),
+    /// Read a record again that another process may have written or removed. The result is an [`Event::RecordRead`] with
+    /// this knowledge of the record.
+    ReadRecord(Address, KnownRecord),
     /// Configure a provider; ends with [`Signal::ProviderConfigured`].
     ConfigureProvider(Arc<str>, Arc<ProviderUse>),
     /// Write the status and the finalizers of a `ProviderConfig`; ends with [`Signal::ProviderConfigWritten`].

@@ -229,8 +229,8 @@ impl NamespaceTask {
                 context.report(shared.name(), &about, note, terminating);
             }
             Command::Release { name, uid } => drop(self.requests.spawn(requests::release(context, shared, name, uid))),
-            Command::ReadRecord(address) => {
-                self.requests.spawn(requests::read_record(context, shared, address));
+            Command::ReadRecord(address, known) => {
+                self.requests.spawn(requests::read_record(context, shared, address, known));
             }
             Command::ConfigureProvider(name, used) => {
                 self.requests.spawn(provider_configs::try_provider(context, name, used));

@@ -70,9 +70,9 @@ pub enum Event {
     ResourceDeleted(Arc<str>),
     /// A record was created or changed.
     RecordApplied(Stored),
-    /// A record was read outside of the watch. The watch may be ahead, so the event is ignored if the record is
-    /// unknown.
-    RecordRead(Stored),
+    /// A record was read outside of the watch, and was found or not. `known`: what the index knew of it when the read
+    /// began. The event is ignored if the index knows something else by now.
+    RecordRead { address: Address, known: KnownRecord, found: Option<Stored> },
     /// A record was deleted at this version.
     RecordDeleted(Address, Version),
     /// A record exists but cannot be read, for this reason.
@@ -114,6 +114,15 @@ pub enum Event {
         /// content.
         terminating: Option<Version>,
     },
+}
+
+/// What the index knows of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownRecord {
+    Unknown,
+    Exists(Version),
+    /// This process removed it, but the watch has not delivered the deletion. The version is one that it had.
+    Erased(Version),
 }
 
 #[derive(Debug)]
@@ -263,7 +272,7 @@ impl Index {
             }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
-            Event::RecordRead(stored) => self.record_read(stored),
+            Event::RecordRead { address, known, found } => self.record_read(&address, known, found),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
             Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
@@ -397,6 +406,12 @@ impl Index {
         }
     }
 
+    /// What the index knows of a record, for [`Event::RecordRead`].
+    pub fn known_record(&self, address: &Address) -> KnownRecord {
+        let erased = self.erased.get(address).map_or(KnownRecord::Unknown, |version| KnownRecord::Erased(*version));
+        self.version(address).map_or(erased, KnownRecord::Exists)
+    }
+
     fn version(&self, address: &Address) -> Option<Version> {
         self.records.get(address).map(|stored| stored.version)
     }
@@ -481,10 +496,21 @@ impl Index {
         self.wake_with_neighbours(&address.name);
     }
 
-    fn record_read(&mut self, stored: Stored) {
-        let address = &stored.record.address;
-        if self.records.contains_key(address) && !self.busy.contains_key(address) {
-            self.record_applied(stored);
+    fn record_read(&mut self, address: &Address, known: KnownRecord, found: Option<Stored>) {
+        // A list that is being read decides instead.
+        if self.records_before.is_some() || self.busy.contains_key(address) || self.known_record(address) != known {
+            return;
+        }
+        match (known, found) {
+            (KnownRecord::Exists(version), None) => self.record_deleted(address, version),
+            (KnownRecord::Exists(_), Some(stored)) => self.record_applied(stored),
+            // The read began after the removal, so another client has restored the record.
+            (KnownRecord::Erased(_), Some(stored)) => {
+                self.erased.remove(address);
+                self.record_applied(stored);
+            }
+            // The watch may already have delivered the deletion of what was read.
+            (KnownRecord::Erased(_) | KnownRecord::Unknown, _) => {}
         }
     }
 

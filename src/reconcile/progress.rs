@@ -250,7 +250,8 @@ impl Reconciler {
         tracked.retry_at = until;
         until.into_iter().for_each(|at| self.objects.wake_at(address, at));
         if !address.is_data() {
-            self.commands.push(Command::ReadRecord(address.clone()));
+            let known = self.index.known_record(address);
+            self.commands.push(Command::ReadRecord(address.clone(), known));
         }
     }
 

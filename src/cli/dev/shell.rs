@@ -237,7 +237,7 @@ impl DevSession {
             Command::WriteStatus { .. }
             | Command::Report { .. }
             | Command::Release { .. }
-            | Command::ReadRecord(_)
+            | Command::ReadRecord(..)
             | Command::Watch { .. }
             | Command::Unwatch { .. }
             | Command::ConfigureProvider(..)

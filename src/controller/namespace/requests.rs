@@ -6,7 +6,7 @@ use crate::controller::context::Context;
 use crate::controller::namespaces::NamespaceHandle;
 use crate::model::Address;
 use crate::reconcile::Signal;
-use crate::reconcile::index::Event;
+use crate::reconcile::index::{Event, KnownRecord};
 use crate::store::secrets::{RetryPolicy, SecretContent};
 
 /// Removes the finalizer and the annotation of a Resource. The cache has no record of it, but the server decides.
@@ -28,10 +28,19 @@ pub(super) async fn release(
     }
 }
 
-pub(super) async fn read_record(context: Arc<Context>, shared: Arc<NamespaceHandle>, address: Address) -> Signal {
-    let read = context.journal.secrets().get(shared.name(), &address, RetryPolicy::SHORT).await;
-    if let Ok(Some(Ok(SecretContent::Record(stored)))) = read {
-        context.namespaces.apply(shared.name(), Event::RecordRead(stored));
-    }
+/// `known`: what the index knows of the record now.
+pub(super) async fn read_record(
+    context: Arc<Context>,
+    shared: Arc<NamespaceHandle>,
+    address: Address,
+    known: KnownRecord,
+) -> Signal {
+    let found = match context.journal.secrets().get(shared.name(), &address, RetryPolicy::SHORT).await {
+        Ok(None) => None,
+        Ok(Some(Ok(SecretContent::Record(stored)))) => Some(stored),
+        // The next failure reads it again.
+        _ => return Signal::Wake,
+    };
+    context.namespaces.apply(shared.name(), Event::RecordRead { address, known, found });
     Signal::Wake
 }

@@ -28,6 +28,11 @@ impl DeferredEvents {
         self.applied = Some(stored);
     }
 
+    /// The version of the newest form.
+    pub(super) fn applied_version(&self) -> Option<Version> {
+        self.applied.as_ref().map(|stored| stored.version)
+    }
+
     pub(super) fn deleted(&mut self, version: Version) {
         self.deleted = Some(version);
         self.applied = None;

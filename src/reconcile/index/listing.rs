@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Index;
+use super::deferred_events::DeferredEvents;
 use super::families::FamilyCache;
+use crate::model::{Address, Version};
 
 impl Index {
     /// Starts a list of all `DataSources`, or of all Resources.
@@ -35,16 +37,24 @@ impl Index {
         self.erased.clear();
         self.unreadable.clear();
         self.families.relisting();
-        self.records_before = Some(self.records.iter().map(|(address, s)| (address.clone(), s.version)).collect());
+        let all = self.records.keys().chain(self.busy.keys());
+        let observed = all.filter_map(|address| Some((address.clone(), self.observed_version(address)?)));
+        self.records_before = Some(observed.collect());
     }
 
     pub(super) fn records_listed(&mut self) {
         self.wake_for_family(FamilyCache::listed);
         for (address, version) in self.records_before.take().unwrap_or_default() {
             // A record with a newer version may have been written after the list was read.
-            if self.version(&address) == Some(version) {
+            if self.observed_version(&address) == Some(version) {
                 self.record_deleted(&address, version);
             }
         }
+    }
+
+    /// The version of a record, also from a deferred event.
+    fn observed_version(&self, address: &Address) -> Option<Version> {
+        let deferred = self.busy.get(address).and_then(DeferredEvents::applied_version);
+        deferred.max(self.version(address))
     }
 }

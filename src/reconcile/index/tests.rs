@@ -223,6 +223,50 @@ fn a_record_that_is_deleted_and_listed_during_a_step_and_restored_later_exists()
 }
 
 #[test]
+fn a_list_removes_a_record_that_a_running_step_has_written() {
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address, Some(Version(5)));
+    index.apply(Event::RecordApplied(record("a", 6, &[])));
+    index.apply(Event::RecordsRelisting);
+    index.apply(Event::RecordsListed);
+    index.end(&address, Some(&record("a", 6, &[])));
+    assert!(index.records().is_empty());
+    // The record of a create.
+    index.begin(&address, None);
+    index.apply(Event::RecordApplied(record("a", 8, &[])));
+    index.apply(Event::RecordsRelisting);
+    index.apply(Event::RecordsListed);
+    index.end(&address, Some(&record("a", 8, &[])));
+    assert!(index.records().is_empty());
+}
+
+#[test]
+fn a_read_corrects_what_the_watch_did_not_deliver() {
+    let address = Address::single("a");
+    let read = |known, found| Event::RecordRead { address: Address::single("a"), known, found };
+    let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
+    let known = index.known_record(&address);
+    wakes(&mut index, read(known, None), &["a"]);
+    assert!(index.records().is_empty());
+    wakes(&mut index, read(known, Some(record("a", 5, &[]))), &[]);
+    assert!(index.records().is_empty(), "the index has changed since the read began");
+    let unknown = index.known_record(&address);
+    wakes(&mut index, read(unknown, Some(record("a", 5, &[]))), &[]);
+    assert!(index.records().is_empty(), "the watch may have delivered the deletion of what was read");
+
+    index.apply(Event::RecordApplied(record("a", 7, &[])));
+    index.begin(&address, Some(Version(7)));
+    index.end(&address, None);
+    let erased = index.known_record(&address);
+    assert_eq!(erased, KnownRecord::Erased(Version(7)));
+    wakes(&mut index, read(erased, Some(record("a", 9, &[]))), &["a"]);
+    assert_eq!(index.records()[&address].version, Version(9));
+    wakes(&mut index, Event::RecordDeleted(address.clone(), Version(8)), &[]);
+    assert_eq!(index.records()[&address].version, Version(9), "the deletion of the earlier record");
+}
+
+#[test]
 fn a_late_deletion_does_not_remove_a_newer_own_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);
     let address = Address::single("a");
