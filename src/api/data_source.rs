@@ -48,7 +48,7 @@ pub struct DataSourceSpec {
     /// The type of the data source as the provider names it, or `kubernetes_object` for an object in the cluster. The
     /// type is immutable: to change it, create a DataSource with another name.
     #[serde(rename = "type")]
-    #[schemars(schema_with = "schema::type_name")]
+    #[schemars(schema_with = "schema::data_source_type")]
     pub type_name: String,
 
     /// The ProviderConfig in this namespace with which Purlin reads the data source. The default is the same as for a

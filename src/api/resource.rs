@@ -49,7 +49,7 @@ pub struct ResourceSpec {
     /// The type of the object as the provider names it, such as `terraform_data` or `kubernetes_object`. The type is
     /// immutable: to change it, create a Resource with another name.
     #[serde(rename = "type")]
-    #[schemars(schema_with = "schema::type_name")]
+    #[schemars(schema_with = "schema::resource_type")]
     pub type_name: String,
 
     /// The ProviderConfig in this namespace with which Purlin manages the object. The default is the ProviderConfig

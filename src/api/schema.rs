@@ -5,8 +5,17 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 /// A DNS label, like `metadata.name` of a Resource.
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// The name of a type, which is immutable.
-pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
+/// The type of a Resource.
+pub(super) fn resource_type(_: &mut SchemaGenerator) -> Schema {
+    immutable_type("Resource")
+}
+
+/// The type of a `DataSource`.
+pub(super) fn data_source_type(_: &mut SchemaGenerator) -> Schema {
+    immutable_type("DataSource")
+}
+
+fn immutable_type(kind: &str) -> Schema {
     json_schema!({
         "type": "string",
         "minLength": 1,
@@ -14,7 +23,7 @@ pub(super) fn type_name(_: &mut SchemaGenerator) -> Schema {
         "pattern": "^[a-z][a-z0-9_-]*$",
         "x-kubernetes-validations": [{
             "rule": "self == oldSelf",
-            "message": "spec.type is immutable: create a Resource with another name instead",
+            "message": format!("spec.type is immutable: create a {kind} with another name instead"),
         }],
     })
 }

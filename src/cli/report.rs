@@ -187,7 +187,7 @@ fn action_text(change: &Change) -> &'static str {
 }
 
 fn write_entry(f: &mut dyn fmt::Write, label: &str, text: &str) -> fmt::Result {
-    writeln!(f, "  {:<13}{}", format!("{label}:"), one_line(text))
+    writeln!(f, "  {:<12} {}", format!("{label}:"), one_line(text))
 }
 
 fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {

@@ -21,6 +21,7 @@ use crate::cli::output::Console;
 use crate::driver::provider::ConfigurationMode;
 use crate::load::{self, Config};
 use crate::migrate::{Configuration, File, Migration, MigrationResult, Problem, RESOURCES};
+use crate::model::text::counted;
 use crate::model::{Record, Severity};
 use crate::process::private_file;
 use crate::store::StateFile;
@@ -77,13 +78,13 @@ fn report_result(args: &MigrateArgs, migrated: &MigrationResult, console: Consol
     }
     let data_sources = match migrated.data {
         0 => String::new(),
-        1 => ", 1 data source".to_owned(),
-        several => format!(", {several} data sources"),
+        some => format!(", {}", counted(some, "data source")),
     };
     let objects = |record: &Record| usize::from(record.current.is_some()) + record.deposed.len();
-    let (resources, objects) = (migrated.resources, migrated.records.iter().map(objects).sum::<usize>());
+    let resources = counted(migrated.resources, "resource");
+    let objects = counted(migrated.records.iter().map(objects).sum(), "object");
     console.notice(&format!(
-        "Migrated {resources} resources with {objects} objects{data_sources}: manifests in {directory}, records in {file}."
+        "Migrated {resources} with {objects}{data_sources}: manifests in {directory}, records in {file}."
     ));
     let sources: String = args.filenames.iter().map(|source| format!(" -f {}", source.display())).collect();
     let records = if args.records == Path::new("purlin.db") { String::new() } else { format!(" --state {file}") };

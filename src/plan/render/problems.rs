@@ -1,7 +1,7 @@
 //! The problems of a plan: warnings before errors, each once, and one cause instead of a problem for each object that
 //! waits for it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::model::text::counted;
 use crate::model::{Action, Address, Change, Diagnostic, Reason, Text};
@@ -31,19 +31,28 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
         one.reason == Reason::DependencyNotReady
             && one.address.as_ref().is_some_and(|address| causes.contains_key(address))
     };
-    let mut seen = HashSet::new();
-    let mut problems: Vec<Problem<'_>> = Vec::new();
+    let mut positions = HashMap::new();
+    let mut found: Vec<(&Diagnostic, Vec<&Address>)> = Vec::new();
     for diagnostic in diagnostics.iter().filter(|one| !is_consequence(one)) {
-        if seen.insert((&diagnostic.address, &diagnostic.source, diagnostic.message())) {
-            problems.push(Problem { diagnostic, waiting: Vec::new() });
+        // All members of a cycle have the same problem.
+        let subject =
+            (diagnostic.reason != Reason::DependencyCycle).then_some((&diagnostic.address, &diagnostic.source));
+        let position = *positions.entry((subject, diagnostic.message())).or_insert(found.len());
+        if position == found.len() {
+            found.push((diagnostic, Vec::new()));
         }
+        found[position].1.extend(&diagnostic.address);
     }
-    problems.sort_by_key(|problem| problem.diagnostic.severity);
+    found.sort_by_key(|(diagnostic, _)| diagnostic.severity);
     // The last problem of an object is the most severe one.
-    for problem in problems.iter_mut().rev() {
-        let found = problem.diagnostic.address.as_ref().and_then(|address| waiting.remove(address));
-        problem.waiting = found.unwrap_or_default();
-    }
+    let with_waiting = |(diagnostic, addresses): (&'a Diagnostic, Vec<&Address>)| {
+        let mut waiting: Vec<_> =
+            addresses.into_iter().flat_map(|one| waiting.remove(one).unwrap_or_default()).collect();
+        waiting.sort();
+        Problem { diagnostic, waiting }
+    };
+    let mut problems: Vec<Problem<'_>> = found.into_iter().rev().map(with_waiting).collect();
+    problems.reverse();
     problems
 }
 
@@ -130,6 +139,21 @@ mod tests {
         );
         // A later plan may report only the objects that are new.
         assert_eq!(collected(&changes, &all[..1]), ["a: waits for `b`\n"]);
+    }
+
+    #[test]
+    fn a_cycle_is_one_problem() {
+        let cycle = |name: &str| Diagnostic::error(&Address::single(name), Reason::DependencyCycle, "dependency cycle");
+        let changes = [
+            blocked("a", Reason::DependencyCycle, &[]),
+            blocked("b", Reason::DependencyCycle, &[]),
+            blocked("d", Reason::DependencyNotReady, &["b"]),
+            blocked("c", Reason::DependencyNotReady, &["a"]),
+        ];
+        assert_eq!(
+            collected(&changes, &[cycle("a"), cycle("b")]),
+            ["a: dependency cycle\n  2 objects wait for this: c, d\n"]
+        );
     }
 
     #[test]
