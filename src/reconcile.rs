@@ -417,6 +417,10 @@ impl Reconciler {
 
     /// Handles the changes that the index has found.
     fn handle_changes(&mut self) {
+        for address in self.index.take_unconfirmed() {
+            let known = self.index.known_record(&address);
+            self.commands.push(Command::ReadRecord(address, known));
+        }
         self.resources.changed.extend(self.index.take_overwritten());
         if self.index.take_shrunk() {
             // Objects in the terminating namespace that were forbidden may no longer exist.

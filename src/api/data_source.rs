@@ -115,8 +115,8 @@ pub struct DataSourceSpec {
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
 
-    /// If true, Purlin does not read the data source, and expressions use the last result. The annotation
-    /// `purlin.dev/paused: "true"` has the same effect.
+    /// If true, Purlin does not read the data source, and expressions use the last result that the controller has read.
+    /// The annotation `purlin.dev/paused: "true"` has the same effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 

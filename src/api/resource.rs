@@ -240,7 +240,8 @@ pub struct Lifecycle {
     /// that this object depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<bool>,
-    /// If true, Purlin rejects every plan that destroys the object, also when the Resource is deleted.
+    /// If true, Purlin does not destroy the object, also when the Resource is deleted. It reports the destroy or the
+    /// replacement as blocked, keeps the dependencies of the object, and applies the rest of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<bool>,
     /// An expression that replaces `preventDestroy`, such as `${ns.labels.stage == 'live'}`.
@@ -371,7 +372,7 @@ pub struct Drift {
     #[schemars(schema_with = "schema::duration")]
     pub interval: Option<String>,
     /// `Correct` reverts the change, and recreates a missing object. `Report` only sets the condition `Drifted`.
-    /// `Ignore` does not refresh the object. The default is `Correct`.
+    /// `Ignore` does not refresh the object, unless `spec.publish` needs its current values. The default is `Correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::drift_action")]
     pub action: Option<DriftAction>,

@@ -221,9 +221,6 @@ pub struct LaunchPluginArgs {
     /// The process ID of the parent. The plugin is killed when the parent exits.
     #[arg(long)]
     pub parent: i32,
-    /// The maximum number of open files.
-    #[arg(long)]
-    pub open_files: Option<u64>,
     /// The maximum size of the plugin's data, in bytes.
     #[arg(long)]
     pub memory: Option<u64>,

@@ -45,9 +45,11 @@ pub(super) fn block_unless_allowed(node: Node<'_>, policy: Policy, why: &str) ->
     let what = format!("the object must be {must}, but the policy `{name}` is not set: {why}");
     let hint = match policy {
         Policy::Create if policies.only_observe() => {
-            "set `spec.import.id` to the id of the object to observe".to_owned()
+            "set `spec.import.id` or `spec.import.identity` to the object to observe".to_owned()
         }
-        Policy::Create => format!("add `{name}` to `spec.managementPolicies`, or set `spec.import.id`"),
+        Policy::Create => {
+            format!("add `{name}` to `spec.managementPolicies`, or set `spec.import.id` or `spec.import.identity`")
+        }
         Policy::Update => {
             format!("add `{name}` to `spec.managementPolicies`, or change the configuration to match the object")
         }

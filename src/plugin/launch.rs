@@ -83,8 +83,6 @@ pub struct Limits {
     pub stop_grace_period: Duration,
     /// The maximum number of concurrent calls; others wait.
     pub in_flight: usize,
-    /// The maximum number of open files.
-    pub open_files: Option<u64>,
     /// The soft memory limit in bytes: the plugin tries to stay below it, and a pool replaces a larger process. The
     /// hard limit is twice as large.
     pub memory: Option<u64>,
@@ -100,7 +98,6 @@ impl Default for Limits {
             // Terraform runs ten operations at a time over all providers; many services throttle clients that run many
             // more.
             in_flight: 64,
-            open_files: None,
             memory: None,
         }
     }

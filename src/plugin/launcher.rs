@@ -12,7 +12,7 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
     path_beneath_rules,
 };
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 
 pub const COMMAND: &str = "launch-plugin";
 
@@ -20,8 +20,6 @@ pub const COMMAND: &str = "launch-plugin";
 pub struct LaunchOptions {
     /// The id of the expected parent process. If it has exited already, nothing would terminate the plugin.
     pub parent: i32,
-    /// The maximum number of open files.
-    pub open_files: Option<u64>,
     /// The maximum private memory in bytes.
     pub memory: Option<u64>,
     /// The file hierarchies that the plugin can read and execute. There is no sandbox if `read` and `write` are empty.
@@ -62,11 +60,6 @@ fn prepare(launching: &LaunchOptions) -> io::Result<()> {
     }
     // A core dump would contain the secrets of the provider configuration.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    if let Some(files) = launching.open_files {
-        let maximum = getrlimit(Resource::Nofile).maximum;
-        let files = maximum.map_or(files, |maximum| files.min(maximum));
-        setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) })?;
-    }
     if let Some(bytes) = launching.memory {
         // This limit does not count reserved address space, of which Go uses a lot.
         setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;

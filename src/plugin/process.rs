@@ -44,9 +44,6 @@ impl Process {
         let working = launch.working_dir.clone().unwrap_or_else(|| dir.path().to_owned());
         let mut command = Command::new(&launch.launcher);
         command.arg(launcher::COMMAND).arg("--parent").arg(std::process::id().to_string());
-        if let Some(files) = launch.limits.open_files {
-            command.arg("--open-files").arg(files.to_string());
-        }
         if let Some(bytes) = launch.limits.memory {
             // Twice the soft limit: a process near the soft limit is replaced; the hard limit only stops a runaway
             // process.

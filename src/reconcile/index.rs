@@ -22,6 +22,7 @@ mod overlay;
 mod deferred_events;
 mod providers;
 mod published_status;
+mod records;
 mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ use crate::store::secrets::Family;
 pub use self::inputs::InputKey;
 pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
 pub use self::published_status::PublishedStatus;
+pub use self::records::KnownRecord;
 
 use self::deferred_events::DeferredEvents;
 use self::families::FamilyCache;
@@ -116,15 +118,6 @@ pub enum Event {
     },
 }
 
-/// What the index knows of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KnownRecord {
-    Unknown,
-    Exists(Version),
-    /// This process removed it, but the watch has not delivered the deletion. The version is one that it had.
-    Erased(Version),
-}
-
 #[derive(Debug)]
 struct Entry {
     instance: Arc<Instance>,
@@ -156,6 +149,8 @@ pub struct Index {
     /// Records that this process removed and whose deletion the watch has not delivered yet, each with a version that
     /// it had: the watch may still deliver the deletion of an earlier record of the same object.
     erased: BTreeMap<Address, Version>,
+    /// Records to read, because the watch does not show whether they exist.
+    unconfirmed: BTreeSet<Address>,
     /// Objects with a running step, with the deferred events of the watch.
     busy: BTreeMap<Address, DeferredEvents>,
     /// Objects that another client has changed, with whether they were destroyed.
@@ -406,12 +401,6 @@ impl Index {
         }
     }
 
-    /// What the index knows of a record, for [`Event::RecordRead`].
-    pub fn known_record(&self, address: &Address) -> KnownRecord {
-        let erased = self.erased.get(address).map_or(KnownRecord::Unknown, |version| KnownRecord::Erased(*version));
-        self.version(address).map_or(erased, KnownRecord::Exists)
-    }
-
     fn version(&self, address: &Address) -> Option<Version> {
         self.records.get(address).map(|stored| stored.version)
     }
@@ -475,70 +464,6 @@ impl Index {
         self.update_renames(name);
     }
 
-    fn record_applied(&mut self, stored: Stored) {
-        let address = stored.record.address.clone();
-        if let Some(before) = &mut self.records_before {
-            before.remove(&address);
-        }
-        // It may be the version of the last own write.
-        if self.unreadable.remove(&address).is_some() {
-            self.wake_with_neighbours(&address.name);
-        }
-        if let Some(parked) = self.busy.get_mut(&address) {
-            return parked.applied(stored);
-        }
-        let old = self.version(&address).is_some_and(|known| stored.version <= known);
-        if old || self.erased.contains_key(&address) {
-            return;
-        }
-        self.changed_records.insert(address.clone());
-        self.insert_record(stored);
-        self.wake_with_neighbours(&address.name);
-    }
-
-    fn record_read(&mut self, address: &Address, known: KnownRecord, found: Option<Stored>) {
-        // A list that is being read decides instead.
-        if self.records_before.is_some() || self.busy.contains_key(address) || self.known_record(address) != known {
-            return;
-        }
-        match (known, found) {
-            (KnownRecord::Exists(version), None) => self.record_deleted(address, version),
-            (KnownRecord::Exists(_), Some(stored)) => self.record_applied(stored),
-            // The read began after the removal, so another client has restored the record.
-            (KnownRecord::Erased(_), Some(stored)) => {
-                self.erased.remove(address);
-                self.record_applied(stored);
-            }
-            // The watch may already have delivered the deletion of what was read.
-            (KnownRecord::Erased(_) | KnownRecord::Unknown, _) => {}
-        }
-    }
-
-    fn record_unreadable(&mut self, address: Address, held: ObjectBlock) {
-        if let Some(before) = &mut self.records_before {
-            before.remove(&address);
-        }
-        self.wake_with_neighbours(&address.name);
-        self.unreadable.insert(address, held);
-    }
-
-    fn record_deleted(&mut self, address: &Address, version: Version) {
-        if self.unreadable.remove(address).is_some() {
-            self.to_plan.insert(address.name.clone());
-        }
-        if let Some(parked) = self.busy.get_mut(address) {
-            return parked.deleted(version);
-        }
-        if self.erased.get(address).is_some_and(|known| *known < version) {
-            self.erased.remove(address);
-        }
-        if self.version(address).is_some_and(|known| known <= version) {
-            self.changed_records.insert(address.clone());
-            self.wake_with_neighbours(&address.name);
-            self.remove_record(address);
-        }
-    }
-
     /// Plans the Resources that read a value that has changed.
     fn input_changed(&mut self, key: &InputKey, data: DataLookup) {
         let Some((before, readers)) = self.inputs.update(key, data.clone()) else { return };
@@ -565,39 +490,6 @@ impl Index {
         self.value = value;
         self.namespace_version += 1;
         self.wake_all();
-    }
-
-    fn insert_record(&mut self, stored: Stored) {
-        let name = stored.record.address.name.clone();
-        let used = dependency_names(&stored);
-        let forces =
-            |stored: &Stored| stored.record.current.as_ref().is_some_and(|object| object.create_before_destroy);
-        let forces_now = forces(&stored);
-        let before = self.records.insert(stored.record.address.clone(), stored);
-        // A record that only adds links does not cost a visit of the other records of its family.
-        match before.as_ref().map(|before| (before, dependency_names(before))) {
-            Some((before, was_used)) if !was_used.is_subset(&used) => {
-                // Its previous dependencies were create-before-destroy because of it. The step that ended this dependency
-                // may also be the one that made it create-before-destroy.
-                if forces(before) || forces_now {
-                    self.to_plan.extend(was_used.difference(&used).cloned());
-                }
-                self.relink(&name);
-            }
-            _ => self.links.add(&name, used),
-        }
-        self.update_renames(&name);
-    }
-
-    fn remove_record(&mut self, address: &Address) {
-        let Some(before) = self.records.remove(address) else { return };
-        let entry = self.entries.get(&address.name);
-        let is_referenced =
-            |name: &Arc<str>| entry.is_some_and(|e| e.instance.references.iter().any(|r| r.target.name == *name));
-        if !dependency_names(&before).iter().all(is_referenced) {
-            self.relink(&address.name);
-        }
-        self.update_renames(&address.name);
     }
 
     fn relink(&mut self, name: &Arc<str>) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::controlplane::{wait_for, wait_until};
+use crate::controlplane::wait_until;
 use crate::installation::*;
 
 fn id(namespace: &str, name: &str) -> String {

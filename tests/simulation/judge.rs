@@ -72,8 +72,8 @@ struct Inside {
     records: Option<Records>,
     /// What each replica received about each Resource, and when.
     known: BTreeMap<Arc<str>, BTreeMap<Place, Timeline<Arc<Value>>>>,
-    /// When each replica last requested to write a record, by the name of its Secret.
-    intents: BTreeMap<(Arc<str>, String), Instant>,
+    /// When each replica requested to write each record, by the name of its Secret.
+    intents: BTreeMap<(Arc<str>, String), Vec<Instant>>,
     /// The last status that each replica wrote for each Resource.
     statuses: BTreeMap<(Arc<str>, Place), StatusWrite>,
     /// The value of the object of an address over time.
@@ -82,6 +82,8 @@ struct Inside {
     count: u64,
     /// Secrets that an administrator has deleted or damaged.
     spoiled: BTreeSet<String>,
+    /// Secrets that an administrator has restored: they have the intent of an earlier write.
+    restored: BTreeSet<String>,
     /// Objects whose records were removed by a user or by force. Purlin need not know them.
     given_up: BTreeSet<String>,
     objections: Vec<String>,
@@ -155,7 +157,9 @@ impl Judge {
 
     /// The record is restored.
     pub(crate) fn whole(&self, secret: &str) {
-        lock(&self.inside).spoiled.remove(secret);
+        let mut inside = lock(&self.inside);
+        inside.spoiled.remove(secret);
+        inside.restored.insert(secret.to_owned());
     }
 
     /// A replica received a Resource, or its deletion.
@@ -181,10 +185,9 @@ impl Judge {
         }
     }
 
-    /// A replica requests to write a record.
-    pub(crate) fn record_issued(&self, replica: &Arc<str>, secret: &str) {
-        let now = Instant::now();
-        lock(&self.inside).intents.insert((replica.clone(), secret.to_owned()), now);
+    /// A replica has written a record, or may have: the request, issued at this time, was not refused.
+    pub(crate) fn record_written(&self, replica: &Arc<str>, secret: &str, issued: Instant) {
+        lock(&self.inside).intents.entry((replica.clone(), secret.to_owned())).or_default().push(issued);
     }
 
     /// A driver is called.
@@ -214,7 +217,8 @@ impl Judge {
         Running { judge: self.clone(), number }
     }
 
-    /// Whether the newest version of the Resource that the replica knew when it wrote its intent permits a destroy.
+    /// Whether the newest version of the Resource that the replica knew when it wrote its intent permits a destroy. An
+    /// administrator may have restored an earlier intent.
     fn may_destroy(&self, call: &Call) -> Result<(), String> {
         let address = call.parsed();
         let inside = lock(&self.inside);
@@ -224,13 +228,20 @@ impl Judge {
             let is_spoiled = inside.spoiled.contains(&secret);
             return if is_spoiled { Ok(()) } else { Err("there is no record of it".to_owned()) };
         };
-        let Some(intended) = inside.intents.get(&(call.replica.clone(), secret)) else { return Ok(()) };
+        let is_restored = inside.restored.contains(&secret);
+        let Some(intents) = inside.intents.get(&(call.replica.clone(), secret)) else { return Ok(()) };
         let place = (call.namespace.to_string(), address.name.to_string());
         let versions = inside.known.get(&call.replica).and_then(|known| known.get(&place));
-        // The replica may not have processed a version that it received at the time of the intent.
-        let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| at < intended));
-        let Some((_, Some(resource))) = newest else { return Ok(()) };
-        permits_destroy(resource, &record, &address, call.id.as_deref())
+        let permits = |intended: &Instant| {
+            // The replica may not have processed a version that it received at the time of the intent.
+            let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| at < intended));
+            let Some((_, Some(resource))) = newest else { return Ok(()) };
+            permits_destroy(resource, &record, &address, call.id.as_deref())
+        };
+        match intents.last() {
+            Some(last) if !(is_restored && intents.iter().any(|earlier| permits(earlier).is_ok())) => permits(last),
+            _ => Ok(()),
+        }
     }
 
     /// An object of the service has changed.

@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
 use serde_json::Value;
+use tokio::time::Instant;
 use tower::{BoxError, Service};
 
 use crate::judge::{Judge, Place};
@@ -57,10 +58,17 @@ where
             let about = about(&parts, &bytes);
             match &about {
                 RequestSubject::Status(place, uid, status) => judge.status_issued(&replica, place, uid, status),
-                RequestSubject::Record(secret) => judge.record_issued(&replica, secret),
-                RequestSubject::Resources { .. } | RequestSubject::Other => {}
+                RequestSubject::Record(_) | RequestSubject::Resources { .. } | RequestSubject::Other => {}
             }
+            let issued = Instant::now();
             let answer = line.call(Request::from_parts(parts, Body::from(bytes))).await;
+            // A write without an answer may have been carried out.
+            let is_refused = answer.as_ref().is_ok_and(|answer| answer.status().is_client_error());
+            if let RequestSubject::Record(secret) = &about
+                && !is_refused
+            {
+                judge.record_written(&replica, secret, issued);
+            }
             if let RequestSubject::Status(place, ..) = &about {
                 let failed = !answer.as_ref().is_ok_and(|answer| answer.status().is_success());
                 judge.status_ended(&replica, place, failed);

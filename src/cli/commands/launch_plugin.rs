@@ -11,7 +11,6 @@ pub fn run(args: LaunchPluginArgs) -> anyhow::Result<Exit> {
     let program = words.next().unwrap_or_default().into();
     let launching = LaunchOptions {
         parent: args.parent,
-        open_files: args.open_files,
         memory: args.memory,
         read: args.read,
         write: args.write,

@@ -106,7 +106,7 @@ fn require_new(args: &MigrateArgs) -> anyhow::Result<()> {
     };
     if !is_empty {
         let message = format!("`{}` already exists", args.out.display());
-        return Err(Failure::hinted(message, "specify a new directory with --out"));
+        return Err(Failure::hinted(message, "specify a new or an empty directory with --out"));
     }
     Ok(())
 }

@@ -35,10 +35,14 @@ pub(super) async fn read_record(
     address: Address,
     known: KnownRecord,
 ) -> Signal {
-    let found = match context.journal.secrets().get(shared.name(), &address, RetryPolicy::SHORT).await {
+    let retry = match known {
+        KnownRecord::Erased(_) => RetryPolicy::UntilStopped,
+        // The next failure reads it again.
+        KnownRecord::Exists(_) | KnownRecord::Unknown => RetryPolicy::SHORT,
+    };
+    let found = match context.journal.secrets().get(shared.name(), &address, retry).await {
         Ok(None) => None,
         Ok(Some(Ok(SecretContent::Record(stored)))) => Some(stored),
-        // The next failure reads it again.
         _ => return Signal::Wake,
     };
     context.namespaces.apply(shared.name(), Event::RecordRead { address, known, found });

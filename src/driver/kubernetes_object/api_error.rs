@@ -310,7 +310,7 @@ fn is_temporary(api_error: &ApiError) -> bool {
 
 fn role_hint(api_error: &ApiError, attempt: &ErrorContext<'_>) -> String {
     if api_error.message.contains("cannot impersonate") {
-        return "the ClusterRole of Purlin must allow it to impersonate service accounts and their groups".to_owned();
+        return "the ClusterRole of Purlin must allow it to impersonate service accounts".to_owned();
     }
     let account = if attempt.service_account.is_empty() {
         "the user of the kubeconfig".to_owned()

@@ -266,6 +266,37 @@ fn a_read_corrects_what_the_watch_did_not_deliver() {
     assert_eq!(index.records()[&address].version, Version(9), "the deletion of the earlier record");
 }
 
+/// A list that began before the step lacks the record, so its deletion is never delivered.
+#[test]
+fn an_event_about_an_erased_record_causes_a_read() {
+    let mut index = index([]);
+    let address = Address::single("a");
+    index.apply(Event::RecordsRelisting);
+    index.begin(&address, None);
+    index.end(&address, Some(&record("a", 5, &[])));
+    index.begin(&address, Some(Version(5)));
+    index.end(&address, None);
+    index.apply(Event::RecordsListed);
+    index.take_changes();
+    wakes(&mut index, Event::RecordApplied(record("a", 5, &[])), &[]);
+    assert!(index.take_unconfirmed().is_empty(), "a late event");
+    index.apply(Event::RecordsRelisting);
+    assert_eq!(index.known_record(&address), KnownRecord::Unknown, "the list shows the removal");
+    index.apply(Event::RecordsListed);
+
+    index.apply(Event::RecordApplied(record("a", 7, &[])));
+    index.begin(&address, Some(Version(7)));
+    index.end(&address, None);
+    index.take_changes();
+    wakes(&mut index, Event::RecordApplied(record("a", 9, &[])), &[]);
+    assert!(index.records().is_empty());
+    assert_eq!(index.take_unconfirmed(), BTreeSet::from([address.clone()]));
+    let known = index.known_record(&address);
+    let read = Event::RecordRead { address: address.clone(), known, found: Some(record("a", 9, &[])) };
+    wakes(&mut index, read, &["a"]);
+    assert_eq!(index.records()[&address].version, Version(9));
+}
+
 #[test]
 fn a_late_deletion_does_not_remove_a_newer_own_record() {
     let mut index = index([Event::RecordApplied(record("a", 5, &[]))]);

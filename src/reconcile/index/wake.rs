@@ -15,6 +15,11 @@ impl Index {
         (std::mem::take(&mut self.to_plan), std::mem::take(&mut self.changed_records))
     }
 
+    /// The records that must be read since the last call. Not during a list, which may answer the question.
+    pub fn take_unconfirmed(&mut self) -> BTreeSet<Address> {
+        if self.records_before.is_some() { BTreeSet::new() } else { std::mem::take(&mut self.unconfirmed) }
+    }
+
     pub fn take_overwritten(&mut self) -> BTreeSet<Arc<str>> {
         std::mem::take(&mut self.overwritten)
     }

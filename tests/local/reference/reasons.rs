@@ -22,7 +22,7 @@ fn next_step(reason: Reason) -> &'static str {
             "Correct `count`, `forEach` or `enabledWhen`. `docs/families.md` documents the allowed values."
         }
         Reason::InvalidConfig => {
-            "Correct the field that the message names. `docs/types/` documents the attributes of built-in types."
+            "Correct the field that the message names. `purlin explain-type TYPE` lists the attributes of a type."
         }
         Reason::SelfReference => "Remove the reference, or correct the name in it.",
         Reason::DependencyCycle => {
