@@ -415,11 +415,18 @@ impl Reconciler {
         }
     }
 
+    /// Reads a record again. The index ignores what is read of a record that it does not know.
+    fn read_record(&mut self, address: &Address) {
+        let known = self.index.known_record(address);
+        if known != KnownRecord::Unknown {
+            self.commands.push(Command::ReadRecord(address.clone(), known));
+        }
+    }
+
     /// Handles the changes that the index has found.
     fn handle_changes(&mut self) {
         for address in self.index.take_unconfirmed() {
-            let known = self.index.known_record(&address);
-            self.commands.push(Command::ReadRecord(address, known));
+            self.read_record(&address);
         }
         self.resources.changed.extend(self.index.take_overwritten());
         if self.index.take_shrunk() {

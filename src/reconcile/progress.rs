@@ -8,7 +8,7 @@ use super::planning::{AdoptedPlan, CRD_AGAIN};
 use super::summarize::{Note, StepState, step_note};
 use super::time::Time;
 use super::tracked::{Hold, StepStart, TrackedObject};
-use super::{Command, Reconciler, ReportSubject, retry};
+use super::{Reconciler, ReportSubject, retry};
 use crate::execute::{HookNote, ProgressKind};
 use crate::load::Instance;
 use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
@@ -249,10 +249,7 @@ impl Reconciler {
         tracked.hold = Some(Hold { held, until, fingerprint });
         tracked.retry_at = until;
         until.into_iter().for_each(|at| self.objects.wake_at(address, at));
-        if !address.is_data() {
-            let known = self.index.known_record(address);
-            self.commands.push(Command::ReadRecord(address.clone(), known));
-        }
+        self.read_record(address);
     }
 
     fn report_hook(&mut self, step: &Step, hook: HookNote) {
