@@ -21,7 +21,8 @@ mod warnings;
 pub(crate) use arguments::unsupported_move;
 pub use call::{ApplyRequest, ApplyResponse, CallContext, Observation, ReadinessError};
 pub use contract::{
-    CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, TakeOver, WatchedInstance,
+    CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, SearchCreated,
+    SearchResult, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
 pub use provider::{Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig};

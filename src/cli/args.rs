@@ -5,6 +5,7 @@ mod controller;
 mod examples;
 mod migrate;
 mod provider;
+mod state;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,10 @@ pub use migrate::{MigrateArgs, StateExportArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
+};
+pub use state::{
+    StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateRecoverArgs, StateReleaseArgs, StateRemoveArgs,
+    StateShowArgs,
 };
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
@@ -393,113 +398,6 @@ pub struct ResourceArgs {
     pub name: String,
     #[command(flatten)]
     pub target: TargetArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum StateCommand {
-    /// List the recorded objects.
-    #[command(after_help = examples::STATE_LIST)]
-    List(StateListArgs),
-    /// Show the recorded values of an object.
-    #[command(after_help = examples::STATE_SHOW)]
-    Show(StateShowArgs),
-    /// Remove the record of an object, or of all instances of a family. The object is not destroyed.
-    #[command(after_help = examples::STATE_RM)]
-    Rm(StateRemoveArgs),
-    /// Move the record of an object, or of all instances of a family, to another address.
-    ///
-    /// The object is not changed. In a cluster, the controller completes the move.
-    #[command(after_help = examples::STATE_MV)]
-    Mv(StateMoveArgs),
-    /// Mark an object, or all instances of a family, as tainted. The next apply replaces it.
-    #[command(after_help = examples::STATE_TAINT)]
-    Taint(StateEditArgs),
-    /// Remove the tainted mark from an object, or from all instances of a family.
-    #[command(after_help = examples::STATE_UNTAINT)]
-    Untaint(StateEditArgs),
-    /// Remove the recorded `preventDestroy` of an object whose manifest no longer exists.
-    #[command(after_help = examples::STATE_UNPROTECT)]
-    Unprotect(StateEditArgs),
-    /// Remove the finalizers of Resources, so that they can be deleted without destroying objects.
-    ///
-    /// Objects and records are kept, and adopted when the Resources are applied again.
-    #[command(after_help = examples::STATE_RELEASE)]
-    Release(StateReleaseArgs),
-    /// Export the records as a Terraform state.
-    #[command(after_help = examples::STATE_EXPORT)]
-    Export(StateExportArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct StateListArgs {
-    #[command(flatten)]
-    pub target: TargetArgs,
-    /// The output format.
-    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
-    pub output: Format,
-}
-
-#[derive(Debug, Args)]
-pub struct StateShowArgs {
-    /// The address of the object.
-    pub address: String,
-    #[command(flatten)]
-    pub target: TargetArgs,
-    /// Show long values.
-    #[arg(long)]
-    pub full: bool,
-    /// The output format.
-    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
-    pub output: Format,
-}
-
-#[derive(Debug, Args)]
-pub struct StateMoveArgs {
-    /// The current address.
-    pub from: String,
-    /// The new address.
-    pub to: String,
-    #[command(flatten)]
-    pub target: TargetArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct StateRemoveArgs {
-    /// The address of the object. A name without a key selects all instances of a family.
-    pub address: String,
-    #[command(flatten)]
-    pub target: TargetArgs,
-    /// Skip the confirmation prompt.
-    #[arg(short = 'y', long)]
-    pub yes: bool,
-    /// Remove the record even if an operation has not finished. For an unfinished create, only the create is discarded,
-    /// and an object that it was to replace becomes current again.
-    #[arg(long)]
-    pub force: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct StateEditArgs {
-    /// The address of the object. A name without a key selects all instances of a family.
-    pub address: String,
-    #[command(flatten)]
-    pub target: TargetArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(mut_args(hide_file_options))]
-pub struct StateReleaseArgs {
-    /// The name of the Resource.
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub address: Option<String>,
-    /// Release all Resources in the namespace.
-    #[arg(long)]
-    pub all: bool,
-    #[command(flatten)]
-    pub target: TargetArgs,
-    /// Skip the confirmation prompt.
-    #[arg(short = 'y', long)]
-    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

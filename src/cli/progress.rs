@@ -17,7 +17,7 @@ use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::LiveDisplay;
 use super::output::Console;
 use crate::execute::{HookNote, Progress, ProgressKind, Summary};
-use crate::model::{Address, Diagnostic, Operation, Reason, Recorded, Step, Text};
+use crate::model::{Address, Change, Diagnostic, Operation, Reason, Recorded, Step, Text};
 
 /// The redraw interval of the live display.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -38,6 +38,8 @@ pub struct Reporter {
     summary: Summary,
     /// Warnings that were reported. Drivers repeat them with each call.
     warned: HashSet<(Option<Address>, String)>,
+    /// The objects whose record-only steps are not reported unless they fail.
+    silent: HashSet<Address>,
 }
 
 /// Errors of standard output are ignored: a run continues when standard output is closed, because its results must
@@ -73,15 +75,29 @@ impl Reporter {
             ends: false,
             summary: Summary::default(),
             warned: HashSet::new(),
+            silent: HashSet::new(),
         }
     }
 
-    /// Sets the number of steps of a run that ends. The live display shows how many of them have ended.
-    pub fn expect_steps(&mut self, count: usize) {
+    /// Takes over which changes of a plan are silent.
+    pub fn planned(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change.silent {
+                true => self.silent.insert(change.address.clone()),
+                false => self.silent.remove(&change.address),
+            };
+        }
+    }
+
+    /// Sets the number of steps of a run that ends. The live display shows how many of them have ended. Returns how
+    /// many are reported.
+    pub fn expect_steps(&mut self, count: usize) -> usize {
         self.ends = true;
+        let count = count - self.silent.len();
         if let Sink::Live(live) = &mut self.sink {
             live.expect_steps(count);
         }
+        count
     }
 
     pub fn summary(&self) -> Summary {
@@ -131,6 +147,9 @@ impl Reporter {
         }
         if let Sink::Json(out) = &mut self.sink {
             write_event(progress, out);
+            return;
+        }
+        if self.is_silent(progress) {
             return;
         }
         let took = self.took(progress);
@@ -217,6 +236,12 @@ impl Reporter {
             Sink::Plain(out) => drop(writeln!(out, "{line}")),
             Sink::Live(live) => live.lines(line),
         }
+    }
+
+    fn is_silent(&self, progress: &Progress) -> bool {
+        progress.step.operation == Operation::Record
+            && matches!(progress.kind, ProgressKind::Started | ProgressKind::Finished)
+            && self.silent.contains(&progress.step.address)
     }
 
     fn took(&mut self, progress: &Progress) -> Duration {

@@ -4,7 +4,25 @@ pub mod command;
 pub mod edit;
 pub mod export;
 pub mod records;
+pub mod recover;
 pub mod rows;
 
 #[cfg(test)]
 mod fixtures;
+
+use super::failure::Failure;
+use super::output::Console;
+
+/// Asks for a confirmation, unless `yes` is set.
+fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !console.can_ask {
+        return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
+    }
+    match console.ask(&format!("{what}\nOnly `yes` is accepted to confirm: "))?.as_str() {
+        "yes" => Ok(()),
+        _ => Err(Failure::hinted("not confirmed", "nothing was changed")),
+    }
+}

@@ -128,6 +128,7 @@ mod tests {
             deadline: Timestamp::from_second(100).unwrap(),
             deposed: None,
             planned: None,
+            import: None,
         }
     }
 

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
 use crate::model::{
-    Address, Diagnostics, DriverError, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, RecordedObject,
-    Schema, Value,
+    Address, Diagnostics, DriverError, ImportRequest, ObjectState, Path, PlanRequest, PlanResponse, Provider,
+    RecordedObject, Schema, Value,
 };
 
 impl dyn Driver + '_ {
@@ -118,6 +118,9 @@ pub enum CreateRecovery<'a> {
     Repeat(&'a dyn FindCreated),
     /// Recovery looks for the object. "Not found" is certain only after the deadline of the intent.
     Find(&'a dyn FindCreated),
+    /// While the Resource exists, recovery searches for the object by what its configuration fixes. The search may find
+    /// nothing that proves the outcome; then the user must resolve it.
+    Search(&'a dyn SearchCreated),
     /// Recovery cannot resolve the outcome; the user must.
     Unknown,
 }
@@ -129,9 +132,34 @@ impl CreateRecovery<'_> {
         match self {
             Self::Repeat(_) => CreateRecovery::Repeat(finder),
             Self::Find(_) => CreateRecovery::Find(finder),
-            Self::Unknown => CreateRecovery::Unknown,
+            Self::Search(_) | Self::Unknown => CreateRecovery::Unknown,
         }
     }
+}
+
+/// The result of a search for the object of a create that did not return.
+#[derive(Clone, Debug)]
+pub enum SearchResult {
+    /// The object that the user named, or one that no planned value contradicts.
+    Found(ObjectState),
+    /// No object has the identity of the planned object, or the user's.
+    Missing,
+    /// An object can be imported by this request, but the value at this path is not the planned one.
+    Differs(ImportRequest, Path),
+    /// Nothing identifies the object, or it could not be read, for this reason.
+    Unknown(Option<DriverError>),
+}
+
+/// Searches for the object of a create that did not return, by what its configuration fixes.
+pub trait SearchCreated: Send + Sync {
+    /// `request` is the request of the create; `import` finds the object if the user knows how. Arguments that an import
+    /// does not read have their planned values in the result. Has no side effects.
+    fn search_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ApplyRequest,
+        import: Option<&'a ImportRequest>,
+    ) -> BoxFuture<'a, Result<SearchResult, DriverError>>;
 }
 
 /// Finds the object of a create that did not return.

@@ -14,6 +14,7 @@ mod private;
 mod program;
 mod reattach;
 mod schema;
+mod search;
 mod served_types;
 mod sessions;
 mod spares;
@@ -27,7 +28,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, TakeOver, Warnings};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, SearchCreated, SearchResult,
+    TakeOver, Warnings,
+};
 use crate::model::{
     Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
     RecordedObject, Schema, Secrets, Value,
@@ -284,8 +288,7 @@ impl Driver for Providers {
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {
-        // The protocol has no way to find an object without its ID, and an interrupted create returned none.
-        CreateRecovery::Unknown
+        CreateRecovery::Search(self)
     }
 
     fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
@@ -298,6 +301,18 @@ impl Driver for Providers {
 
     fn takeover(&self) -> Option<&dyn TakeOver> {
         Some(self)
+    }
+}
+
+impl SearchCreated for Providers {
+    fn search_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ApplyRequest,
+        import: Option<&'a ImportRequest>,
+    ) -> BoxFuture<'a, Result<SearchResult, DriverError>> {
+        let searched = (request, import);
+        read_only_call!(self, context, mask_values(Some(&request.config), None), search_created(searched))
     }
 }
 

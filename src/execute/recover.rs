@@ -1,5 +1,7 @@
 //! Recovery of intents that a crash left open. The outcome of each is resolved before the object is planned again.
 
+mod create;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +11,13 @@ use super::engine::{Call, after, service_account};
 use super::failure::{Failure, with_address};
 use super::hooks::{self, HookTarget};
 use super::step::{
-    ApplyResult, RecordEffect, RemovalTarget, StepError, apply, apply_destroy, record_create_result,
-    record_destroy_result, write_result,
+    ApplyResult, RecordEffect, RemovalTarget, StepError, apply_destroy, record_destroy_result, write_result,
 };
-use crate::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, Warnings};
+use crate::driver::{ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, SearchCreated, Warnings};
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, Intent, ObjectState, Operation, Reason, Record, RecordedObject, Secrets,
-    Stored, Value,
+    Diagnostics, DriverError, ImportRequest, Intent, Operation, Reason, Record, RecordedObject, Secrets, Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
 use crate::plan::{MISSING_AFTER_CONFIG_CHANGE, ObjectBlock};
@@ -60,6 +60,10 @@ enum RecoveryAction<'a> {
     RepeatCreate(&'a dyn FindCreated),
     /// A create: the driver looks up the created object.
     Find(&'a dyn FindCreated),
+    /// A create: the user says how to import the created object.
+    Import(&'a ImportRequest),
+    /// A create: the driver searches for the created object, or imports the one that the user named.
+    Search(&'a dyn SearchCreated, Option<&'a ImportRequest>),
     /// A create: only the user can say whether the object exists.
     AskUser,
     /// A completed create, or a step without a call, whose hooks did not end: they run again with the next plan.
@@ -72,8 +76,8 @@ enum RecoveryAction<'a> {
 
 fn recovery_action<'a>(
     record: &Record,
-    intent: &Intent,
-    instance: Option<&Instance>,
+    intent: &'a Intent,
+    instance: Option<&'a Instance>,
     may_run_until: Option<Timestamp>,
     recovery: CreateRecovery<'a>,
     is_uncalled: bool,
@@ -88,17 +92,32 @@ fn recovery_action<'a>(
     match intent.operation {
         Operation::Create if record.current.is_some() => RecoveryAction::HooksInterrupted,
         Operation::Create if is_unclaimed_first_create(record, intent, instance) => RecoveryAction::NeverSent,
-        Operation::Create => match recovery {
-            CreateRecovery::Unknown => RecoveryAction::AskUser,
-            CreateRecovery::Repeat(finder) if !resource_is_missing(record, instance) => {
-                RecoveryAction::RepeatCreate(finder)
-            }
-            CreateRecovery::Repeat(finder) | CreateRecovery::Find(finder) => RecoveryAction::Find(finder),
-        },
+        Operation::Create => create_action(record, intent, instance, recovery),
         Operation::Destroy if finishes => RecoveryAction::FinishDestroy,
         Operation::Destroy => RecoveryAction::ReadDestroyed,
         Operation::Record => RecoveryAction::HooksInterrupted,
         _ => RecoveryAction::ReadUpdated,
+    }
+}
+
+fn create_action<'a>(
+    record: &Record,
+    intent: &'a Intent,
+    instance: Option<&'a Instance>,
+    recovery: CreateRecovery<'a>,
+) -> RecoveryAction<'a> {
+    let import = intent.import.as_ref().or_else(|| instance?.import.as_ref());
+    match (recovery, import) {
+        (CreateRecovery::Search(searcher), Some(_)) => RecoveryAction::Search(searcher, import),
+        // The object of a Resource that no longer exists would be destroyed, so a search is not certain enough.
+        (CreateRecovery::Search(searcher), None) if instance.is_some() => RecoveryAction::Search(searcher, None),
+        (CreateRecovery::Unknown, Some(import)) => RecoveryAction::Import(import),
+        (CreateRecovery::Search(_) | CreateRecovery::Unknown, None) => RecoveryAction::AskUser,
+        (_, Some(import)) if intent.import.is_some() => RecoveryAction::Import(import),
+        (CreateRecovery::Repeat(finder), _) if !resource_is_missing(record, instance) => {
+            RecoveryAction::RepeatCreate(finder)
+        }
+        (CreateRecovery::Repeat(finder) | CreateRecovery::Find(finder), _) => RecoveryAction::Find(finder),
     }
 }
 
@@ -191,7 +210,9 @@ impl Attempt<'_> {
             RecoveryAction::NeverSent => self.revert().await,
             RecoveryAction::RepeatCreate(finder) => self.repeat_create(finder).await,
             RecoveryAction::Find(finder) => self.find_created(finder).await,
-            RecoveryAction::AskUser => self.ask_user().await,
+            RecoveryAction::Search(searcher, import) => self.search_created(searcher, import).await,
+            RecoveryAction::Import(import) => self.import_created(import).await,
+            RecoveryAction::AskUser => self.ask_user(None),
             RecoveryAction::HooksInterrupted => self.close().await,
             RecoveryAction::ReadUpdated => self.read_updated().await,
             RecoveryAction::FinishDestroy => self.finish_destroy().await,
@@ -228,100 +249,6 @@ impl Attempt<'_> {
             Ok(()) => Recovery::Erased,
             Err(error) => self.retry_later(&error.into()),
         }
-    }
-
-    async fn repeat_create(&self, finder: &dyn FindCreated) -> Recovery {
-        let Some(planned) = &self.intent.planned else {
-            return self.retry_later(&Failure::internal("the intent of the create holds no plan"));
-        };
-        let context = self.context(&planned.recorded, self.timeouts().create);
-        let request = ApplyRequest {
-            prior: None,
-            config: planned.config.clone(),
-            planned: Some(planned.planned.clone()),
-            private: Arc::clone(&planned.private),
-        };
-        let called = apply(self.engine, self.stored, self.driver, &context, request, &self.read()).await;
-        let ApplyResult { response, before } = called;
-        // The interrupted call may have created the object even if this call was rejected.
-        match response {
-            ApplyResponse { object: None, error: Some(error), .. } if error.kind == ErrorKind::Transient => {
-                self.retry_later(&error.into())
-            }
-            ApplyResponse { object: None, error: Some(_), .. } => {
-                match finder.find_created(&context, &planned.planned).await {
-                    Err(error) => self.retry_later(&error.into()),
-                    Ok(object) => self.adopt_or_restore(&before, object).await,
-                }
-            }
-            response => self.record_create(&before, response).await,
-        }
-    }
-
-    async fn find_created(&self, finder: &dyn FindCreated) -> Recovery {
-        let Some(planned) = &self.intent.planned else {
-            return self.retry_later(&Failure::internal("the intent of the create holds no plan"));
-        };
-        let context = self.context(&planned.recorded, self.timeouts().read);
-        match finder.find_created(&context, &planned.planned).await {
-            Err(error) => self.retry_later(&error.into()),
-            Ok(None) if self.engine.clock.now() < self.intent.deadline => self.not_found_yet(),
-            Ok(object) => self.adopt_or_restore(self.stored, object).await,
-        }
-    }
-
-    /// An eventually consistent service may not show a new object yet. After the deadline of the call, a missing object
-    /// counts.
-    fn not_found_yet(&self) -> Recovery {
-        let message = format!(
-            "a create was interrupted and the object is not found yet; it counts as not created from {}",
-            self.intent.deadline
-        );
-        Recovery::Blocked(ObjectBlock { reason: Reason::OperationInProgress, message }, Some(self.intent.deadline))
-    }
-
-    async fn ask_user(&self) -> Recovery {
-        let import = self.instance.and_then(|instance| instance.import.as_ref());
-        let (Some(import), Some(planned)) = (import, &self.intent.planned) else {
-            let message = match self.resource_is_missing() {
-                true => format!(
-                    "a create was interrupted, its Resource does not exist anymore, and it is unknown whether the \
-                     object was created (hint: apply the Resource again, with spec.import.id if the object exists; if \
-                     it does not, remove the record with `purlin state rm {} --force`)",
-                    self.stored.record.address
-                ),
-                false => "a create was interrupted and it is unknown whether the object was created (hint: if it \
-                          exists, set spec.import.id to its id to adopt it; if it does not, remove the record with \
-                          `purlin state rm --force`)"
-                    .to_owned(),
-            };
-            return Recovery::Blocked(ObjectBlock { reason: Reason::CreateOutcomeUnknown, message }, None);
-        };
-        let context = self.context(&planned.recorded, self.timeouts().read);
-        match self.driver.import(&context, import).await {
-            Err(error) => self.retry_later(&error.into()),
-            Ok(None) => {
-                let message = format!("the object `{import}` of spec.import does not exist");
-                Recovery::Blocked(ObjectBlock { reason: Reason::ImportNotFound, message }, None)
-            }
-            Ok(object) => self.adopt_or_restore(self.stored, object).await,
-        }
-    }
-
-    /// Adopts the found object as the new object. If there is none, the deposed object becomes current again.
-    async fn adopt_or_restore(&self, before: &Stored, object: Option<ObjectState>) -> Recovery {
-        let Some(object) = object else {
-            let rest = super::step::without_intent(&before.record);
-            let is_empty = !rest.has_objects() && rest.published.is_empty();
-            return match is_empty && self.resource_is_missing() {
-                true => self.erase(before).await,
-                false => self.restore(before).await,
-            };
-        };
-        // The object was found by the driver or named by the user and may differ from the plan, so the next plan
-        // compares it.
-        self.record_create(before, ApplyResponse { object: Some(object), recovered: true, ..ApplyResponse::default() })
-            .await
     }
 
     /// Closes the intent. The object that a create deposed becomes current again.
@@ -461,12 +388,6 @@ impl Attempt<'_> {
     async fn write(&self, record: Record) -> Recovery {
         let written = write_result(self.engine, self.stored, record).await;
         self.finish(written.map(RecordEffect::Written))
-    }
-
-    async fn record_create(&self, before: &Stored, response: ApplyResponse) -> Recovery {
-        let generation = self.instance.map_or(0, |instance| instance.generation);
-        let requested = self.instance.map_or_else(|| Arc::from(""), |instance| Arc::clone(&instance.replace_requested));
-        self.finish(record_create_result(self.engine, before, response, generation, &requested, None).await)
     }
 
     /// Even if the call failed, its recorded outcome resolves the intent. The next plan continues from the record.

@@ -364,6 +364,7 @@ impl StepTask {
             deadline: after(now, timeout),
             deposed,
             planned,
+            import: None,
         }));
         let record = Arc::new(record);
         let intended = self.engine.journal.intend(Arc::clone(&record), base).await;

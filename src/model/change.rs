@@ -95,6 +95,8 @@ pub struct Change {
     pub waiting_for: Vec<Address>,
     /// The attributes that force the replacement.
     pub replace_paths: Vec<Path>,
+    /// The step only records values that a read returned and that no expression reads. Text output omits the change.
+    pub silent: bool,
     /// Set if drift is the only cause of the change. With the action `NoOp`, the drift is only reported.
     pub drift: Option<Drift>,
     /// The recorded value.
@@ -120,6 +122,7 @@ impl Change {
             message: String::new(),
             waiting_for: Vec::new(),
             replace_paths: Vec::new(),
+            silent: false,
             drift: None,
             before: None,
             after: None,

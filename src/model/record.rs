@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Address, ConfigDigest, DataRef, DeposedKey, Operation, ProviderUse, RecordedHook, Revision, Value};
+use super::{
+    Address, ConfigDigest, DataRef, DeposedKey, ImportRequest, Operation, ProviderUse, RecordedHook, Revision, Value,
+};
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It
 /// increases with every write.
@@ -147,6 +149,8 @@ pub struct Intent {
     /// Create and update: the configuration and the planned value with all generated names and IDs, so that recovery
     /// can repeat the same call.
     pub planned: Option<PlannedObject>,
+    /// Create: how to import the object, if its outcome was unknown and the user named it (`purlin state recover`).
+    pub import: Option<ImportRequest>,
 }
 
 /// The planned result of a create or update, from which recovery can repeat the call and record its result.

@@ -1,6 +1,7 @@
 //! Assembles the plan from the decisions: changes in address order, prepared steps and diagnostics.
 
 mod record_only;
+mod silent;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,6 +82,7 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
     }
     // Junctions come after all objects above.
     plan.changes.sort_by(|a, b| a.address.cmp(&b.address));
+    silent::mark(input, &mut plan.changes);
     plan.prepared = prepared.into_iter().collect();
     plan.diagnostics = diagnostics.in_order(input);
     plan.diagnostics.extend(again);
@@ -171,6 +173,7 @@ fn finish_change(
         message: block.map(|block| block.cause().message()).unwrap_or_default(),
         waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: decision.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
+        silent: false,
         drift: decision.drift,
         because,
         before,
@@ -192,6 +195,7 @@ fn deposed_change(input: &PlanInput<'_>, id: Id, deposed: DeposedDecision) -> Ch
         message: block.map(|block| block.cause().message()).unwrap_or_default(),
         waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: Vec::new(),
+        silent: false,
         drift: None,
         because: deposed.because,
         before: Some(deposed.object.value.clone()),

@@ -13,17 +13,29 @@ use super::progress::{Progress, RefreshResult};
 use super::requests::replacement_requested;
 use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
-use crate::model::{Action, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value};
+use crate::model::{
+    Action, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value,
+};
 
 /// The `because` of a change that only corrects drift.
 pub(super) const BECAUSE: &str = "it was changed outside of Purlin";
+
+/// The `because` of a record-only change after a read with another provider configuration.
+const OTHER_CONFIGURATION: &str = "the provider's configuration changed";
+
+/// The `because` of a record-only change of what no attribute shows.
+const HIDDEN: &str = "sensitive marks or provider data changed";
+
+/// The `because` of the record-only changes that only a read causes.
+pub(super) const CAUSED_BY_READ: [&str; 3] = [BECAUSE, OTHER_CONFIGURATION, HIDDEN];
 
 /// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
 pub(super) fn action(node: Node<'_>) -> DriftAction {
     node.instance.filter(|_| node.desired).map_or(DriftAction::Correct, |instance| instance.drift.action)
 }
 
-/// The recorded object if it matches the configuration, so that any difference is drift.
+/// The recorded object if it matches the configuration, so that any difference is drift. It does if the driver has
+/// applied this configuration, or has planned no change for it. Without a record of that, the values are compared.
 pub(super) fn matching_record<'a>(
     input: &PlanInput<'a>,
     id: Id,
@@ -35,7 +47,10 @@ pub(super) fn matching_record<'a>(
     let written = progress.configured.as_ref().unwrap_or(&progress.config).clone();
     let ignored = node.instance.map_or(&[][..], |instance| &instance.ignore_changes);
     let asked = ignore::keep(written, &recorded.value, ignored, &schema);
-    (matches(&recorded.value, &asked, &schema) && !replacement_requested(input, id)).then_some(recorded)
+    let applied = recorded.matching_config;
+    let is_applied = applied.is_some() && applied == ConfigDigest::new(&asked, recorded.revision);
+    let matches = is_applied || matches(&recorded.value, &asked, &schema);
+    (matches && !replacement_requested(input, id)).then_some(recorded)
 }
 
 /// Whether a value matches a configuration. An attribute that the configuration does not set matches if it is computed
@@ -191,9 +206,9 @@ pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedOb
     Some(if !recorded.value.equals_unmarked(&object.value) {
         BECAUSE
     } else if recorded.provider_config != object.provider_config {
-        "the provider's configuration changed"
+        OTHER_CONFIGURATION
     } else {
-        "sensitive marks or provider data changed"
+        HIDDEN
     })
 }
 

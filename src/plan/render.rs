@@ -41,7 +41,7 @@ impl Detail {
 
 /// Whether a plan shows a change. Blocked objects are shown by their problems, which [`problems`] collects.
 pub fn is_shown(change: &Change) -> bool {
-    !matches!(change.action, Action::NoOp | Action::Blocked)
+    !change.silent && !matches!(change.action, Action::NoOp | Action::Blocked)
 }
 
 /// Writes one change: a comment line with the action and its reason, then the attributes.

@@ -48,9 +48,18 @@ pub struct Schema {
 pub struct Block {
     pub attributes: Vec<Attribute>,
     pub blocks: Vec<NestedBlock>,
-    /// Markdown or plain text.
     pub description: String,
+    pub description_kind: DescriptionKind,
     pub deprecated: bool,
+    /// May be empty.
+    pub deprecation_message: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DescriptionKind {
+    #[default]
+    Plain,
+    Markdown,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,8 +69,8 @@ pub struct Attribute {
     pub r#type: Vec<u8>,
     /// The attributes of its objects (protocol 6).
     pub nested: Option<NestedObject>,
-    /// Markdown or plain text.
     pub description: String,
+    pub description_kind: DescriptionKind,
     /// The configuration must set it.
     pub required: bool,
     /// The configuration may set it.

@@ -415,6 +415,7 @@ fn cut_update(address: &Address) -> Record {
         deadline: Timestamp::UNIX_EPOCH,
         deposed: None,
         planned: None,
+        import: None,
     }));
     record
 }

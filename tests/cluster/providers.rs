@@ -99,3 +99,31 @@ fn an_error_of_a_provider_is_reported_until_it_is_corrected() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
 }
+
+#[test]
+fn reported_drift_of_a_provider_type_is_not_corrected() {
+    let _guard = shared();
+    let ns = plane().namespace("report");
+    let directory = plane().scratch().join(format!("world-{ns}"));
+    fs::create_dir(&directory).unwrap();
+    plane().apply(&[], &provider("legacy", "legacy"));
+    let configuration = format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: legacy }}\nspec:\n  \
+         provider: {{ name: legacy }}\n  config: {{ folder: '{}' }}\n",
+        directory.display()
+    );
+    plane().apply(&["-n", &ns], &configuration);
+    let config = "{ metadata: [{ name: a }], text: given }";
+    plane().apply(&["-n", &ns], &typed("a", "legacy_named", config, "drift: { action: Report, interval: 1s }"));
+    wait_ready(&ns, &["a"]);
+    fs::write(directory.join("a"), "of another").unwrap();
+    let drifted = wait_reason(&ns, "a", "Drifted", "Drifted");
+    assert!(drifted["message"].as_str().unwrap().contains("`text`"), "{drifted}");
+    assert_eq!(fs::read_to_string(directory.join("a")).unwrap(), "of another");
+    fs::remove_file(directory.join("a")).unwrap();
+    wait_reason(&ns, "a", "Drifted", "ObjectMissing");
+    assert!(!directory.join("a").exists());
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
+    plane().kubectl_ok(&["delete", "provider.purlin.dev", "legacy"]);
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::command_line::ok;
 use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
@@ -263,5 +264,41 @@ fn a_shutdown_stops_providers_in_time_and_a_crash_leaves_an_unknown_outcome() {
     bench.stop_failures();
     bench.trouble("killed", "", &format!("import: {{ id: \"{}\" }}", bench.created("killed")[0]));
     wait_ready(&bench.ns, &["killed"]);
+    bench.clean();
+}
+
+#[test]
+fn an_interrupted_create_is_found_by_its_identity_or_resolved_by_the_user() {
+    let _guard = shared();
+    let bench = Bench::new("unknown");
+    let ns = &bench.ns;
+    fs::write(bench.directory.join("crash-after"), "").unwrap();
+    let identified = |name: &str| {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+             corner_identified\n  config: {{ region: home, name: {name} }}\n"
+        )
+    };
+    plane().apply(&["-n", ns], &identified("found"));
+    wait_ready(ns, &["found"]);
+    fs::remove_file(bench.directory.join("crash-after")).unwrap();
+
+    for name in ["here", "absent"] {
+        bench.trouble(name, "on_create: exit", "");
+        wait_reason(ns, name, "Ready", "CreateOutcomeUnknown");
+    }
+    let listed = ok(&["state", "recover", "-n", ns]);
+    assert!(listed.contains("here") && listed.contains("absent") && !listed.contains("found"), "{listed}");
+    bench.stop_failures();
+    let [id] = &bench.created("here")[..] else { panic!("one object") };
+    // The user has looked: the object of the other one is gone.
+    for lost in bench.created("absent") {
+        fs::remove_file(bench.directory.join(lost)).unwrap();
+    }
+    let import = format!("here={id}");
+    ok(&["state", "recover", "-n", ns, "--import", &import, "--absent", "absent", "--yes"]);
+    wait_ready(ns, &["here", "absent"]);
+    assert_eq!((bench.created("here").len(), bench.created("absent").len()), (1, 1));
+    assert_eq!(bench.created("here")[0], *id);
     bench.clean();
 }

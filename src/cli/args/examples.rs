@@ -152,6 +152,16 @@ examples! {
   # Keep the object of a Resource that has become a family
   purlin state mv server 'server[\"blue\"]'";
 
+    STATE_RECOVER: "
+  # List the creates whose outcome is unknown
+  purlin state recover
+
+  # One object exists, two do not
+  purlin state recover --import database=pg-7 --absent cache --absent 'server[0]'
+
+  # In a cluster: no object was created
+  purlin state recover -n shop --all-absent --yes";
+
     STATE_TAINT: "
   # Replace an object with the next apply
   purlin state taint database

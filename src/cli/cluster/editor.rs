@@ -8,7 +8,7 @@ use kube::Api;
 use super::{record_error, with_hint};
 use crate::api::{self, Resource};
 use crate::cli::failure::Failure;
-use crate::model::{Address, InstanceKey, Record, Stored};
+use crate::model::{Address, InstanceKey, Reason, Record, Stored};
 use crate::store::secrets::{RetryPolicy, Secrets};
 use crate::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
@@ -100,6 +100,13 @@ impl ClusterEditor {
         }
         let removed = self.secrets.delete_unreadable(found, RetryPolicy::SHORT).await;
         removed.map_err(|failure| record_error(&failure))
+    }
+
+    /// Whether a condition of the Resource has this reason.
+    pub async fn has_condition(&self, name: &str, reason: Reason) -> anyhow::Result<bool> {
+        let resource = self.resources.get_opt(name).await.map_err(with_hint)?;
+        let status = resource.and_then(|resource| resource.status).unwrap_or_default();
+        Ok(status.conditions.iter().any(|condition| condition.reason == reason.as_str()))
     }
 
     /// Whether the index of a family contains an address without a record.

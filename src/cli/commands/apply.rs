@@ -107,7 +107,7 @@ async fn confirm_and_apply(
         // The only effect is that objects are read again.
         tracing::debug!(%error, "the read times could not be recorded");
     }
-    if result.walked || doing.output == Format::Json {
+    if result.is_reported || doing.output == Format::Json {
         reporter.close(&summary_line(result), other_sources);
         let mut failures = console.error_text();
         reporter.write_failures(&mut failures);
@@ -140,7 +140,8 @@ fn confirmed(console: Console) -> anyhow::Result<bool> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct WalkResult {
-    walked: bool,
+    /// Whether the run did anything that the output shows.
+    is_reported: bool,
     stopped: Option<ShutdownMode>,
     summary: Summary,
 }
@@ -157,7 +158,8 @@ async fn walk(
     let scope = inputs.addresses();
     // The run is abandoned at the end.
     let mut run = Run::new(engine, inputs.recorded);
-    reporter.expect_steps(planned.graph.len());
+    reporter.planned(&planned.plan.changes);
+    let shown = reporter.expect_steps(planned.graph.len()) + planned.moves.len();
     let adoption = planned.adoption(scope, inputs.namespace, Vec::new());
     // Nothing is running yet, so the plan cannot be stale.
     let _ = run.schedule.adopt(adoption);
@@ -165,7 +167,9 @@ async fn walk(
     // The process exits after this. Freeing a hundred thousand objects one by one would take long.
     run.schedule.abandon();
     std::mem::forget((inputs.config, inputs.held));
-    Ok(WalkResult { walked: true, stopped, summary: reporter.summary() })
+    let summary = reporter.summary();
+    let is_reported = shown > 0 || stopped.is_some() || summary.failed > 0;
+    Ok(WalkResult { is_reported, stopped, summary })
 }
 
 fn summary_line(result: WalkResult) -> String {

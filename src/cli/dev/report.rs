@@ -79,6 +79,7 @@ impl DevReporter {
             found.retain(|one| one.reason != Reason::SourceIncomplete);
         }
         self.report(names, found, &plan.changes);
+        self.progress.planned(&plan.changes);
         let is_covered = |object: &Object, _: &mut Action| names.contains(&object.0.name);
         let before: BTreeMap<Object, Action> = self.shown.extract_if(.., is_covered).collect();
         let object = |change: &Change| (change.address.clone(), change.deposed);

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::plugin::schema::{Attribute, Block, InvalidSchema, NestedBlock, Nesting, ProviderSchema, Schema};
+use crate::plugin::schema::{
+    Attribute, Block, DescriptionKind, InvalidSchema, NestedBlock, Nesting, ProviderSchema, Schema,
+};
 
 pub(super) fn document(source: &str, schema: &ProviderSchema) -> Result<Json, InvalidSchema> {
     let mut resources = Map::new();
@@ -34,10 +36,8 @@ fn block(of: &Block) -> Json {
         let blocks = of.blocks.iter().map(|nested| (nested.name.clone(), nested_block(nested)));
         object.insert("block_types".into(), Json::Object(blocks.collect()));
     }
-    if !of.description.is_empty() {
-        object.insert("description".into(), json!(of.description));
-    }
-    flag(&mut object, "deprecated", of.deprecated);
+    describe(&mut object, &of.description, of.description_kind);
+    deprecate(&mut object, of.deprecated, &of.deprecation_message);
     Json::Object(object)
 }
 
@@ -55,15 +55,13 @@ fn attribute(of: &Attribute) -> Json {
         // The protocol encodes types as JSON.
         None => drop(object.insert("type".into(), serde_json::from_slice(&of.r#type).unwrap_or_default())),
     }
-    if !of.description.is_empty() {
-        object.insert("description".into(), json!(of.description));
-    }
+    describe(&mut object, &of.description, of.description_kind);
     flag(&mut object, "required", of.required);
     flag(&mut object, "optional", of.optional);
     flag(&mut object, "computed", of.computed);
     flag(&mut object, "sensitive", of.sensitive);
     flag(&mut object, "write_only", of.write_only);
-    flag(&mut object, "deprecated", of.deprecated);
+    deprecate(&mut object, of.deprecated, &of.deprecation_message);
     Json::Object(object)
 }
 
@@ -77,6 +75,24 @@ fn nested_block(of: &NestedBlock) -> Json {
         }
     }
     Json::Object(object)
+}
+
+fn describe(object: &mut Map<String, Json>, description: &str, kind: DescriptionKind) {
+    if !description.is_empty() {
+        object.insert("description".into(), json!(description));
+    }
+    let kind = match kind {
+        DescriptionKind::Plain => "plain",
+        DescriptionKind::Markdown => "markdown",
+    };
+    object.insert("description_kind".into(), json!(kind));
+}
+
+fn deprecate(object: &mut Map<String, Json>, is_deprecated: bool, message: &str) {
+    flag(object, "deprecated", is_deprecated);
+    if !message.is_empty() {
+        object.insert("deprecation_message".into(), json!(message));
+    }
 }
 
 fn flag(object: &mut Map<String, Json>, name: &str, is_set: bool) {

@@ -1,9 +1,10 @@
 //! The `purlin state` commands. Edits use compare-and-swap.
 
+use super::confirm;
 use super::edit::{self, RecordEdit};
 use super::records::{self, Editor, Records};
 use super::rows::Row;
-use super::{export, rows};
+use super::{export, recover, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
@@ -22,6 +23,7 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
     match command {
         StateCommand::List(args) => return list(args, console).await,
         StateCommand::Export(args) => return export::run(args, console).await,
+        StateCommand::Recover(args) => return recover::run(args, console).await,
         StateCommand::Show(args) => show(args, console).await?,
         StateCommand::Rm(args) => remove(args, console).await?,
         StateCommand::Mv(args) => move_records(args, console).await?,
@@ -38,7 +40,9 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
 }
 
 async fn list(args: StateListArgs, console: Console) -> anyhow::Result<Exit> {
-    let records = records::read(Target::from_args(args.target), console).await?;
+    let target = Target::from_args(args.target);
+    let mut records = records::read(target.clone(), console).await?;
+    records.retain_sources(&target);
     let mut rows = records.recorded.values().flat_map(|stored| rows::rows(&stored.record));
     let exit = Exit::of(!records.diagnostics.is_empty(), false, false);
     if args.output == Format::Json {
@@ -270,19 +274,6 @@ async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()>
     let released = cluster::release(&target, address.as_ref()).await?;
     console.notice(&format!("{released} released."));
     Ok(())
-}
-
-fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
-    if yes {
-        return Ok(());
-    }
-    if !console.can_ask {
-        return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
-    }
-    match console.ask(&format!("{what}\nOnly `yes` is accepted to confirm: "))?.as_str() {
-        "yes" => Ok(()),
-        _ => Err(Failure::hinted("not confirmed", "nothing was changed")),
-    }
 }
 
 fn not_recorded(address: &Address, recorded: &Recorded) -> anyhow::Error {

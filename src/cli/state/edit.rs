@@ -103,7 +103,8 @@ pub fn require_no_intent(record: &Record) -> anyhow::Result<()> {
     Err(Failure::hinted(
         format!("the {operation} of `{address}` that started at {since:.0} is still open"),
         format!(
-            "`purlin apply` or the controller resolves it; if neither can, use `purlin state rm {address} --force`"
+            "`purlin apply` or the controller resolves it; if neither can, use `purlin state recover`, or `purlin state rm \
+             {address} --force`"
         ),
     ))
 }

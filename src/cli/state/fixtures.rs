@@ -32,6 +32,7 @@ pub fn with_intent(mut record: Record, operation: Operation) -> Record {
         deadline: Timestamp::UNIX_EPOCH,
         deposed: None,
         planned: None,
+        import: None,
     }));
     record
 }

@@ -1,11 +1,13 @@
 //! Reads and edits the records of a target.
 
+use jiff::Timestamp;
+
 use super::edit::RecordEdit;
 use crate::cli::cluster::ClusterEditor;
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
-use crate::model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Stored};
+use crate::model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded, Stored};
 use crate::store::{StateFile, UnreadableRecord};
 
 /// Records that are open for editing.
@@ -36,6 +38,14 @@ impl Editor {
         }
     }
 
+    /// Whether the process that started the create of a record certainly no longer runs it. The lock of a state file
+    /// proves it, and in a cluster the controller's report, or else the deadline of the create.
+    pub async fn create_has_ended(&self, record: &Record, now: Timestamp) -> anyhow::Result<bool> {
+        let Self::Cluster(editor) = self else { return Ok(true) };
+        let is_over = record.intent.as_ref().is_none_or(|intent| intent.deadline < now);
+        Ok(is_over || editor.has_condition(&record.address.name, Reason::CreateOutcomeUnknown).await?)
+    }
+
     /// Whether a record of exactly this address should exist but does not.
     pub fn is_missing(&self, address: &Address) -> bool {
         match self {
@@ -57,6 +67,16 @@ pub struct RecordList {
     pub recorded: Recorded,
     /// Errors of unreadable records.
     pub diagnostics: Diagnostics,
+}
+
+impl RecordList {
+    /// Removes the records of other sources than those of `-f`, if there are any.
+    pub fn retain_sources(&mut self, target: &Target) {
+        if let Target::Files(files) = target {
+            let others = local::read(files).coverage.others(&self.recorded, true);
+            self.recorded.retain(|address, _| !others.contains(address));
+        }
+    }
 }
 
 pub async fn read(target: Target, console: Console) -> anyhow::Result<RecordList> {

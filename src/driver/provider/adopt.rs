@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::private::ObjectPrivate;
+use super::schema::Identity;
 use super::{ObjectClient, Providers, diagnostics};
 use crate::cty::{self, ArgumentSelection, DynamicTypes, Value, json};
 use crate::driver::{CallContext, TakeOver, terraform_data};
@@ -159,7 +160,9 @@ impl ObjectClient<'_> {
 
     /// The identity, upgraded to the current schema.
     async fn adopt_identity(&self, object: &ForeignObject) -> Result<Option<EncodedValue>, DriverError> {
-        let (Some((identity, version)), Some((present, _))) = (&object.identity, &self.kind.identity) else {
+        let (Some((identity, version)), Some(Identity { version: present, .. })) =
+            (&object.identity, &self.kind.identity)
+        else {
             return Ok(None);
         };
         let bytes = identity.clone().into_bytes();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::diagnostics;
 use super::mask::ProcessMask;
 use super::private::{ObjectPrivate, PlanPrivate, WriteOnlyFingerprint};
-use super::schema::ResourceType;
+use super::schema::{Identity, ResourceType};
 use crate::cty::{self, DynamicTypes, Type, Value, json, msgpack};
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Warnings, arguments};
 use crate::model::{
@@ -352,7 +352,7 @@ impl ObjectClient<'_> {
             ImportRequest::Id(id) => return self.import_with(ImportResourceState::Id(id.to_string())).await,
             ImportRequest::Identity(identity) => identity,
         };
-        let Some((_, ty)) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
+        let Some(Identity { ty, .. }) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
         let (value, mut found) = cty::convert(ty, identity);
         if !found.is_empty() {
             let first = found.swap_remove(0);
@@ -446,7 +446,9 @@ impl ObjectClient<'_> {
     }
 
     fn recorded_identity(&self, object: &RecordedObject) -> Result<Option<Msgpack>, DriverError> {
-        let (Some(identity), Some((_, ty))) = (&object.identity, &self.kind.identity) else { return Ok(None) };
+        let (Some(identity), Some(Identity { ty, .. })) = (&object.identity, &self.kind.identity) else {
+            return Ok(None);
+        };
         let value = cty::from_model(ty, &identity.without_marks(), &DynamicTypes::default());
         let value = value.map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
         let bytes =
@@ -458,7 +460,7 @@ impl ObjectClient<'_> {
         match identity {
             EncodedValue::Msgpack(bytes) => Ok(bytes),
             EncodedValue::Json(json) => {
-                let Some((_, ty)) = &self.kind.identity else { return Ok(Msgpack::null().0) };
+                let Some(Identity { ty, .. }) = &self.kind.identity else { return Ok(Msgpack::null().0) };
                 let value = decode(&EncodedValue::Json(json), ty, "the identity")?;
                 msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))
             }
@@ -474,7 +476,9 @@ impl ObjectClient<'_> {
         identity: Option<&EncodedValue>,
     ) -> Result<ObjectState, DriverError> {
         let identity = match (identity, &self.kind.identity) {
-            (Some(identity), Some((_, ty))) => Some(cty::to_unmarked_model(&decode(identity, ty, "the identity")?)),
+            (Some(identity), Some(Identity { ty, .. })) => {
+                Some(cty::to_unmarked_model(&decode(identity, ty, "the identity")?))
+            }
             _ => None,
         };
         let identity = identity.filter(|identity| !matches!(identity, EngineValue::Null));
@@ -482,7 +486,7 @@ impl ObjectClient<'_> {
         let value = cty::to_model(&self.kind.schema.block, state);
         self.mask.add(Secrets::of([&value]));
         let identity_version =
-            self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |(version, _)| *version);
+            self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |identity| identity.version);
         Ok(ObjectState {
             value,
             private: ObjectPrivate { private, dynamic, identity_version, write_only }.encode(),

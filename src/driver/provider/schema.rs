@@ -18,15 +18,24 @@ pub(super) struct ResourceType {
     pub has_secrets: bool,
     /// The type has a write-only attribute.
     pub has_write_only: bool,
-    /// The schema version and type of the identity.
-    pub identity: Option<(i64, Type)>,
+    pub identity: Option<Identity>,
+}
+
+/// The identity of a resource type.
+#[derive(Debug)]
+pub struct Identity {
+    /// The schema version.
+    pub version: i64,
+    pub ty: Type,
+    /// The attributes without which no object can be imported.
+    pub required: Vec<Arc<str>>,
 }
 
 impl ResourceType {
     pub fn new(source: &wire::Schema, identity: Option<&wire::IdentitySchema>) -> Result<Self, TypeError> {
         let schema = Schema { version: source.version, block: block(&source.block)? };
         let outline = Arc::new(outline(&schema));
-        let identity = identity.map(identity_type).transpose()?;
+        let identity = identity.map(self::identity).transpose()?;
         let has_write_only = schema.block.has(&|attribute| attribute.write_only);
         let has_secrets = has_write_only || schema.block.has(&|attribute| attribute.sensitive);
         Ok(Self { schema, outline, has_secrets, has_write_only, identity })
@@ -71,9 +80,11 @@ fn attribute(source: &wire::Attribute) -> Result<Attribute, TypeError> {
     })
 }
 
-fn identity_type(source: &wire::IdentitySchema) -> Result<(i64, Type), TypeError> {
+fn identity(source: &wire::IdentitySchema) -> Result<Identity, TypeError> {
     let attributes = source.attributes.iter().map(|one| Ok((one.name.as_str(), Type::from_json(&one.r#type)?)));
-    Ok((source.version, Type::object(attributes.collect::<Result<Vec<_>, TypeError>>()?)))
+    let ty = Type::object(attributes.collect::<Result<Vec<_>, TypeError>>()?);
+    let required = source.attributes.iter().filter(|one| one.required_for_import);
+    Ok(Identity { version: source.version, ty, required: required.map(|one| one.name.as_str().into()).collect() })
 }
 
 /// The top-level attributes and blocks. The provider validates nested values itself.

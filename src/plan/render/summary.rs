@@ -17,7 +17,7 @@ pub struct Counts {
     /// Includes deposed objects.
     pub forget: usize,
     pub read: usize,
-    /// Record-only steps, which are not changes.
+    /// Record-only steps that are shown. They are not changes.
     pub record: usize,
     /// Unchanged objects that are not ready yet.
     pub wait: usize,
@@ -45,7 +45,7 @@ impl Counts {
                 Action::Destroy => counts.destroy += 1,
                 Action::Forget => counts.forget += 1,
                 Action::Read => counts.read += 1,
-                Action::Record => counts.record += 1,
+                Action::Record => counts.record += usize::from(!change.silent),
                 Action::Wait => counts.wait += 1,
                 Action::Blocked if waiting.contains_key(&change.address) => counts.waiting += 1,
                 Action::Blocked if erroneous.contains(&change.address) => counts.erroneous += 1,

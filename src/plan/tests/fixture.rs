@@ -247,6 +247,7 @@ impl Fixture {
                 deadline: jiff::Timestamp::UNIX_EPOCH,
                 deposed: None,
                 planned: None,
+                import: None,
             }));
         }
     }

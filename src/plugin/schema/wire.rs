@@ -3,7 +3,7 @@
 
 use prost::{DecodeError, Message};
 
-use super::{Attribute, Block, NestedBlock, NestedObject, Nesting, Protocol, Schema};
+use super::{Attribute, Block, DescriptionKind, NestedBlock, NestedObject, Nesting, Protocol, Schema};
 
 #[derive(Clone, PartialEq, Message)]
 pub struct SchemaMessage {
@@ -21,8 +21,12 @@ pub struct BlockMessage {
     pub block_types: Vec<NestedBlockMessage>,
     #[prost(string, tag = "4")]
     pub description: String,
+    #[prost(int32, tag = "5")]
+    pub description_kind: i32,
     #[prost(bool, tag = "6")]
     pub deprecated: bool,
+    #[prost(string, tag = "7")]
+    pub deprecation_message: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -64,6 +68,8 @@ pub struct AttributeMessage5 {
     pub computed: bool,
     #[prost(bool, tag = "7")]
     pub sensitive: bool,
+    #[prost(int32, tag = "8")]
+    pub description_kind: i32,
     #[prost(bool, tag = "9")]
     pub deprecated: bool,
     #[prost(bool, tag = "10")]
@@ -88,6 +94,8 @@ pub struct AttributeMessage6 {
     pub computed: bool,
     #[prost(bool, tag = "7")]
     pub sensitive: bool,
+    #[prost(int32, tag = "8")]
+    pub description_kind: i32,
     #[prost(bool, tag = "9")]
     pub deprecated: bool,
     #[prost(message, optional, tag = "10")]
@@ -124,8 +132,14 @@ fn block(protocol: Protocol, message: BlockMessage) -> Result<Block, WireError> 
             .map(|nested| nested_block(protocol, nested))
             .collect::<Result<_, _>>()?,
         description: message.description,
+        description_kind: description_kind(message.description_kind),
         deprecated: message.deprecated,
+        deprecation_message: message.deprecation_message,
     })
+}
+
+fn description_kind(kind: i32) -> DescriptionKind {
+    if kind == 1 { DescriptionKind::Markdown } else { DescriptionKind::Plain }
 }
 
 fn nested_block(protocol: Protocol, message: NestedBlockMessage) -> Result<NestedBlock, WireError> {
@@ -153,6 +167,7 @@ impl From<AttributeMessage5> for Attribute {
             r#type: message.r#type,
             nested: None,
             description: message.description,
+            description_kind: description_kind(message.description_kind),
             required: message.required,
             optional: message.optional,
             computed: message.computed,
@@ -171,6 +186,7 @@ fn attribute(message: AttributeMessage6) -> Result<Attribute, WireError> {
         r#type: message.r#type,
         nested,
         description: message.description,
+        description_kind: description_kind(message.description_kind),
         required: message.required,
         optional: message.optional,
         computed: message.computed,

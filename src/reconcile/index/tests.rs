@@ -112,6 +112,7 @@ fn the_dependencies_of_an_open_intent_are_connected() {
         started: jiff::Timestamp::UNIX_EPOCH,
         deadline: jiff::Timestamp::UNIX_EPOCH,
         deposed: None,
+        import: None,
         planned: Some(PlannedObject {
             config: Value::Null,
             planned: Value::Unknown,

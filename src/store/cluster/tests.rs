@@ -83,6 +83,7 @@ fn first_intent(address: &str) -> Arc<Record> {
         deadline: Timestamp::UNIX_EPOCH,
         deposed: None,
         planned: None,
+        import: None,
     }));
     record.into()
 }

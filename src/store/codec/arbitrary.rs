@@ -9,9 +9,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    ObservedTrigger, OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness,
-    Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
+    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number,
+    ObjectStatus, ObservedTrigger, OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy,
+    Readiness, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 
 /// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.
@@ -175,8 +175,12 @@ fn intent() -> impl Strategy<Value = Intent> {
     let planned = (value(), value(), bytes(), object()).prop_map(|(config, planned, private, recorded)| {
         PlannedObject { config, planned, private, recorded: Box::new(recorded) }
     });
-    (operation, text(), (text(), text()), any::<u64>(), (time(), time()), any::<Option<u32>>(), option::of(planned))
-        .prop_map(|(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, planned)| Intent {
+    let import = prop_oneof![text().prop_map(ImportRequest::Id), value().prop_map(ImportRequest::Identity)];
+    // Strategies are large, and a thread of a test has a small stack.
+    let planned = planned.boxed();
+    let content = (option::of(planned), option::of(import.boxed()));
+    (operation, text(), (text(), text()), any::<u64>(), (time(), time()), any::<Option<u32>>(), content).prop_map(
+        |(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, (planned, import))| Intent {
             operation,
             operation_id,
             holder: Holder { pod, process },
@@ -185,7 +189,9 @@ fn intent() -> impl Strategy<Value = Intent> {
             deadline,
             deposed: deposed.map(DeposedKey),
             planned,
-        })
+            import,
+        },
+    )
 }
 
 fn published() -> impl Strategy<Value = PublishedCopy> {

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus,
-    ObservedTrigger, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
-    RecordedObject, Revision, Triggers, Value,
+    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number,
+    ObjectStatus, ObservedTrigger, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record,
+    RecordedHook, RecordedObject, Revision, Triggers, Value,
 };
 use crate::store::Interner;
 
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
             6 => Operation::Wait,
             _ => return Err(UNKNOWN_TAG),
         };
-        let [has_deposed, has_planned] = self.flags()?;
+        let [has_deposed, has_planned, has_import] = self.flags()?;
         Ok(Intent {
             operation,
             operation_id: self.text()?.into(),
@@ -215,7 +215,16 @@ impl<'a> Reader<'a> {
             deadline: self.timestamp()?,
             deposed: if has_deposed { Some(self.deposed_key()?) } else { None },
             planned: if has_planned { Some(self.planned_object()?) } else { None },
+            import: if has_import { Some(self.import_request()?) } else { None },
         })
+    }
+
+    fn import_request(&mut self) -> DecodeResult<ImportRequest> {
+        match self.byte()? {
+            0 => Ok(ImportRequest::Id(self.text()?.into())),
+            1 => Ok(ImportRequest::Identity(self.value(0)?)),
+            _ => Err(UNKNOWN_TAG),
+        }
     }
 
     fn planned_object(&mut self) -> DecodeResult<PlannedObject> {

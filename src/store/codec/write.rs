@@ -3,9 +3,9 @@
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, ConfigDigest, DataKind, Holder, HookKind, InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation,
-    PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Revision, Triggers,
-    Value,
+    Address, ConfigDigest, DataKind, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus,
+    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
+    Revision, Triggers, Value,
 };
 
 type EncodeResult = Result<(), CodecError>;
@@ -173,7 +173,7 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> EncodeResult {
         Operation::Read => 5,
         Operation::Wait => 6,
     });
-    out.push(flags([intent.deposed.is_some(), intent.planned.is_some()]));
+    out.push(flags([intent.deposed.is_some(), intent.planned.is_some(), intent.import.is_some()]));
     text(out, &intent.operation_id);
     holder(out, &intent.holder);
     unsigned(out, intent.epoch);
@@ -182,7 +182,22 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> EncodeResult {
     if let Some(key) = intent.deposed {
         out.extend_from_slice(&key.0.to_le_bytes());
     }
-    intent.planned.as_ref().map_or(Ok(()), |planned| planned_object(out, planned))
+    intent.planned.as_ref().map_or(Ok(()), |planned| planned_object(out, planned))?;
+    intent.import.as_ref().map_or(Ok(()), |import| import_request(out, import))
+}
+
+fn import_request(out: &mut Vec<u8>, import: &ImportRequest) -> EncodeResult {
+    match import {
+        ImportRequest::Id(id) => {
+            out.push(0);
+            text(out, id);
+            Ok(())
+        }
+        ImportRequest::Identity(identity) => {
+            out.push(1);
+            value(out, identity, 0)
+        }
+    }
 }
 
 fn planned_object(out: &mut Vec<u8>, planned: &PlannedObject) -> EncodeResult {

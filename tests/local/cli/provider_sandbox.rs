@@ -102,7 +102,7 @@ impl ProviderSandbox {
 
     /// The IDs of the existing objects.
     pub(super) fn objects(&self) -> Vec<String> {
-        let markers = ["started", "release", "peace"];
+        let markers = ["started", "release", "peace", "crash-before", "crash-after"];
         let names = fs::read_dir(self.sandbox.path("world")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| !markers.contains(&name.as_str())).collect()

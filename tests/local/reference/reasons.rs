@@ -43,7 +43,7 @@ fn next_step(reason: Reason) -> &'static str {
             "Find out why the deposed objects cannot be destroyed. `status.deposed` lists them."
         }
         Reason::CreateOutcomeUnknown => {
-            "Set `spec.import.id` to the ID of the created object. If none was created, run `purlin state rm --force`."
+            "Run `purlin state recover`, which lists such creates, and say which objects exist. Or set `spec.import.id`."
         }
         Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it with `purlin state rm`.",
         Reason::RecordTypeMismatch => "Rename the Resource, or delete it with its old type first.",

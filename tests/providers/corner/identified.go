@@ -12,7 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// identified has an identity: its region, which is optional for an import, and its name.
+// identified has an identity: its region, which is optional for an import, and its name. The files `crash-before` and
+// `crash-after` let its create crash.
 type identified struct{ existing }
 
 type identifiedModel struct {
@@ -67,9 +68,11 @@ func (r *identified) Create(ctx context.Context, request resource.CreateRequest,
 		return
 	}
 	model.ID = types.StringValue(model.Region.ValueString() + "-" + model.Name.ValueString())
+	r.world.crash("before")
 	if !r.put(model.ID, types.StringNull(), &response.Diagnostics) {
 		return
 	}
+	r.world.crash("after")
 	response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	response.Diagnostics.Append(response.Identity.Set(ctx, &identity{Region: model.Region, Name: model.Name})...)
 }

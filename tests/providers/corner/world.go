@@ -96,6 +96,13 @@ func (w *world) read(id, fallback string) (string, bool, error) {
 	return string(content), err == nil, err
 }
 
+// crash ends the process if the directory has the file `crash-WHEN`.
+func (w *world) crash(when string) {
+	if _, err := os.Stat(w.path("crash-" + when)); w.directory != "" && err == nil {
+		os.Exit(3)
+	}
+}
+
 func (w *world) remove(id string) error {
 	if w == nil || w.directory == "" {
 		return nil
