@@ -146,6 +146,7 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
         bench.trouble("", &format!(", import: {{ id: \"{id}\" }}"));
         expect![[r#"
             after create finished
+            bad update finished
             recorded: after ready, apart ready, bad ready, beside ready; exist: 2
         "#]]
         .assert_eq(&bench.apply());

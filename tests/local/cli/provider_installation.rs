@@ -259,6 +259,9 @@ fn provider_schema_and_docs_are_printed() {
     let pet = &provider["resource_schemas"]["random_pet"]["block"]["attributes"];
     assert_eq!(pet["keepers"]["type"], serde_json::json!(["map", "string"]));
     assert_eq!((&pet["keepers"]["optional"], &pet["id"]["computed"]), (&true.into(), &true.into()));
+    assert_eq!(pet["id"]["description_kind"], "plain", "{pet}");
+    let deprecated = &provider["resource_schemas"]["random_string"]["block"]["attributes"]["number"];
+    assert_eq!(deprecated["deprecated"], true, "{deprecated}");
 
     sandbox.ok(&["provider", "docs", "random", "-f", "files", "--out", "pages"]);
     let page = fs::read_to_string(sandbox.path("pages/types/random_password.md")).unwrap();

@@ -26,6 +26,7 @@ fn an_interrupted_create_is_resolved_by_import() {
     expect![[r#"
         after create finished
         apart create finished
+        bad update finished
         beside create finished
         recorded: after ready, apart ready, bad ready, beside ready; exist: 2
     "#]]

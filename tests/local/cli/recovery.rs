@@ -100,9 +100,9 @@ fn one_command_resolves_the_creates_whose_objects_cannot_be_found() {
     let sandbox = &bench.sandbox;
     expect![[r#"
         ADDRESS   TYPE             STARTED                IMPORT   PLANNED
-        a         corner_trouble   TIME   -
-        b         corner_trouble   TIME   -
-        c         corner_trouble   TIME   -
+        a         corner_trouble   TIME   -        on_create = exit, text = a
+        b         corner_trouble   TIME   -        on_create = exit, text = b
+        c         corner_trouble   TIME   -        on_create = exit, text = c
     "#]]
     .assert_eq(&without_times(&sandbox.ok(&["state", "recover"])));
     let json = sandbox.json(&["state", "recover", "-o", "json"]);
@@ -131,7 +131,7 @@ fn one_command_resolves_the_creates_whose_objects_cannot_be_found() {
     .assert_eq(&sandbox.run(&["state", "recover", "--import", &import, "--all-absent", "--yes"]).stderr);
     expect![[r#"
         ADDRESS   TYPE             STARTED                IMPORT             PLANNED
-        a         corner_trouble   TIME   ID
+        a         corner_trouble   TIME   ID   on_create = exit, text = a
     "#]]
     .assert_eq(&without_times(&sandbox.ok(&["state", "recover"])).replace(&id, "ID"));
     expect![[r#"
