@@ -9,6 +9,7 @@ mod markdown;
 mod terraform_json;
 mod text;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use command::run;
@@ -20,7 +21,7 @@ use super::options::Files;
 use crate::install::{InstallError, InstalledProvider, Installer};
 use crate::load::Config;
 use crate::model::{Provider, Severity, errors};
-use crate::plugin::schema::ProviderSchema;
+use crate::plugin::schema::{IdentitySchema, ProviderSchema};
 use crate::plugin::{Client, Launch};
 
 /// Returns the providers that the manifests require, sorted by name.
@@ -50,15 +51,24 @@ fn install_error(provider: &Provider, error: InstallError) -> anyhow::Error {
     Failure { message, hint: error.hint }.into()
 }
 
-/// Installs and starts a provider to read its schema.
-async fn schema(installer: &Installer, provider: &Provider) -> anyhow::Result<(InstalledProvider, ProviderSchema)> {
+/// The schemas of a provider.
+struct Schemas {
+    provider: ProviderSchema,
+    /// The identity schemas by resource type.
+    identities: BTreeMap<String, IdentitySchema>,
+}
+
+/// Installs and starts a provider to read its schemas.
+async fn schemas(installer: &Installer, provider: &Provider) -> anyhow::Result<(InstalledProvider, Schemas)> {
     let installed = installer.install_and_lock(provider).await.map_err(|error| install_error(provider, error))?;
     let client = Client::start(&Launch::new(provider.name.to_string(), installed.program.clone())).await?;
     let response = client.schema().await;
+    let identities = client.identity_schemas().await;
     client.close().await;
-    let (schema, diagnostics) = response?;
+    let (provider_schema, diagnostics) = response?;
     if let Some(error) = diagnostics.iter().find(|one| one.severity == Severity::Error) {
         anyhow::bail!("the provider `{}` returned no schema: {} {}", provider.name, error.summary, error.detail);
     }
-    Ok((installed, schema))
+    let identities = identities?.map(|(identities, _)| identities).unwrap_or_default().into_iter().collect();
+    Ok((installed, Schemas { provider: provider_schema, identities }))
 }

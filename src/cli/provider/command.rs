@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{install_error, markdown, required_providers, schema, terraform_json};
+use super::{install_error, markdown, required_providers, schemas, terraform_json};
 use crate::cli::args::{FileArgs, Format, ProviderCommand, ProviderDocsArgs, ProviderLockArgs, ProviderNameArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json::{self, FORMAT_VERSION};
@@ -167,8 +167,8 @@ fn find_provider(files: &Files, name: &str) -> anyhow::Result<std::sync::Arc<Pro
 async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "schema NAME")?;
     let provider = find_provider(&files, &args.name)?;
-    let (_, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
-    let document = terraform_json::document(&provider.source, &schema)?;
+    let (_, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let document = terraform_json::document(&provider.source, &schemas)?;
     console.result(|out| json::write_line(out, &document))?;
     Ok(Exit::Success)
 }
@@ -176,8 +176,8 @@ async fn print_schema(args: ProviderNameArgs, console: Console) -> anyhow::Resul
 async fn docs(args: ProviderDocsArgs, console: Console) -> anyhow::Result<Exit> {
     let files = files(args.files, "docs NAME")?;
     let provider = find_provider(&files, &args.name)?;
-    let (installed, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
-    let pages = markdown::pages(&provider, &installed, &schema)?;
+    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let pages = markdown::pages(&provider, &installed, &schemas.provider)?;
     match args.out {
         None => pages.iter().try_for_each(|page| console.lines(format_args!("{}\n", page.text)))?,
         Some(directory) => {

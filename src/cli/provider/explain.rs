@@ -5,7 +5,7 @@ use std::str::Split;
 use std::sync::Arc;
 
 use super::text::wrap;
-use super::{built_in, json_schema, required_providers, schema};
+use super::{built_in, json_schema, required_providers, schemas};
 use crate::cli::args::{ExplainTypeArgs, TypeFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::json;
@@ -42,7 +42,8 @@ pub async fn run(args: ExplainTypeArgs, console: Console) -> anyhow::Result<Exit
     }
     let files = Files::new(args.files, None);
     let provider = provider_for(&files, type_name)?;
-    let (installed, schema) = schema(&Installer::new(local::install_options(&files)), &provider).await?;
+    let (installed, schemas) = schemas(&Installer::new(local::install_options(&files)), &provider).await?;
+    let schema = schemas.provider;
     let (kind, found) =
         lookup(&schema, type_name, args.data)?.ok_or_else(|| unknown(&provider, &schema, type_name, args.data))?;
     if args.output == TypeFormat::JsonSchema {

@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::Schemas;
 use crate::plugin::schema::{
-    Attribute, Block, DescriptionKind, InvalidSchema, NestedBlock, Nesting, ProviderSchema, Schema,
+    Attribute, Block, DescriptionKind, IdentityAttribute, IdentitySchema, InvalidSchema, NestedBlock, Nesting, Schema,
 };
 
-pub(super) fn document(source: &str, schema: &ProviderSchema) -> Result<Json, InvalidSchema> {
+pub(super) fn document(source: &str, schemas: &Schemas) -> Result<Json, InvalidSchema> {
+    let schema = &schemas.provider;
     let mut resources = Map::new();
     for name in schema.resource_types() {
         resources.extend(schema.resource(name)?.map(|schema| (name.to_owned(), schema_json(&schema))));
@@ -15,12 +17,31 @@ pub(super) fn document(source: &str, schema: &ProviderSchema) -> Result<Json, In
     for name in schema.data_source_types() {
         data_sources.extend(schema.data_source(name)?.map(|schema| (name.to_owned(), schema_json(&schema))));
     }
-    let provider = json!({
-        "provider": schema_json(&schema.provider()?),
-        "resource_schemas": resources,
-        "data_source_schemas": data_sources,
-    });
+    let identities = schemas.identities.iter().map(|(name, schema)| (name.clone(), identity(schema))).collect();
+    let mut provider = Map::from_iter([("provider".to_owned(), schema_json(&schema.provider()?))]);
+    let kinds = [
+        ("resource_schemas", resources),
+        ("data_source_schemas", data_sources),
+        ("resource_identity_schemas", identities),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, schemas)| !schemas.is_empty());
+    provider.extend(kinds.map(|(name, schemas)| (name.to_owned(), Json::Object(schemas))));
     Ok(json!({"format_version": "1.0", "provider_schemas": {source: provider}}))
+}
+
+fn identity(schema: &IdentitySchema) -> Json {
+    let attribute = |one: &IdentityAttribute| {
+        let ty = serde_json::from_slice(&one.r#type).unwrap_or_default();
+        let mut object = Map::from_iter([("type".to_owned(), ty)]);
+        if !one.description.is_empty() {
+            object.insert("description".into(), json!(one.description));
+        }
+        flag(&mut object, "required_for_import", one.required_for_import);
+        flag(&mut object, "optional_for_import", one.optional_for_import);
+        (one.name.clone(), Json::Object(object))
+    };
+    let attributes: Map<String, Json> = schema.attributes.iter().map(attribute).collect();
+    json!({"version": schema.version, "attributes": attributes})
 }
 
 fn schema_json(schema: &Schema) -> Json {

@@ -8,6 +8,7 @@ use purlin::install::Platform;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
+use super::provider_sandbox::ProviderSandbox;
 use super::sandbox::Sandbox;
 use crate::providers;
 
@@ -270,4 +271,19 @@ fn provider_schema_and_docs_are_printed() {
     assert!(fs::read_to_string(sandbox.path("pages/index.md")).unwrap().contains("[random_pet](types/random_pet.md)"));
     let ran = sandbox.run(&["provider", "docs", "other", "-f", "files"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("the manifests define: random"), "{ran:?}");
+}
+
+#[test]
+fn the_printed_schema_contains_identities() {
+    let bench = ProviderSandbox::new("corner");
+    let schema = bench.sandbox.json(&["provider", "schema", "corner", "-f", "files"]);
+    let provider = &schema["provider_schemas"]["registry.opentofu.org/purlin/corner"];
+    let identity = serde_json::json!({
+        "version": 1,
+        "attributes": {
+            "name": {"type": "string", "required_for_import": true},
+            "region": {"type": "string", "optional_for_import": true},
+        },
+    });
+    assert_eq!(provider["resource_identity_schemas"]["corner_identified"], identity);
 }
