@@ -173,7 +173,7 @@ impl Providers {
         let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
         let (lease, mask) = self.sessions.lease(&used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
-        let client = lease.with_limit(left.unsigned_abs());
+        let client = lease.with_limit(left.unsigned_abs()).with_provider_meta(served.has_provider_meta());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
         let stopped = &self.stopped;
         let warnings = Warnings::default();

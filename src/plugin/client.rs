@@ -34,23 +34,32 @@ const TERRAFORM_VERSION: &str = "1.13.0";
 pub struct Client {
     connection: Arc<Connection>,
     limit: Option<Duration>,
+    /// Whether the provider has a schema of `provider_meta`.
+    has_meta: bool,
 }
 
 impl Client {
     /// Starts a provider and connects to it. It is not configured yet.
     pub async fn start(launch: &Launch) -> Result<Self, PluginError> {
-        Ok(Self { connection: Arc::new(Connection::start(launch).await?), limit: None })
+        Ok(Self { connection: Arc::new(Connection::start(launch).await?), limit: None, has_meta: false })
     }
 
     /// Connects to a provider that runs already. Only the name, limits and mask of `launch` are used.
     pub async fn reattach(launch: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
-        Ok(Self { connection: Arc::new(Connection::reattach(launch, target).await?), limit: None })
+        Ok(Self { connection: Arc::new(Connection::reattach(launch, target).await?), limit: None, has_meta: false })
     }
 
     /// Returns the same provider with another time limit for calls.
     #[must_use]
     pub fn with_limit(&self, limit: Duration) -> Self {
-        Self { connection: Arc::clone(&self.connection), limit: Some(limit) }
+        Self { limit: Some(limit), ..self.clone() }
+    }
+
+    /// Returns the same provider with `provider_meta` in its requests, which is null, if `has_meta` is set. Providers
+    /// without a schema of it receive none.
+    #[must_use]
+    pub fn with_provider_meta(&self, has_meta: bool) -> Self {
+        Self { has_meta, ..self.clone() }
     }
 
     /// The name in error messages.
@@ -219,7 +228,7 @@ impl Client {
             type_name: request.type_name,
             current_state: Some(request.state.into()),
             private: request.private,
-            provider_meta: Some(Msgpack::null().into()),
+            provider_meta: self.provider_meta(),
             client_capabilities: Some(self.capabilities()),
             current_identity: identity_message(request.identity),
         };
@@ -237,7 +246,7 @@ impl Client {
             proposed_new_state: Some(request.proposed.into()),
             config: Some(request.config.into()),
             prior_private: request.prior_private,
-            provider_meta: Some(Msgpack::null().into()),
+            provider_meta: self.provider_meta(),
             client_capabilities: Some(self.capabilities()),
             prior_identity: identity_message(request.prior_identity),
         };
@@ -258,7 +267,7 @@ impl Client {
             planned_state: Some(request.planned.into()),
             config: Some(request.config.into()),
             planned_private: request.planned_private,
-            provider_meta: Some(Msgpack::null().into()),
+            provider_meta: self.provider_meta(),
             planned_identity: identity_message(request.planned_identity),
         };
         let limit = self.limit.unwrap_or(self.connection.limits.apply);
@@ -314,7 +323,7 @@ impl Client {
         let request = raw::ReadDataSourceRequest {
             type_name: type_name.to_owned(),
             config: Some(config.into()),
-            provider_meta: Some(Msgpack::null().into()),
+            provider_meta: self.provider_meta(),
             client_capabilities: Some(self.capabilities()),
         };
         let response: raw::ReadDataSourceResponse = self.call(method::READ_DATA_SOURCE, request).await?;
@@ -357,6 +366,10 @@ impl Client {
         A: Message + Default + 'static,
     {
         self.connection.call(method, request, self.limit.unwrap_or(self.connection.limits.call)).await
+    }
+
+    fn provider_meta(&self) -> Option<raw::DynamicValue> {
+        self.has_meta.then(|| Msgpack::null().into())
     }
 
     /// The same for every call of a process: the capabilities must not change after the provider has been configured.

@@ -166,9 +166,9 @@ impl ProviderSchema {
         decode(self.protocol, encoded, "its configuration")
     }
 
-    /// The schema of `provider_meta`, which Terraform modules can set. Purlin always sends null.
-    pub fn provider_meta(&self) -> Result<Option<Schema>, InvalidSchema> {
-        self.provider_meta.as_ref().map(|encoded| decode(self.protocol, encoded, "provider_meta")).transpose()
+    /// Whether the provider has a schema of `provider_meta`, which Terraform modules can set.
+    pub fn has_provider_meta(&self) -> bool {
+        self.provider_meta.is_some()
     }
 
     /// `None` if the provider has no such resource type.

@@ -16,6 +16,7 @@ mod page_examples;
 mod pictures;
 mod reference;
 mod plugins;
+mod provider_calls;
 mod installing;
 mod plans;
 mod tidy;

@@ -52,6 +52,11 @@ impl ServedTypes {
         self.schema.capabilities.generate_config
     }
 
+    /// Whether requests contain `provider_meta`.
+    pub fn has_provider_meta(&self) -> bool {
+        self.schema.has_provider_meta()
+    }
+
     /// Whether each process must receive a schema call before any other call.
     pub fn requires_schema_call(&self) -> bool {
         !self.schema.capabilities.schema_is_optional
