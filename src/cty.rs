@@ -30,7 +30,7 @@ pub mod msgpack;
 pub mod schema;
 
 pub use apply_check::result_errors;
-pub use coerce::{coerce_config, convert};
+pub use coerce::{coerce_config, coerce_validated, convert};
 pub use config_from_state::{ArgumentSelection, config_from_state};
 pub use decimal::Decimal;
 pub use dynamic_types::DynamicTypes;

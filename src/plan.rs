@@ -109,7 +109,7 @@ pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the
 pub struct PreparedStep {
     /// The refreshed object, which an update starts from. `None` for a create and for the new object of a replacement.
     pub prior: Option<Arc<RecordedObject>>,
-    /// The refreshed old object of a replacement. It has no record yet if this plan imports it.
+    /// The refreshed object that a replacement or a destroy removes. It has no record yet if this plan imports it.
     pub replaced: Option<Arc<RecordedObject>>,
     /// The evaluated configuration, which may contain unknown values. `Null` for a record-only step.
     pub config: Value,

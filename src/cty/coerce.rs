@@ -15,7 +15,16 @@ use crate::model::{self, Diagnostic, Diagnostics, Reason, Segment};
 /// Omitted blocks are empty, omitted attributes are null. A block is configured as an object, or as a list or map of
 /// objects, according to its nesting.
 pub fn coerce_config(block: &Block, config: &model::Value) -> (Value, Diagnostics) {
-    let mut converter = Converter::new(Source::Config);
+    coerce(Converter::new(Source::Config), block, config)
+}
+
+/// Like [`coerce_config`], for a configuration that it has accepted before ignored attributes got the values of the
+/// object. Computed attributes inside of them are kept.
+pub fn coerce_validated(block: &Block, config: &model::Value) -> (Value, Diagnostics) {
+    coerce(Converter::new(Source::Validated), block, config)
+}
+
+fn coerce(mut converter: Converter<'_>, block: &Block, config: &model::Value) -> (Value, Diagnostics) {
     let value = match config.unmarked() {
         model::Value::Null => convert_entries(&mut converter, block, &model::Map::default()),
         config => convert_block(&mut converter, block, config),
@@ -85,7 +94,7 @@ fn convert_attribute(converter: &mut Converter<'_>, attribute: &Attribute, confi
     if *config == model::Value::Null {
         return if attribute.required { converter.problem("is required, but not set", None) } else { Value::Null };
     }
-    if !attribute.is_settable() {
+    if !attribute.is_settable() && !converter.is_validated() {
         let hint = "remove it; other Resources can reference it".to_owned();
         return converter.problem("is computed by the provider and cannot be set", Some(hint));
     }

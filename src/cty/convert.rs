@@ -23,6 +23,9 @@ pub(super) struct Problem {
 pub(super) enum Source<'a> {
     /// A user's configuration: a missing or unsupported attribute is a problem.
     Config,
+    /// A configuration that has been validated. At ignored paths it has the values of the object, including those that
+    /// the provider computed.
+    Validated,
     /// A record, possibly of an earlier schema: a missing attribute is null, and an unsupported one is dropped.
     Record(&'a DynamicTypes),
 }
@@ -37,6 +40,10 @@ pub(super) struct Converter<'a> {
 impl<'a> Converter<'a> {
     pub fn new(from: Source<'a>) -> Self {
         Self { from, at: Vec::new(), problems: Vec::new() }
+    }
+
+    pub fn is_validated(&self) -> bool {
+        matches!(self.from, Source::Validated)
     }
 
     pub fn within<T>(&mut self, segment: Segment, convert: impl FnOnce(&mut Self) -> T) -> T {
@@ -127,7 +134,7 @@ impl<'a> Converter<'a> {
     }
 
     fn object(&mut self, entries: &model::Map, attributes: &BTreeMap<Arc<str>, Type>) -> Value {
-        let strict = matches!(self.from, Source::Config);
+        let strict = matches!(self.from, Source::Config | Source::Validated);
         if strict {
             for name in entries.keys().filter(|name| !attributes.contains_key(*name)) {
                 self.unknown_name(name, &attributes.keys().collect::<Vec<_>>());

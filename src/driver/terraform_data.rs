@@ -208,7 +208,7 @@ mod tests {
 
     fn request(prior: Option<&Value>, config: Value) -> PlanRequest {
         let prior = prior.map(|value| Arc::new(recorded(value.clone())));
-        PlanRequest { prior, config, entropy: [7; 16], previous_plan: None }
+        PlanRequest { prior, config, entropy: [7; 16], previous_plan: None, written: None }
     }
 
     fn stored(input: &str) -> Value {

@@ -15,7 +15,7 @@ pub(crate) async fn validate_and_plan<'a>(
     let (config, prior) = (request.config.clone(), request.prior.clone());
     // Only reported text must be masked, and most plans report nothing.
     let secrets = || mask::secrets(driver, context, &config, prior.as_deref(), &read_by());
-    let mut found = match driver.validate(context, &config).await {
+    let mut found = match driver.validate(context, request.written.as_ref().unwrap_or(&config)).await {
         Ok(found) => mask::diagnostics(found, secrets),
         Err(error) => return (Vec::new(), Err(secrets().redact_error(error))),
     };

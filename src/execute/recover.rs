@@ -299,7 +299,7 @@ impl Attempt<'_> {
             HooksOutcome::Unreadable(error) => return self.retry_later(&error.into()),
         }
         let context = self.context(&object, self.timeouts().delete);
-        let called = apply_destroy(self.engine, self.stored, self.driver, &context, object).await;
+        let called = apply_destroy(self.engine, self.stored, self.driver, &context, object, Arc::from([])).await;
         let ApplyResult { response, before } = called;
         self.finish(record_destroy_result(self.engine, &before, removed, response).await)
     }

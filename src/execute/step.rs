@@ -245,6 +245,11 @@ impl StepTask {
         self.prepared.as_deref().ok_or_else(|| Failure::internal("the plan holds nothing for this step"))
     }
 
+    /// The object that a replacement or a destroy removes, as the plan read it.
+    fn refreshed(&self) -> Option<&Arc<RecordedObject>> {
+        self.prepared.as_ref()?.replaced.as_ref()
+    }
+
     /// The values that the object's expressions read. A message may quote a part of an expression's result, and only
     /// the whole value is marked as sensitive.
     fn read(&self) -> Vec<&Value> {

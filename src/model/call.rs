@@ -11,6 +11,8 @@ pub struct PlanRequest {
     pub prior: Option<Arc<RecordedObject>>,
     /// The evaluated configuration. Values that are not known yet are `Unknown`.
     pub config: Value,
+    /// The configuration as written, if ignored attributes in `config` have the values of the object instead.
+    pub written: Option<Value>,
     /// Random bytes for values that the driver generates (IDs, name suffixes). Equal bytes result in equal plans.
     pub entropy: [u8; 16],
     /// The earlier plan of the same step, if this is the final plan. The driver keeps its generated values.

@@ -248,6 +248,11 @@ fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags)
     if decision.is_blocked() || input.options.mode == Mode::RefreshOnly {
         return prepare_record_only(input, id, decision, &flags.expressed);
     }
+    if decision.action == Action::Destroy {
+        // Without a difference, the recorded object is destroyed.
+        let now = decision.prior.clone().filter(|now| node.current().is_some_and(|known| !Arc::ptr_eq(known, now)))?;
+        return Some(PreparedStep { replaced: Some(now), ..prepared_from(input, id, decision.action) });
+    }
     let instance = node.instance.filter(|_| node.desired && !input.running.contains_key(&id))?;
     if decision.action == Action::Read {
         let planned = decision.planned.as_ref()?;

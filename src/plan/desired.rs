@@ -229,7 +229,8 @@ fn request_plan(
         return decided(unchanged_decision(input.nodes[id], progress, object, unchanged));
     }
     let entropy = seed::entropy(input.options.seed, input.address(id));
-    let request = PlanRequest { prior, config: progress.config.clone(), entropy, previous_plan: None };
+    let (config, written) = (progress.config.clone(), progress.configured.clone());
+    let request = PlanRequest { prior, config, written, entropy, previous_plan: None };
     NextAction::Call(vec![(CallPurpose::Plan, DriverRequest::Plan(request))])
 }
 

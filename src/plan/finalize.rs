@@ -52,14 +52,18 @@ pub fn partial_request(
     schema: &Schema,
     scope: &dyn Scope,
 ) -> Result<PlanRequest, Diagnostics> {
-    let config = evaluated(instance, schema, scope)?;
-    let config = match &prepared.prior {
-        Some(prior) => ignore::keep(config, &prior.value, &instance.ignore_changes, schema),
-        None => config,
+    let written = evaluated(instance, schema, scope)?;
+    let ignoring = prepared.prior.as_ref().filter(|_| !instance.ignore_changes.is_empty());
+    let (config, written) = match ignoring {
+        Some(prior) => {
+            (ignore::keep(written.clone(), &prior.value, &instance.ignore_changes, schema), Some(written))
+        }
+        None => (written, None),
     };
     Ok(PlanRequest {
         prior: prepared.prior.clone(),
         config,
+        written,
         entropy: prepared.entropy,
         previous_plan: Some(prepared.planned.clone()),
     })

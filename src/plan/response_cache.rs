@@ -78,7 +78,8 @@ impl ResponseCache {
 fn is_same(one: &DriverCall, other: &DriverCall) -> bool {
     let questions = match (&one.request, &other.request) {
         (DriverRequest::Plan(one), DriverRequest::Plan(other)) => {
-            (&one.config, &one.prior, &one.previous_plan) == (&other.config, &other.prior, &other.previous_plan)
+            (&one.config, &one.written, &one.prior, &one.previous_plan)
+                == (&other.config, &other.written, &other.prior, &other.previous_plan)
         }
         (one, other) => one == other,
     };
@@ -107,7 +108,7 @@ mod tests {
             type_name: "cloud_disk".into(),
             provider,
             service_account: "".into(),
-            request: DriverRequest::Plan(PlanRequest { prior: None, config, entropy, previous_plan: None }),
+            request: DriverRequest::Plan(PlanRequest { prior: None, config, entropy, previous_plan: None, written: None }),
         }
     }
 

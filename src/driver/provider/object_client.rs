@@ -137,7 +137,8 @@ impl ObjectClient<'_> {
             EncodedValue::Msgpack(bytes) => bytes,
             EncodedValue::Json(_) => self.encode(&planned)?.0,
         };
-        let identity = answer.identity.map(|identity| self.identity_bytes(identity)).transpose()?;
+        let identity = answer.identity.filter(|identity| !identity.is_null());
+        let identity = identity.map(|identity| self.identity_bytes(identity)).transpose()?;
         let before = prior.private.write_only.as_ref();
         let write_only =
             self.kind.has_write_only.then(|| WriteOnlyFingerprint::of(block, &config, before, &request.entropy));
@@ -169,7 +170,7 @@ impl ObjectClient<'_> {
     }
 
     pub async fn apply(&self, request: ApplyRequest) -> ApplyResponse {
-        let Some(planned) = request.planned else { return self.destroy(request.prior).await };
+        let Some(planned) = request.planned else { return self.destroy(request.prior, &request.private).await };
         let prepared = async {
             let prior = match &request.prior {
                 Some(object) => self.prior(object).await?,
@@ -247,11 +248,11 @@ impl ObjectClient<'_> {
         }
     }
 
-    async fn destroy(&self, prior: Option<Arc<RecordedObject>>) -> ApplyResponse {
+    async fn destroy(&self, prior: Option<Arc<RecordedObject>>, replaced_by: &[u8]) -> ApplyResponse {
         let Some(prior) = prior else {
             return failed_response(diagnostics::protocol_error("there is no object to destroy"));
         };
-        let call = match self.destroy_request(&prior).await {
+        let call = match self.destroy_request(&prior, replaced_by).await {
             Ok(call) => call,
             Err(error) => return failed_response(error),
         };
@@ -285,12 +286,20 @@ impl ObjectClient<'_> {
         }
     }
 
-    async fn destroy_request(&self, object: &RecordedObject) -> Result<ApplyResourceChange, DriverError> {
+    /// The plan of a replacement, of which these are the private data, covers the destroy too.
+    async fn destroy_request(
+        &self,
+        object: &RecordedObject,
+        replaced_by: &[u8],
+    ) -> Result<ApplyResourceChange, DriverError> {
         let prior = self.prior(object).await?;
         let state = self.encode(&prior.state)?;
         let mut private = prior.private.private;
         let mut identity = prior.identity;
-        if self.plans_destroys {
+        if !replaced_by.is_empty() {
+            private = PlanPrivate::decode(replaced_by)?.private;
+            identity = None;
+        } else if self.plans_destroys {
             let call = PlanResourceChange {
                 type_name: self.type_name(),
                 prior: state.clone(),
@@ -495,7 +504,7 @@ impl ObjectClient<'_> {
     }
 
     pub(super) fn conform_config(&self, config: &EngineValue) -> Result<Value, DriverError> {
-        let (config, mut found) = cty::coerce_config(&self.kind.schema.block, config);
+        let (config, mut found) = cty::coerce_validated(&self.kind.schema.block, config);
         if found.is_empty() {
             return Ok(config);
         }

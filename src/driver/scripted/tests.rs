@@ -10,7 +10,7 @@ fn config(value: &str) -> Value {
 }
 
 fn create(config: Value) -> ApplyRequest {
-    let response = plan(&PlanRequest { prior: None, config: config.clone(), entropy: [7; 16], previous_plan: None });
+    let response = plan(&PlanRequest { prior: None, config: config.clone(), entropy: [7; 16], previous_plan: None, written: None });
     ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private }
 }
 
@@ -22,7 +22,7 @@ async fn an_object_is_created_updated_and_destroyed_once() {
     assert!(matches!(created.value.get("secret"), Some(Value::Sensitive(_))));
     let prior = Arc::new(recorded(created.value));
     let request =
-        PlanRequest { prior: Some(Arc::clone(&prior)), config: config("b"), entropy: [8; 16], previous_plan: None };
+        PlanRequest { prior: Some(Arc::clone(&prior)), config: config("b"), entropy: [8; 16], previous_plan: None, written: None };
     let planned = driver.plan(&context, request).await.unwrap();
     assert_eq!(planned.planned.get("computed"), Some(&Value::Unknown));
     let update = ApplyRequest {
@@ -46,7 +46,7 @@ fn changes_of_force_and_name_replace() {
     let prior = Value::map([("force", "a".into()), ("name", "n".into()), ("id", "n".into())]);
     let config = Value::map([("force", Value::Unknown), ("name", "m".into())]);
     let prior = Some(Arc::new(recorded(prior)));
-    let response = plan(&PlanRequest { prior, config, entropy: [0; 16], previous_plan: None });
+    let response = plan(&PlanRequest { prior, config, entropy: [0; 16], previous_plan: None, written: None });
     let paths: Vec<String> = response.requires_replace.iter().map(ToString::to_string).collect();
     assert_eq!(paths, ["force", "name"]);
     assert_eq!(response.identity, Some(Value::map([("name", Value::from("m"))])));

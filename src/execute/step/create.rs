@@ -37,6 +37,7 @@ async fn create(task: &StepTask) -> Result<RecordEffect, StepError> {
     let mut record = task.record();
     let deposed = match (task.order, record.current.take()) {
         (Some(ReplaceOrder::CreateFirst), Some(old)) => {
+            let old = task.refreshed().cloned().unwrap_or(old);
             let judged = task.instance.as_deref().is_some_and(|instance| !instance.postconditions.is_empty());
             record.deposed.insert(prepared.deposed_key, with_awaits_postconditions(old, judged));
             Some(prepared.deposed_key)

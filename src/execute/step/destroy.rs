@@ -34,7 +34,13 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
         })?;
     }
     let mut record = task.record();
-    let object = target_object(&record, removed.deposed)?;
+    let object = match (removed.deposed, task.refreshed()) {
+        (None, Some(now)) => {
+            record.current = Some(Arc::clone(now));
+            Arc::clone(now)
+        }
+        _ => target_object(&record, removed.deposed)?,
+    };
     if let Some(key) = removed.deposed {
         // Its successor satisfies its postconditions, or this step would not run.
         record.deposed.insert(key, with_awaits_postconditions(Arc::clone(&object), false));
@@ -48,7 +54,8 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     hooks::before_destroy(task, &before, &object, hooks).await?;
     task.check_still_desired(&before).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
-    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object).await;
+    let replaced_by = if removed.replacement_follows { Arc::clone(&task.prepared()?.private) } else { Arc::from([]) };
+    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, replaced_by).await;
     let ApplyResult { response, before } = called;
     record_destroy_result(&task.engine, &before, removed, response).await
 }
@@ -88,14 +95,15 @@ fn target_object(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<Rec
     object.cloned().ok_or_else(|| Failure::internal("the object to destroy is not in the record"))
 }
 
+/// Destroys an object. `private` are the private data of the plan that replaces it.
 pub(crate) async fn apply_destroy(
     engine: &Engine,
     before: &Stored,
     driver: &dyn Driver,
     context: &CallContext,
     object: Arc<RecordedObject>,
+    private: Arc<[u8]>,
 ) -> ApplyResult {
-    let private = Arc::clone(&object.private);
     let request = ApplyRequest { prior: Some(object), config: Value::Null, planned: None, private };
     apply(engine, before, driver, context, request, &[]).await
 }

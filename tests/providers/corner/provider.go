@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/metaschema"
 	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -32,6 +33,13 @@ func (*corner) Schema(_ context.Context, _ provider.SchemaRequest, response *pro
 		"secret": schema.StringAttribute{Optional: true, Sensitive: true, Description: "printed to the log, as providers should not"},
 		"fail":   schema.StringAttribute{Optional: true, Description: "refuse the configuration with this text"},
 		"warn":   schema.StringAttribute{Optional: true, Description: "accept it, and warn with this text"},
+	}}
+}
+
+// MetaSchema makes clients send `provider_meta`.
+func (*corner) MetaSchema(_ context.Context, _ provider.MetaSchemaRequest, response *provider.MetaSchemaResponse) {
+	response.Schema = metaschema.Schema{Attributes: map[string]metaschema.Attribute{
+		"module": metaschema.StringAttribute{Optional: true},
 	}}
 }
 

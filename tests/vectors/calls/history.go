@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // History is a configuration and its changes, in a form that belongs neither to OpenTofu nor to Purlin.
@@ -198,4 +199,25 @@ func (s *Step) find(name string) *Object {
 		return nil
 	}
 	return s.Objects[at]
+}
+
+// onlyUsed drops the providers without an object.
+func (h *History) onlyUsed() {
+	used := func(provider string) bool {
+		return slices.ContainsFunc(h.Steps, func(step *Step) bool {
+			return slices.ContainsFunc(step.Objects, func(object *Object) bool {
+				return object.Type == provider || strings.HasPrefix(object.Type, provider+"_")
+			})
+		})
+	}
+	h.Providers = slices.DeleteFunc(h.Providers, func(provider string) bool { return !used(provider) })
+	for _, step := range h.Steps {
+		configurations := map[string]any{}
+		for provider, configuration := range step.Configurations {
+			if used(provider) {
+				configurations[provider] = configuration
+			}
+		}
+		step.Configurations = configurations
+	}
 }

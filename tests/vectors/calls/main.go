@@ -79,9 +79,13 @@ func record(tofu string, seed int64, only string, count, parallel int) error {
 	})
 	used := map[string]bool{}
 	for _, history := range histories {
+		history.onlyUsed()
 		history.Sources = map[string]string{}
 		for _, provider := range history.Providers {
 			used[provider] = true
+			if history.inCluster() {
+				used[clusterConfig] = true
+			}
 			history.Sources[provider] = address(provider)
 		}
 	}
@@ -105,8 +109,7 @@ func runAll(place *place, histories []*History, parallel int) []*History {
 				histories[i] = nil
 				return
 			}
-			if why := history.unusable(); why != "" {
-				fmt.Fprintf(os.Stderr, "%s is left out: %s\n", history.Name, why)
+			if history.cut(); len(history.Steps) == 0 {
 				histories[i] = nil
 			}
 		}()

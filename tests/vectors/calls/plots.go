@@ -1,6 +1,9 @@
 package main
 
-import "path/filepath"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // plot is a kind of histories, with how many of them there are.
 type plot struct {
@@ -38,6 +41,7 @@ var providers = []string{
 // unreachable are the configurations of providers whose servers do not exist: they plan, and their changes fail.
 var unreachable = map[string]any{
 	"keycloak":   map[string]any{"client_id": "purlin", "client_secret": "secret", "url": "http://127.0.0.1:1", "initial_login": false},
+	"kubectl":    map[string]any{"host": "http://127.0.0.1:1", "load_config_file": false},
 	"kubernetes": map[string]any{"host": "http://127.0.0.1:1"},
 	"rabbitmq":   map[string]any{"endpoint": "http://127.0.0.1:1", "username": "guest", "password": "guest"},
 }
@@ -187,7 +191,7 @@ func idFile(attributes map[string]any) string {
 }
 
 func byID(random *source, config map[string]any) (string, map[string]string) {
-	id := pick(random, []string{"found1", "found2", "found3", "found4", "found5"})
+	id := fmt.Sprintf("found%d", random.Intn(1<<20))
 	return id, map[string]string{"world/" + id: "found"}
 }
 

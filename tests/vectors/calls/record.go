@@ -199,20 +199,32 @@ func readState(directory string) (*state, error) {
 	return &found, nil
 }
 
-// unusable says why a history cannot be compared: the same change was made twice with different results, so that a
-// repetition cannot know which of them belongs to which object.
-func (h *History) unusable() string {
-	for _, step := range h.Steps {
-		changes := map[string]string{}
-		for _, call := range step.Calls {
-			if call.Method != "ApplyResourceChange" && call.Method != "ImportResourceState" {
-				continue
-			}
-			if before, ok := changes[call.Request]; ok && before != call.Response {
-				return "two objects are created with the same request"
-			}
-			changes[call.Request] = call.Response
+// cut ends a history before a step that cannot be compared.
+func (h *History) cut() {
+	for i, step := range h.Steps {
+		if why := step.unusable(); why != "" {
+			fmt.Fprintf(os.Stderr, "%s ends before step %d: %s\n", h.Name, i+1, why)
+			h.Steps = h.Steps[:i]
+			return
 		}
+	}
+}
+
+// unusable says why a step cannot be compared. In a repetition, equal requests cannot be told apart. After an error in
+// the plan of one object, OpenTofu changes no other object, and does not plan those that it has not planned yet.
+func (s *Step) unusable() string {
+	changes := map[string]string{}
+	for _, call := range s.Calls {
+		if call.Method != "ApplyResourceChange" {
+			continue
+		}
+		if before, ok := changes[call.Request]; ok && before != call.Response {
+			return "two objects are created with the same request"
+		}
+		changes[call.Request] = call.Response
+	}
+	if s.Failed && len(changes) == 0 && len(s.Objects) > 1 {
+		return "the plan failed"
 	}
 	return ""
 }

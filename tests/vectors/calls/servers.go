@@ -40,10 +40,15 @@ func serve(directory string, providers map[string]bool) (string, error) {
 			return "", err
 		}
 	}
-	if providers["kubernetes"] || providers["kubectl"] {
+	if providers[clusterConfig] {
 		return files, startCluster(directory, filepath.Join(files, clusterConfig))
 	}
 	return files, nil
+}
+
+// inCluster tells whether the objects are in the cluster.
+func (h *History) inCluster() bool {
+	return strings.Contains(fmt.Sprint(h.Steps[0].Configurations), clusterConfig)
 }
 
 func page(response http.ResponseWriter, request *http.Request) {
