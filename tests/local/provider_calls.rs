@@ -1,69 +1,56 @@
-//! Providers receive the same requests from Purlin as from `OpenTofu`.
+//! Providers receive the same requests from Purlin as from OpenTofu.
 //!
-//! `tests/vectors/calls` ran histories with `OpenTofu` and recorded the calls. Here, Purlin runs the same histories, and
-//! a provider that plays the recorded responses compares its requests.
+//! `tests/vectors/calls` ran histories with OpenTofu and recorded the calls. Here, Purlin runs the same histories, and a
+//! provider that plays the recorded responses compares its requests. `docs/provider-calls.md` lists the differences.
+//!
+//! `HISTORY="corner 7"` runs only the history of that name.
 
+mod difference;
 mod message;
 mod playback;
 mod vectors;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::cli::sandbox::Sandbox;
-use playback::{Played, Request};
-use vectors::{History, Step};
+use playback::Played;
+use vectors::{Call, History, Step};
 
-/// What differs in a step.
-struct Difference {
-    place: String,
-    request: Request,
-    /// Purlin made the request, and not `OpenTofu`.
-    added: bool,
-}
+/// How many histories run at the same time: most of the time, they wait for the start of `purlin`.
+const PARALLEL: usize = 4;
 
-fn play(history: &History, runtime: &tokio::runtime::Handle) -> Vec<Difference> {
+/// Runs a history. Returns what differs in the first step with a difference, since the next ones depend on it.
+fn play(history: &History, runtime: &Handle) -> Vec<String> {
     let sandbox = Sandbox::new();
     let played = Arc::new(Mutex::new(Played::default()));
     let targets = targets(history, &sandbox, &played, runtime);
-    let mut differences = Vec::new();
     for (number, step) in history.steps.iter().enumerate() {
         *played.lock().unwrap() = Played::new(step);
-        let output = run(history, step, &sandbox, &targets);
-        let played = played.lock().unwrap();
-        let place = format!("{}, step {}", history.name, number + 1);
-        let of = |added: bool| {
-            let place = place.clone();
-            move |request: &Request| Difference { place: place.clone(), request: request.clone(), added }
-        };
-        let before = differences.len();
-        differences.extend(played.added().into_iter().map(of(true)));
-        if std::env::var("SHOW").is_ok() {
-            eprintln!("{place}: {output}");
+        let (failed, output) = run(history, step, &sandbox, &targets);
+        let mut differences = played.lock().unwrap().differences();
+        if failed != step.failed {
+            differences.push(format!("OpenTofu failed: {}, Purlin failed: {failed}", step.failed));
         }
-        differences.extend(played.missing().into_iter().map(of(false)));
-        if differences.len() > before && differences[before..].iter().any(|one| one.added) {
-            break;
+        if !differences.is_empty() {
+            let place = format!("{}, step {}", history.name, number + 1);
+            return differences.iter().map(|one| format!("{place}: {one}\n{output}")).collect();
         }
     }
-    differences
+    Vec::new()
 }
 
-/// The value of `TF_REATTACH_PROVIDERS` for the providers of a history.
-fn targets(
-    history: &History,
-    sandbox: &Sandbox,
-    played: &Arc<Mutex<Played>>,
-    runtime: &tokio::runtime::Handle,
-) -> String {
-    let _guard = runtime.enter();
+/// The value of `TF_REATTACH_PROVIDERS` for the providers of a history, which it starts.
+fn targets(history: &History, sandbox: &Sandbox, played: &Arc<Mutex<Played>>, runtime: &Handle) -> String {
     let mut targets = BTreeMap::new();
     for (provider, source) in &history.providers {
         let socket = sandbox.path(provider);
-        playback::serve(&socket, provider.clone(), Arc::clone(played));
-        let is_new = |call: &vectors::Call| call.provider == *provider && call.method == "GetProviderSchema";
+        playback::serve(runtime, &socket, provider.clone(), Arc::clone(played));
+        let is_new = |call: &Call| call.provider == *provider && call.method == "GetProviderSchema";
         let version = if history.steps.iter().flat_map(|step| &step.calls).any(is_new) { 6 } else { 5 };
         let address = json!({ "Network": "unix", "String": socket });
         targets.insert(
@@ -74,8 +61,8 @@ fn targets(
     json!(targets).to_string()
 }
 
-/// Carries a step out with Purlin. Returns its output.
-fn run(history: &History, step: &Step, sandbox: &Sandbox, targets: &str) -> String {
+/// Carries a step out with Purlin. Returns whether it failed, and its output.
+fn run(history: &History, step: &Step, sandbox: &Sandbox, targets: &str) -> (bool, String) {
     let variables = [("TF_REATTACH_PROVIDERS", targets)];
     sandbox.write("files/objects.yaml", &step.manifests(&history.providers));
     for name in &step.taint {
@@ -88,29 +75,33 @@ fn run(history: &History, step: &Step, sandbox: &Sandbox, targets: &str) -> Stri
         other => panic!("{other} is not a command"),
     };
     let ran = sandbox.run_with(&variables, command);
-    format!("{command:?}: {:?} (failed: {})\n{}{}", ran.code, step.failed, ran.stdout, ran.stderr)
+    (ran.code != Some(0), ran.stdout + &ran.stderr)
+}
+
+/// The histories to run.
+fn selected() -> Vec<History> {
+    let mut all = vectors::histories();
+    assert!(all.len() >= 300, "{} histories", all.len());
+    if let Ok(name) = std::env::var("HISTORY") {
+        all.retain(|history| history.name == name);
+    }
+    all
 }
 
 #[test]
 fn providers_receive_the_requests_of_opentofu() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let only = std::env::var("HISTORY").unwrap_or_default();
-    let mut histories = vectors::histories();
-    histories.retain(|history| history.name.contains(&only));
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let found = Mutex::new(Vec::new());
+    let (histories, next, found) = (selected(), AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..3 {
+        for _ in 0..PARALLEL {
             scope.spawn(|| {
-                while let Some(history) = histories.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some(history) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let differences = play(history, runtime.handle());
                     found.lock().unwrap().extend(differences);
                 }
             });
         }
     });
-    for difference in found.into_inner().unwrap() {
-        let (provider, method, request) = &difference.request;
-        eprintln!("DIFF {}", json!([difference.place, difference.added, provider, method, request]));
-    }
+    let found = found.into_inner().unwrap();
+    assert!(found.is_empty(), "{} differences in {} histories:\n{}", found.len(), histories.len(), found.join("\n"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// A configuration and its changes, with the calls of `OpenTofu`.
+/// A configuration and its changes, with the calls of OpenTofu.
 #[derive(Deserialize)]
 pub(super) struct History {
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Step {
     pub(super) configurations: BTreeMap<String, Json>,
     #[serde(default)]
     pub(super) objects: Option<Vec<Object>>,
-    /// `OpenTofu` reported an error.
+    /// OpenTofu reported an error.
     #[serde(default)]
     pub(super) failed: bool,
     pub(super) calls: Vec<Call>,
@@ -61,6 +61,8 @@ pub(super) struct Call {
     pub(super) request: String,
     #[serde(default)]
     pub(super) response: String,
+    /// How often OpenTofu made the same call with the same response.
+    pub(super) count: usize,
     /// The name of the gRPC status if the call failed.
     pub(super) failure: Option<String>,
 }

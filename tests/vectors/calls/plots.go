@@ -17,20 +17,20 @@ func inFolder(provider string) map[string]any {
 }
 
 var plots = []plot{
-	{"random", 40, tale(nil, randoms...)},
-	{"time", 20, tale(nil, times...)},
-	{"tls", 25, tale(nil, keys...)},
-	{"local", 25, tale(nil, files...)},
-	{"corner", 70, tale(inFolder("corner"), corners...)},
-	{"legacy", 50, tale(inFolder("legacy"), legacies...)},
+	{"random", 30, tale(nil, randoms...)},
+	{"time", 15, tale(nil, times...)},
+	{"tls", 20, tale(nil, keys...)},
+	{"local", 20, tale(nil, files...)},
+	{"corner", 60, tale(inFolder("corner"), corners...)},
+	{"legacy", 45, tale(inFolder("legacy"), legacies...)},
 	{"trouble", 20, tale(inFolder("corner"), troubles...)},
-	{"mixed", 30, tale(inFolder("corner"), mixed()...)},
-	{"upgrade", 10, upgrade},
-	{"move", 15, move},
+	{"mixed", 25, tale(inFolder("corner"), mixed()...)},
+	{"upgrade", 8, upgrade},
+	{"move", 12, move},
 	{"http", 12, tale(nil, pages...)},
-	{"kafka", 25, tale(broker, topics...)},
-	{"kubernetes", 40, tale(map[string]any{"kubernetes": map[string]any{"config_path": clusterConfig}}, inNamespaces...)},
-	{"kubectl", 15, tale(map[string]any{"kubectl": map[string]any{"config_path": clusterConfig}}, documents...)},
+	{"kafka", 20, tale(broker, topics...)},
+	{"kubernetes", 30, tale(map[string]any{"kubernetes": map[string]any{"config_path": clusterConfig}}, inNamespaces...)},
+	{"kubectl", 12, tale(map[string]any{"kubectl": map[string]any{"config_path": clusterConfig}}, documents...)},
 }
 
 // providers are all providers that are recorded.

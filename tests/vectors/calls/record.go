@@ -202,7 +202,7 @@ func readState(directory string) (*state, error) {
 // cut ends a history before a step that cannot be compared.
 func (h *History) cut() {
 	for i, step := range h.Steps {
-		if why := step.unusable(); why != "" {
+		if why := step.unusable(i == 0); why != "" {
 			fmt.Fprintf(os.Stderr, "%s ends before step %d: %s\n", h.Name, i+1, why)
 			h.Steps = h.Steps[:i]
 			return
@@ -211,10 +211,12 @@ func (h *History) cut() {
 }
 
 // unusable says why a step cannot be compared. In a repetition, equal requests cannot be told apart. After an error in
-// the plan of one object, OpenTofu changes no other object, and does not plan those that it has not planned yet.
-func (s *Step) unusable() string {
+// the configuration or the plan of one object, OpenTofu reads and plans no more of the others, and changes none.
+func (s *Step) unusable(first bool) string {
 	changes := map[string]string{}
+	configured := false
 	for _, call := range s.Calls {
+		configured = configured || strings.HasPrefix(call.Method, "Configure")
 		if call.Method != "ApplyResourceChange" {
 			continue
 		}
@@ -225,6 +227,9 @@ func (s *Step) unusable() string {
 	}
 	if s.Failed && len(changes) == 0 && len(s.Objects) > 1 {
 		return "the plan failed"
+	}
+	if s.Failed && !configured && !first {
+		return "the configuration is not valid"
 	}
 	return ""
 }

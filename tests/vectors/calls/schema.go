@@ -90,6 +90,10 @@ func (s *source) block(of *block, depth int) map[string]any {
 	all := map[string]any{}
 	for _, name := range sorted(of.Attributes) {
 		attribute := of.Attributes[name]
+		if name == "id" || name == "generate_name" {
+			// Every type of the older SDKs has an id, which cannot be configured. The other conflicts with `name`.
+			continue
+		}
 		if attribute.Required || attribute.Optional && !attribute.Deprecated && s.one(3) {
 			all[name] = s.typed(attribute.Type, name)
 		}

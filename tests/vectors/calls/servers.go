@@ -59,6 +59,9 @@ func page(response http.ResponseWriter, request *http.Request) {
 	_, _ = fmt.Fprintf(response, "%s %s", request.URL.Path, request.Header.Get("Accept"))
 }
 
+// clusterInput is kept open, because the API server ends when it is closed, at the latest with this program.
+var clusterInput io.Closer
+
 // startCluster starts the API server of the cluster tests, and writes its kubeconfig.
 func startCluster(directory, config string) error {
 	program, err := filepath.Abs("../../../target/recorded-providers/controlplane")
@@ -72,8 +75,7 @@ func startCluster(directory, config string) error {
 		return err
 	}
 	server := exec.Command(program, "serve", "--data-dir", filepath.Join(directory, "cluster"), "--port", clusterPort)
-	// It ends when this is closed, at the latest with this program.
-	if _, err := server.StdinPipe(); err != nil {
+	if clusterInput, err = server.StdinPipe(); err != nil {
 		return err
 	}
 	output, err := server.StdoutPipe()
