@@ -14,13 +14,12 @@ use super::eval_scope::EvalScope;
 use super::inherit::Inheritance;
 use super::input::{Id, Node, PlanInput};
 use super::{
-    EffectiveLifecycle, Mode, Plan, PreparedStep, constraints, destroys, families, hooks, protect, seed, select,
-    trigger,
+    EffectiveLifecycle, Mode, Plan, PreparedStep, constraints, families, hooks, protect, seed, select, trigger,
 };
 use crate::load::Instance;
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, RecordedHook, RecordedObject, ReplaceOrder,
-    Severity, Triggers, Value,
+    Action, Address, Change, DeposedKey, Diagnostic, RecordedHook, RecordedObject, ReplaceOrder, Severity, Triggers,
+    Value,
 };
 
 /// Longer chains are cut.

@@ -55,9 +55,7 @@ pub fn partial_request(
     let written = evaluated(instance, schema, scope)?;
     let ignoring = prepared.prior.as_ref().filter(|_| !instance.ignore_changes.is_empty());
     let (config, written) = match ignoring {
-        Some(prior) => {
-            (ignore::keep(written.clone(), &prior.value, &instance.ignore_changes, schema), Some(written))
-        }
+        Some(prior) => (ignore::keep(written.clone(), &prior.value, &instance.ignore_changes, schema), Some(written)),
         None => (written, None),
     };
     Ok(PlanRequest {

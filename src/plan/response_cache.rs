@@ -108,7 +108,13 @@ mod tests {
             type_name: "cloud_disk".into(),
             provider,
             service_account: "".into(),
-            request: DriverRequest::Plan(PlanRequest { prior: None, config, entropy, previous_plan: None, written: None }),
+            request: DriverRequest::Plan(PlanRequest {
+                prior: None,
+                config,
+                entropy,
+                previous_plan: None,
+                written: None,
+            }),
         }
     }
 

@@ -79,7 +79,8 @@ fn prior() -> Arc<RecordedObject> {
 
 impl Play {
     async fn create(&self) -> ApplyResponse {
-        let request = PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None, written: None };
+        let request =
+            PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None, written: None };
         let plan = self.driver.plan(&context(TYPE_NAME), request).await.unwrap();
         let call = ApplyRequest { prior: None, config: config(), planned: Some(plan.planned), private: plan.private };
         self.driver.apply(&context(TYPE_NAME), call).await
@@ -208,7 +209,13 @@ async fn plan_update(lines: Lines) -> (Play, Result<PlanResponse, DriverError>) 
     let play = play(lines);
     let config =
         Value::map([("manifest", config().get("manifest").unwrap().with("data", Value::map([("a", "2".into())])))]);
-    let request = PlanRequest { prior: Some(prior()), config: config.clone(), entropy: [7; 16], previous_plan: None, written: None };
+    let request = PlanRequest {
+        prior: Some(prior()),
+        config: config.clone(),
+        entropy: [7; 16],
+        previous_plan: None,
+        written: None,
+    };
     let response = play.driver.plan(&context(TYPE_NAME), request).await;
     (play, response)
 }
@@ -241,8 +248,13 @@ async fn a_final_plan_of_a_known_manifest_sends_no_request() {
     let play = play(Vec::new());
     let manifest = config().get("manifest").unwrap().clone();
     let before = Value::map([("manifest", manifest), ("object", Value::Unknown), ("id", "u-1".into())]);
-    let request =
-        PlanRequest { prior: Some(prior()), config: config(), entropy: [7; 16], previous_plan: Some(before.clone()), written: None };
+    let request = PlanRequest {
+        prior: Some(prior()),
+        config: config(),
+        entropy: [7; 16],
+        previous_plan: Some(before.clone()),
+        written: None,
+    };
     assert_eq!(play.driver.plan(&context(TYPE_NAME), request).await.unwrap().planned, before);
     assert!(play.requests.lock().unwrap().is_empty());
 }

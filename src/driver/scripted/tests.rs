@@ -10,7 +10,13 @@ fn config(value: &str) -> Value {
 }
 
 fn create(config: Value) -> ApplyRequest {
-    let response = plan(&PlanRequest { prior: None, config: config.clone(), entropy: [7; 16], previous_plan: None, written: None });
+    let response = plan(&PlanRequest {
+        prior: None,
+        config: config.clone(),
+        entropy: [7; 16],
+        previous_plan: None,
+        written: None,
+    });
     ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private }
 }
 
@@ -21,8 +27,13 @@ async fn an_object_is_created_updated_and_destroyed_once() {
     let created = driver.apply(&context, create(config("a"))).await.object.unwrap();
     assert!(matches!(created.value.get("secret"), Some(Value::Sensitive(_))));
     let prior = Arc::new(recorded(created.value));
-    let request =
-        PlanRequest { prior: Some(Arc::clone(&prior)), config: config("b"), entropy: [8; 16], previous_plan: None, written: None };
+    let request = PlanRequest {
+        prior: Some(Arc::clone(&prior)),
+        config: config("b"),
+        entropy: [8; 16],
+        previous_plan: None,
+        written: None,
+    };
     let planned = driver.plan(&context, request).await.unwrap();
     assert_eq!(planned.planned.get("computed"), Some(&Value::Unknown));
     let update = ApplyRequest {

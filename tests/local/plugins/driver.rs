@@ -103,7 +103,8 @@ impl Bench {
     async fn create(&self, on_create: &str) -> ApplyResponse {
         let context = self.context(Duration::from_mins(1));
         let config = Value::map([("on_create", Value::from(on_create))]);
-        let request = PlanRequest { prior: None, config: config.clone(), entropy: [0; 16], previous_plan: None, written: None };
+        let request =
+            PlanRequest { prior: None, config: config.clone(), entropy: [0; 16], previous_plan: None, written: None };
         let PlanResponse { planned, private, .. } = self.providers.plan(&context, request).await.unwrap();
         let request = ApplyRequest { prior: None, config, planned: Some(planned), private };
         self.providers.apply(&context, request).await
