@@ -31,7 +31,9 @@ pub mod schema;
 
 pub use apply_check::result_errors;
 pub use coerce::{coerce_config, coerce_validated, convert};
-pub use config_from_state::{ArgumentSelection, config_from_state};
+pub use config_from_state::{
+    ArgumentSelection, Dropped, Written, WrittenArguments, config_as_written, config_from_state, without,
+};
 pub use decimal::Decimal;
 pub use dynamic_types::DynamicTypes;
 pub use error::ValueError;

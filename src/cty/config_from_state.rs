@@ -1,13 +1,19 @@
 //! Generates a configuration from a state.
 //!
-//! A state does not say which values were configured and which the provider added. The caller chooses which arguments
-//! are included and can let the provider validate the result.
+//! A state does not say which values were configured and which the provider added. The caller names the arguments of the
+//! configuration, or chooses which arguments are included and lets the provider validate the result.
+
+mod prune;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Shape};
 use crate::model::Value;
+
+pub use prune::{Dropped, without};
+pub use written::{Written, WrittenArguments, config_as_written};
 
 /// Which arguments of a state are included in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +61,12 @@ fn of_attributes(
 fn is_taken(attribute: &Attribute, value: &Value, selection: ArgumentSelection) -> bool {
     let own = attribute.required;
     let set = !matches!(value.unmarked(), Value::Null | Value::Unknown);
+    // A manifest cannot express the type of a dynamic value that the provider computed.
+    let inexpressible = attribute.computed && attribute.ty().has_dynamic();
     attribute.is_settable()
         && !attribute.write_only
         && set
+        && (own || !inexpressible)
         && (own
             || !(attribute.computed && (attribute.deprecated.is_some() || selection == ArgumentSelection::NotComputed)))
         && (own || selection == ArgumentSelection::All || !is_empty(value))

@@ -259,6 +259,9 @@ impl Driver for Providers {
         context: &'a CallContext,
         request: PlanRequest,
     ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        if !self.sessions.configures() {
+            return async move { self.object_client(context).await?.propose(&request).await }.boxed();
+        }
         read_only_call!(self, context, mask_values(Some(&request.config), request.prior.as_deref()), plan(&request))
     }
 

@@ -72,6 +72,28 @@ impl ArgumentValue {
         }
     }
 
+    /// Converts literals in a list or a map to one literal.
+    pub fn simplified(self) -> Self {
+        if !self.is_literal() {
+            return self;
+        }
+        match self {
+            Self::List(items) => Self::Literal(items.into_iter().map(Self::into_literal).collect()),
+            Self::Map(entries) => {
+                let entry = |(key, item): (Arc<str>, Self)| (key.to_string(), item.into_literal());
+                Self::Literal(Json::Object(entries.into_iter().map(entry).collect()))
+            }
+            other => other,
+        }
+    }
+
+    fn into_literal(self) -> Json {
+        match self.simplified() {
+            Self::Literal(value) => value,
+            _ => Json::Null,
+        }
+    }
+
     /// Whether it consists only of literals.
     fn is_literal(&self) -> bool {
         match self {
@@ -96,9 +118,10 @@ pub struct MergedArguments {
     pub without_references: Vec<Arc<str>>,
 }
 
-/// Merges the arguments of all instances. `literal` returns an argument of an instance without references.
+/// Merges the arguments of all instances. `sets_each`: the values of `forEach` can be chosen. `literal` returns an argument of an instance without references.
 pub fn merge(
     instances: &[(InstanceKey, Arguments)],
+    sets_each: bool,
     literal: &dyn Fn(usize, &str) -> ArgumentValue,
 ) -> MergedArguments {
     let mut shared = MergedArguments::default();
@@ -116,7 +139,8 @@ pub fn merge(
             shared.without_references.push(name.clone());
             pieces = (0..instances.len()).map(|position| literal(position, name)).collect();
         }
-        let written = fold(instances, name, &pieces, &mut shared.each);
+        let each = sets_each.then_some(&mut shared.each);
+        let written = fold(instances, name, &pieces, each);
         shared.config.insert(name.to_string(), written);
     }
     if !shared.each.is_empty() {
@@ -140,7 +164,7 @@ fn fold(
     instances: &[(InstanceKey, Arguments)],
     name: &Arc<str>,
     pieces: &[ArgumentValue],
-    each: &mut BTreeMap<Arc<str>, Map<String, Json>>,
+    each: Option<&mut BTreeMap<Arc<str>, Map<String, Json>>>,
 ) -> Json {
     let same = pieces.windows(2).all(|pair| pair[0] == pair[1]);
     if same {
@@ -155,7 +179,7 @@ fn fold(
     if instances.iter().zip(pieces).all(is_key) {
         return Json::from(if keyed { "${each.key}" } else { "${count.index}" });
     }
-    if keyed && pieces.iter().all(ArgumentValue::is_literal) {
+    if let Some(each) = each.filter(|_| keyed && pieces.iter().all(ArgumentValue::is_literal)) {
         for ((key, _), piece) in instances.iter().zip(pieces) {
             let Some(key) = key_text(key) else { continue };
             each.entry(key).or_default().insert(name.to_string(), piece.to_json());
@@ -241,7 +265,7 @@ mod tests {
     #[test]
     fn equal_arguments_are_merged_and_others_depend_on_the_key() {
         let made = |keyed, values: &[ArgumentValue]| {
-            let MergedArguments { config, each, .. } = merge(&family(keyed, values), &|_, _| text("given up"));
+            let MergedArguments { config, each, .. } = merge(&family(keyed, values), true, &|_, _| text("given up"));
             (config["x"].clone(), json!(each))
         };
         assert_eq!(made(true, &[text("${x}"), text("${x}")]), (json!("$${x}"), json!({})));

@@ -1,281 +1,254 @@
-//! The configuration of a state, as `terraform show -json PLANFILE` prints it: the configured arguments and their
-//! references. It contains no expressions, only the references in them.
+//! The configuration of a state: modules with their resources, variables, locals, outputs and provider configurations.
+//!
+//! It is read from the HCL of a directory, which contains the expressions, or from the output of `terraform show -json
+//! PLANFILE`, which contains constants and otherwise only the references of each expression.
 
-use std::collections::BTreeSet;
+mod hcl;
+mod plan;
+mod references;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
+use hcl_edit::expr::Expression;
+use serde_json::Value as Json;
 
-use super::Problem;
-use super::address::{self, Key, ModuleStep, ResourceAddress};
+use super::address::{self, ModuleStep, ResourceAddress};
 use super::state::ProviderAddress;
-use crate::model::Segment;
 
-/// The maximum number of modules through which a value is followed.
-const MAX_DEPTH: usize = 32;
+pub use hcl::{Folder, normalized, number_value, template};
+pub use references::ReferencedValue;
+pub use written::arguments as written;
+
+/// An argument as the configuration sets it.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Constant(Json),
+    /// The references of an expression, in the addresses of its module.
+    References(Vec<String>),
+    Expression(Box<Expression>),
+    /// A block or an object.
+    Object(Arguments),
+    /// A list, or the blocks of one type.
+    List(Vec<Source>),
+    /// A `dynamic` block.
+    Dynamic(Box<DynamicBlock>),
+}
+
+pub type Arguments = BTreeMap<Arc<str>, Source>;
+
+#[derive(Clone, Debug)]
+pub struct DynamicBlock {
+    pub for_each: Source,
+    /// The name of the variable in `content`.
+    pub iterator: String,
+    pub content: Arguments,
+}
+
+/// The configuration of a state.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    root: Module,
+    /// The values of variables of the root module.
+    pub values: BTreeMap<String, Json>,
+    notes: Vec<String>,
+    /// The text files of its directories.
+    pub files: Folder,
+}
+
+#[derive(Debug, Default)]
+pub struct Module {
+    pub resources: BTreeMap<BlockName, ResourceBlock>,
+    pub variables: BTreeMap<String, Variable>,
+    pub locals: BTreeMap<String, Source>,
+    pub outputs: BTreeMap<String, Output>,
+    pub calls: BTreeMap<String, ModuleCall>,
+    pub providers: Vec<ProviderBlock>,
+    /// The version constraint and the source of each provider, by local name.
+    pub required: BTreeMap<String, Requirement>,
+    /// Previous and current addresses of `moved` blocks.
+    pub moved: Vec<(String, String)>,
+    /// The directory of its files. Empty for a plan.
+    pub folder: String,
+}
+
+/// Whether it is a data source, its type and its name.
+pub type BlockName = (bool, String, String);
+
+/// A block `resource` or `data`.
+#[derive(Debug, Default)]
+pub struct ResourceBlock {
+    pub arguments: Arguments,
+    pub count: Option<Source>,
+    pub for_each: Option<Source>,
+    pub depends_on: Vec<String>,
+    pub lifecycle: Lifecycle,
+    /// Its lifecycle is known, even if it has no such block.
+    pub has_lifecycle: bool,
+    pub provisioners: Vec<Provisioner>,
+}
+
+/// The `lifecycle` block of a resource.
+#[derive(Debug, Default)]
+pub struct Lifecycle {
+    pub create_before_destroy: bool,
+    pub prevent_destroy: Option<Source>,
+    pub destroy: Option<bool>,
+    /// As in `spec.lifecycle.ignoreChanges`.
+    pub ignore_changes: Vec<String>,
+    pub replace_triggered_by: Vec<Expression>,
+    pub preconditions: Vec<Condition>,
+    pub postconditions: Vec<Condition>,
+}
 
 #[derive(Debug)]
-pub struct Configuration(Json);
+pub struct Condition {
+    pub condition: Source,
+    pub message: Source,
+}
 
-/// A value of another resource that an argument references.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReferencedValue {
-    /// The address in the configuration.
-    pub resource: String,
-    /// The key of the instance, if the reference has one.
-    pub key: Option<Key>,
-    /// The path of the attribute. Empty: it is not known.
-    pub path: Vec<Segment>,
+#[derive(Debug)]
+pub struct Provisioner {
+    pub kind: String,
+    pub before_destroy: bool,
+    pub continues: bool,
+    pub arguments: Arguments,
+}
+
+#[derive(Debug, Default)]
+pub struct Variable {
+    pub default: Option<Json>,
+    pub sensitive: bool,
+    /// Its type is a string, a number or a boolean.
+    pub kind: Option<Scalar>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    String,
+    Number,
+    Bool,
+}
+
+#[derive(Debug)]
+pub struct Output {
+    pub value: Source,
+    pub sensitive: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct ModuleCall {
+    pub arguments: Arguments,
+    pub count: Option<Source>,
+    pub for_each: Option<Source>,
+    pub module: Module,
+}
+
+#[derive(Debug, Default)]
+pub struct ProviderBlock {
+    pub name: String,
+    pub alias: Option<String>,
+    pub arguments: Arguments,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Requirement {
+    pub source: Option<String>,
+    pub version: Option<String>,
+}
+
+impl Source {
+    /// Whether it must be evaluated as a whole.
+    pub fn is_expression(&self) -> bool {
+        match self {
+            Self::References(_) | Self::Expression(_) | Self::Dynamic(_) => true,
+            Self::List(items) => items.iter().any(|item| matches!(item, Self::Dynamic(_))),
+            Self::Constant(_) | Self::Object(_) => false,
+        }
+    }
 }
 
 impl Configuration {
-    pub const HINT: &str = "create one with `terraform plan -out FILE` and `terraform show -json FILE` (or `tofu`)";
+    pub const HINT: &str = "specify the directory of the configuration, or create a file with `terraform plan -out FILE` and `terraform show -json FILE` (or `tofu`)";
 
-    /// Parses plans as JSON.
-    ///
-    /// # Errors
-    /// A string is not JSON, or the number of configurations is not one.
-    pub fn parse(texts: &[String]) -> Result<Self, Problem> {
-        let mut found = Vec::new();
-        for text in texts {
-            let document: Json =
-                serde_json::from_str(text).map_err(|error| Problem::hinted(error.to_string(), Self::HINT))?;
-            if let Some(configuration) = document.get("configuration") {
-                found.push(Self(configuration.clone()));
+    /// Takes the values of variables from another source of the same configuration.
+    pub fn take_values(&mut self, other: Self) {
+        self.values.extend(other.values);
+    }
+
+    /// What the configuration contains and a manifest cannot, one line each.
+    pub fn notes(&self) -> Vec<String> {
+        let missing = self.root.variables.iter().filter(|(name, variable)| {
+            self.has_expressions() && variable.default.is_none() && !self.values.contains_key(*name)
+        });
+        let hint = "name a file with its value with --var-file";
+        let missing = missing.map(|(name, _)| {
+            format!("the variable `{name}` has no value, so what reads it has the value of the state; {hint}")
+        });
+        self.notes.iter().cloned().chain(missing).collect()
+    }
+
+    pub fn root(&self) -> &Module {
+        &self.root
+    }
+
+    /// Whether it contains expressions, and not only their references.
+    pub fn has_expressions(&self) -> bool {
+        !self.root.folder.is_empty()
+    }
+
+    pub fn module(&self, path: &[&str]) -> Option<&Module> {
+        path.iter().try_fold(&self.root, |module, name| Some(&module.calls.get(*name)?.module))
+    }
+
+    pub fn resource(&self, address: &ResourceAddress) -> Option<&ResourceBlock> {
+        let name = (address.is_data, address.type_name.clone(), address.name.clone());
+        self.module(&address.modules())?.resources.get(&name)
+    }
+
+    /// Returns a provider configuration. `name` is the name of its `Provider`.
+    pub fn provider(&self, address: &ProviderAddress, name: &str) -> Option<&ProviderBlock> {
+        let module = self.module(&address::module_names(&address.module))?;
+        let is_it = |one: &&ProviderBlock| {
+            one.alias == address.alias
+                && match module.required.get(&one.name).and_then(|required| required.source.as_deref()) {
+                    Some(source) => address.source == source || address.source.ends_with(&format!("/{source}")),
+                    None => one.name == name || address.source.ends_with(&format!("/{}", one.name)),
+                }
+        };
+        module.providers.iter().find(is_it)
+    }
+
+    /// The version constraint of a provider.
+    pub fn version(&self, source: &str) -> Option<String> {
+        fn search(module: &Module, source: &str) -> Option<String> {
+            let named = |(name, required): (&String, &Requirement)| {
+                let own = required.source.as_deref().unwrap_or(name);
+                let is_it = source == own || source.ends_with(&format!("/{own}"));
+                required.version.clone().filter(|_| is_it)
+            };
+            let own = module.required.iter().find_map(named);
+            own.or_else(|| module.calls.values().find_map(|call| search(&call.module, source)))
+        }
+        search(&self.root, source)
+    }
+
+    /// The resources that the configuration contains, as addresses in the configuration.
+    pub fn resource_addresses(&self) -> BTreeSet<String> {
+        fn collect(module: &Module, path: &[ModuleStep], found: &mut BTreeSet<String>) {
+            for (is_data, type_name, name) in module.resources.keys() {
+                let (type_name, name) = (type_name.clone(), name.clone());
+                let address = ResourceAddress { module: path.to_vec(), is_data: *is_data, type_name, name };
+                found.insert(address.in_configuration());
+            }
+            for (name, call) in &module.calls {
+                let below: Vec<ModuleStep> = path.iter().cloned().chain([(name.clone(), None)]).collect();
+                collect(&call.module, &below, found);
             }
         }
-        match (found.pop(), found.len()) {
-            (Some(one), 0) => Ok(one),
-            (None, _) => Err(Problem::hinted("it contains no `configuration`", Self::HINT)),
-            (Some(_), others) => {
-                let what = format!("{} files contain a `configuration`, but exactly one is needed", others + 1);
-                Err(Problem::hinted(what, Self::HINT))
-            }
-        }
-    }
-
-    fn module(&self, path: &[&str]) -> Option<&Json> {
-        let mut module = self.0.get("root_module")?;
-        for name in path {
-            module = module.get("module_calls")?.get(name)?.get("module")?;
-        }
-        Some(module)
-    }
-
-    fn resource(&self, address: &ResourceAddress) -> Option<&Json> {
-        let resources = self.module(&address.modules())?.get("resources")?.as_array()?;
-        let is_it = |one: &&Json| {
-            one["mode"] == if address.is_data { "data" } else { "managed" }
-                && one["type"] == address.type_name.as_str()
-                && one["name"] == address.name.as_str()
-        };
-        resources.iter().find(is_it)
-    }
-
-    /// Returns the arguments that the configuration sets. `None`: it does not contain the resource.
-    pub fn configured_arguments(&self, address: &ResourceAddress) -> Option<BTreeSet<Arc<str>>> {
-        let written = self.resource(address)?.get("expressions").and_then(Json::as_object);
-        Some(written.map(|written| written.keys().map(|name| name.as_str().into()).collect()).unwrap_or_default())
-    }
-
-    /// Returns the configuration addresses in `depends_on`.
-    pub fn depends_on(&self, address: &ResourceAddress) -> Vec<String> {
-        let named = self.resource(address).and_then(|one| one.get("depends_on")?.as_array());
-        let names = address.modules();
-        let mut found = Vec::new();
-        for reference in named.into_iter().flatten().filter_map(Json::as_str) {
-            self.resolve(reference, &names, 0, &mut found);
-        }
-        found.into_iter().map(|target| target.resource).collect()
-    }
-
-    pub fn references(&self, address: &ResourceAddress, argument: &str) -> Vec<ReferencedValue> {
-        let Some(expression) = self.resource(address).and_then(|one| one.get("expressions")?.get(argument)) else {
-            return Vec::new();
-        };
-        let names = address.modules();
-        let mut found = Vec::new();
-        self.follow(expression, &names, 0, &mut found);
+        let mut found = BTreeSet::new();
+        collect(&self.root, &[], &mut found);
         found
-    }
-
-    fn follow(&self, expression: &Json, module: &[&str], depth: usize, found: &mut Vec<ReferencedValue>) {
-        if depth > MAX_DEPTH {
-            return;
-        }
-        let mut references = Vec::new();
-        collect_references(expression, &mut references);
-        for reference in references {
-            self.resolve(reference, module, depth, found);
-        }
-    }
-
-    fn resolve(&self, reference: &str, module: &[&str], depth: usize, found: &mut Vec<ReferencedValue>) {
-        let Some(parts) = address::parts(reference) else { return };
-        match &parts[..] {
-            [(word, _), (name, _), ..] if word == "var" => {
-                let Some((own, parent)) = module.split_last() else { return };
-                let call = self.module(parent).and_then(|module| module.get("module_calls")?.get(own));
-                if let Some(given) = call.and_then(|call| call.get("expressions")?.get(name)) {
-                    self.follow(given, parent, depth + 1, found);
-                }
-            }
-            [(word, _), (name, _), (output, _), ..] if word == "module" => {
-                let inner: Vec<&str> = module.iter().copied().chain([name.as_str()]).collect();
-                let output =
-                    self.module(&inner).and_then(|module| module.get("outputs")?.get(output)?.get("expression"));
-                if let Some(given) = output {
-                    self.follow(given, &inner, depth + 1, found);
-                }
-            }
-            [(word, None), (type_name, None), (name, key), rest @ ..] if word == "data" => {
-                add_reference(true, module, type_name, (name, key.as_ref()), rest, found);
-            }
-            [(word, _), ..]
-                if matches!(
-                    word.as_str(),
-                    "data" | "local" | "each" | "count" | "path" | "self" | "terraform" | "module" | "var"
-                ) => {}
-            [(type_name, None), (name, key), rest @ ..] => {
-                add_reference(false, module, type_name, (name, key.as_ref()), rest, found);
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns a provider configuration by `name` and `alias`.
-    pub fn provider(&self, address: &ProviderAddress, name: &str) -> Option<&Map<String, Json>> {
-        let module = address::module_names(&address.module);
-        let module = module.iter().map(|name| format!("module.{name}")).collect::<Vec<_>>().join(".");
-        let all = self.0.get("provider_config")?.as_object()?;
-        let is_it = |one: &&Map<String, Json>| {
-            let text = |field: &str| one.get(field).and_then(Json::as_str).unwrap_or_default();
-            let named =
-                if text("full_name").is_empty() { text("name") == name } else { text("full_name") == address.source };
-            named && text("alias") == address.alias.as_deref().unwrap_or_default() && text("module_address") == module
-        };
-        all.values().filter_map(Json::as_object).find(is_it)
-    }
-}
-
-/// Adds a reference to a resource or data source of a module.
-fn add_reference(
-    is_data: bool,
-    module: &[&str],
-    type_name: &str,
-    (name, key): (&str, Option<&Key>),
-    rest: &[(String, Option<Key>)],
-    found: &mut Vec<ReferencedValue>,
-) {
-    let module = module.iter().map(|name| ((*name).to_owned(), None::<Key>)).collect::<Vec<ModuleStep>>();
-    let address = ResourceAddress { module, is_data, type_name: type_name.to_owned(), name: name.to_owned() };
-    let path = rest.iter().flat_map(|(name, key)| {
-        let key = key.as_ref().map(|key| match key {
-            Key::Index(place) => Segment::Index(usize::try_from(*place).unwrap_or(usize::MAX)),
-            Key::Key(key) => Segment::Name(key.as_str().into()),
-        });
-        [Some(Segment::Name(name.as_str().into())), key].into_iter().flatten()
-    });
-    let target = ReferencedValue { resource: address.in_configuration(), key: key.cloned(), path: path.collect() };
-    if !found.contains(&target) {
-        found.push(target);
-    }
-}
-
-/// Collects all `references` of an expression, in their order: the longest form of each comes first.
-fn collect_references<'a>(expression: &'a Json, found: &mut Vec<&'a str>) {
-    match expression {
-        Json::Object(map) => {
-            if let Some(Json::Array(references)) = map.get("references") {
-                found.extend(references.iter().filter_map(Json::as_str));
-            }
-            map.iter()
-                .filter(|(name, _)| *name != "constant_value")
-                .for_each(|(_, inner)| collect_references(inner, found));
-        }
-        Json::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
-        _ => {}
-    }
-}
-
-/// Returns the constants by name, and the names of all other expressions.
-pub fn constants(expressions: &Map<String, Json>) -> (Map<String, Json>, Vec<String>) {
-    let mut constants = Map::new();
-    let mut others = Vec::new();
-    for (name, expression) in expressions {
-        match constant(expression) {
-            Some(value) => drop(constants.insert(name.clone(), value)),
-            None => others.push(name.clone()),
-        }
-    }
-    (constants, others)
-}
-
-fn constant(expression: &Json) -> Option<Json> {
-    match expression {
-        Json::Object(map) if map.contains_key("constant_value") => map.get("constant_value").cloned(),
-        Json::Object(map) if map.contains_key("references") => None,
-        Json::Object(map) => {
-            let inner = map.iter().map(|(name, inner)| Some((name.clone(), constant(inner)?)));
-            inner.collect::<Option<Map<_, _>>>().map(Json::Object)
-        }
-        Json::Array(items) => items.iter().map(constant).collect::<Option<Vec<_>>>().map(Json::Array),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn references_are_followed_through_modules() {
-        let inner = json!({
-            "resources": [{"mode": "managed", "type": "random_id", "name": "i", "expressions":
-                {"prefix": {"references": ["var.p"]}, "keepers": {"references": ["random_pet.x[\"a.b\"].tags[0].k", "each.key"]}}}],
-            "outputs": {"o": {"expression": {"references": ["random_id.i.hex", "random_id.i"]}}},
-        });
-        let configuration = Configuration(json!({"root_module": {
-            "resources": [{"mode": "managed", "type": "local_file", "name": "f",
-                "expressions": {"content": {"references": ["module.m[0].o", "module.m[0]", "module.m"]},
-                    "filename": {"references": ["data.http.d[0].body"]}}}],
-            "module_calls": {"m": {"module": inner, "expressions": {"p": {"references": ["random_pet.p.id", "random_pet.p"]}}}},
-        }}));
-        let read = |module: &str, type_name: &str, name: &str, argument: &str| {
-            let module = address::module(module).unwrap();
-            let address = ResourceAddress { module, is_data: false, type_name: type_name.into(), name: name.into() };
-            let all = configuration.references(&address, argument);
-            all.iter()
-                .map(|target| format!("{} {:?} {}", target.resource, target.key, target.path.len()))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            read("", "local_file", "f", "content"),
-            ["module.m.random_id.i None 1", "module.m.random_id.i None 0"]
-        );
-        assert_eq!(read("module.m[0]", "random_id", "i", "prefix"), ["random_pet.p None 1", "random_pet.p None 0"]);
-        let keyed = "module.m.random_pet.x Some(Key(\"a.b\")) 3";
-        assert_eq!(read("module.m", "random_id", "i", "keepers"), [keyed]);
-        assert_eq!(read("", "local_file", "f", "filename"), ["data.http.d Some(Index(0)) 1"]);
-        let (type_name, name) = ("local_file".into(), "f".into());
-        let file = ResourceAddress { module: Vec::new(), is_data: false, type_name, name };
-        assert_eq!(
-            configuration.configured_arguments(&file),
-            Some(BTreeSet::from(["content".into(), "filename".into()]))
-        );
-        assert_eq!(configuration.configured_arguments(&ResourceAddress { name: "g".into(), ..file }), None);
-    }
-
-    #[test]
-    fn constants_are_separated_from_other_expressions() {
-        let expressions = json!({"region": {"constant_value": "eu"}, "token": {"references": ["var.t"]},
-            "block": [{"a": {"constant_value": 1}}]});
-        let (constants, others) = constants(expressions.as_object().unwrap());
-        assert_eq!(
-            (Json::Object(constants), others),
-            (json!({"region": "eu", "block": [{"a": 1}]}), vec!["token".into()])
-        );
     }
 }

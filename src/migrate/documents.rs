@@ -1,5 +1,7 @@
 //! Creates the manifests for the resources of a state.
 
+mod settings;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,11 +9,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
+use super::adjustments::{Adjustment, Adjustments};
 use super::arguments::{self, ArgumentValue, Arguments, escape};
-use super::configuration::Configuration;
+use super::configuration::{Configuration, ResourceBlock, Source};
 use super::gather::{MigratedInstance, MigratedObject, MigratedResource};
 use super::providers::ProviderMapping;
 use super::references::{Candidate, Index, restore_expression};
+use super::translate::{Cel, Place, Repetition, Translator, Untranslated};
+use super::variables::{self, Variables};
 use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
@@ -34,6 +39,8 @@ pub struct ResourceDocuments {
 struct Secrets {
     by_name: BTreeMap<String, String>,
     declared: Vec<String>,
+    /// Names that they cannot have.
+    reserved: BTreeSet<String>,
 }
 
 impl Secrets {
@@ -55,73 +62,252 @@ impl Secrets {
         let suffix = if is_json { "_json" } else { "" };
         let numbered = (1..).map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") });
         let mut names = numbered.map(|name| format!("{name}{suffix}"));
-        let name = names.find(|name| !self.by_name.contains_key(name)).unwrap_or_default();
+        let name = names.find(|name| !self.by_name.contains_key(name) && !self.reserved.contains(name)).unwrap_or_default();
         self.by_name.insert(name.clone(), text);
         self.declared.push(name.clone());
         ArgumentValue::Input(name, is_json)
     }
 }
 
-/// Creates the manifest of a resource, without `dependsOn`. `None`: the resource has no current object.
-pub fn resource_documents(
-    one: &MigratedResource,
-    index: &Index<'_>,
-    configuration: Option<&Configuration>,
-    mapping: &ProviderMapping,
-) -> Option<ResourceDocuments> {
-    let objects: Vec<(&MigratedInstance, &MigratedObject)> = one.current_objects().collect();
-    if objects.is_empty() {
-        return None;
-    }
-    let secrets = RefCell::new(Secrets::default());
-    let argument =
-        |instance: &MigratedInstance, found: &MigratedObject, name: &str, value: &Value, with_references: bool| {
-            let mut candidates: Vec<Candidate> = Vec::new();
-            if with_references {
-                let targets = configuration.map(|known| known.references(&one.address, name)).unwrap_or_default();
-                candidates.extend(index.candidates(one, &instance.key, &targets));
-                candidates.extend(index.secret_candidates(one, &instance.key, &found.dependencies));
-            }
-            let known = |value: &Value| restore_expression(value, &candidates);
-            arguments::argument_value(value, name, &known, &mut |at, secret| secrets.borrow_mut().input(at, secret))
+/// What manifests are made from.
+pub struct Writer<'a> {
+    pub index: &'a Index<'a>,
+    pub configuration: Option<&'a Configuration>,
+    /// `None`: the configuration contains no expressions.
+    pub translator: Option<Translator<'a>>,
+    pub mapping: &'a ProviderMapping,
+    pub variables: &'a Variables,
+    pub adjustments: &'a Adjustments,
+}
+
+/// One resource, with what is collected while its manifest is made.
+struct Draft<'w, 'a> {
+    writer: &'w Writer<'a>,
+    one: &'a MigratedResource,
+    place: Place,
+    secrets: RefCell<Secrets>,
+    /// The expressions without a counterpart: the argument and why.
+    untranslated: RefCell<BTreeSet<(String, String)>>,
+}
+
+impl<'a> Writer<'a> {
+    /// Creates the manifest of a resource, without `dependsOn`. `None`: the resource has no current object.
+    pub fn resource(&self, one: &'a MigratedResource) -> Option<ResourceDocuments> {
+        let objects: Vec<(&MigratedInstance, &MigratedObject)> = one.current_objects().collect();
+        if objects.is_empty() {
+            return None;
+        }
+        let block = self.configuration.and_then(|known| known.resource(&one.address));
+        let mut notes = one.notes.clone();
+        let repetition = self.repetition(one, block, &mut notes);
+        let place = match (one.is_family(), &repetition) {
+            (false, _) => Repetition::None,
+            (true, found) => Repetition::Family(found.as_ref().is_some_and(|(field, _)| *field == "forEach")),
         };
-    let of_instance = |(instance, found): &(&MigratedInstance, &MigratedObject)| {
-        let Value::Map(config) = &found.config else { return (instance.key.clone(), Arguments::new()) };
-        let arguments = config.iter().map(|(name, value)| (name.clone(), argument(instance, found, name, value, true)));
-        (instance.key.clone(), arguments.collect())
-    };
-    let instances: Vec<(InstanceKey, Arguments)> = objects.iter().map(of_instance).collect();
-    let literal = |position: usize, name: &str| {
-        let (instance, found) = objects[position];
-        let value = found.config.get(name).cloned().unwrap_or_default();
-        argument(instance, found, name, &value, false)
-    };
-    let shared = arguments::merge(&instances, &literal);
-    let mut spec = Map::new();
-    spec.insert("type".into(), json!(one.type_name));
-    if let Some(name) = mapping.names.get(&one.provider).filter(|name| ***name != *prefix(one)) {
-        spec.insert("providerConfigRef".into(), json!({ "name": name }));
+        let reserved = self.variables.names().into_iter().cloned().collect();
+        let draft = Draft {
+            writer: self,
+            one,
+            place: Place::new(&one.address.module, place),
+            secrets: RefCell::new(Secrets { reserved, ..Secrets::default() }),
+            untranslated: RefCell::default(),
+        };
+        let instances: Vec<(InstanceKey, Arguments)> =
+            objects.iter().map(|(instance, found)| (instance.key.clone(), draft.arguments(instance, found, block))).collect();
+        let literal = |position: usize, name: &str| {
+            let (instance, found) = objects[position];
+            draft.value(instance, found, None, name, &found.config.get(name).cloned().unwrap_or_default())
+        };
+        let shared = arguments::merge(&instances, repetition.is_none(), &literal);
+        notes.extend(shared.without_references.iter().map(|name| {
+            format!("`{}`: `{name}` has the values of the state, because its references differ between the instances", one.address)
+        }));
+        let mut spec = Map::new();
+        spec.insert("type".into(), json!(one.type_name));
+        if let Some(name) = self.mapping.names.get(&one.provider).filter(|name| ***name != *prefix(one)) {
+            spec.insert("providerConfigRef".into(), json!({ "name": name }));
+        }
+        match repetition {
+            Some((field, value)) => drop(spec.insert(field.to_owned(), value)),
+            None => set_repetition(one, &objects, &shared.each, &mut spec, &mut notes),
+        }
+        spec.insert("config".into(), Json::Object(shared.config));
+        let untranslated = draft.untranslated.into_inner();
+        notes.extend(untranslated.into_iter().map(|(name, why)| {
+            format!("`{}`: `{name}` has the value of the state: {why}", one.address)
+        }));
+        if let Some(block) = block {
+            settings::add(self, one, block, &mut spec, &mut notes);
+        }
+        let secret = self.add_inputs(one, draft.secrets.into_inner(), &mut spec);
+        add_policies(one, &objects, block, &mut spec);
+        Some(ResourceDocuments { manifest: document(one, spec), secret, notes })
     }
-    let mut notes = one.notes.clone();
-    set_repetition(one, &objects, &shared.each, &mut spec, &mut notes);
-    spec.insert("config".into(), Json::Object(shared.config));
-    let name = &one.name;
-    let secrets = secrets.into_inner();
-    let used = |input: &String| spec["config"].to_string().contains(&format!("inputs.{input}"));
-    let declared: Vec<&String> = secrets.declared.iter().filter(|input| used(input)).collect();
-    let secret_name = format!("{}-migrated", name.replace('.', "-"));
-    let secret = (!declared.is_empty()).then(|| {
-        spec.insert("inputs".into(), inputs(&secret_name, &declared));
-        let data = declared.iter().map(|input| ((*input).clone(), secrets.by_name[*input].clone())).collect();
-        secret_document(&secret_name, &data)
-    });
-    if !one.address.is_data && objects.iter().any(|(_, found)| found.create_before_destroy) {
-        spec.insert("lifecycle".into(), json!({"createBeforeDestroy": true}));
+
+    /// The field of the instances and its value, as the configuration has it.
+    fn repetition(
+        &self,
+        one: &MigratedResource,
+        block: Option<&ResourceBlock>,
+        notes: &mut Vec<String>,
+    ) -> Option<(&'static str, Json)> {
+        let translator = self.translator.as_ref()?;
+        let (field, source) = match block? {
+            ResourceBlock { count: Some(count), .. } => ("count", count),
+            ResourceBlock { for_each: Some(for_each), .. } => ("forEach", for_each),
+            _ => return None,
+        };
+        if self.adjustments.instances.contains(&one.name) || !one.is_family() {
+            return None;
+        }
+        let place = Place::new(&one.address.module, Repetition::None);
+        match translator.source(source, &place).and_then(|found| found.to_argument()) {
+            Ok(found) => Some((field, found.to_json())),
+            Err(why) => {
+                notes.push(format!("`{}`: its instances are those of the state: {why}", one.address));
+                None
+            }
+        }
     }
-    if objects.iter().any(|(_, found)| found.object.skip_destroy) {
+
+    /// Declares the inputs that the expressions read. Returns the Secret of the Resource.
+    fn add_inputs(&self, one: &MigratedResource, secrets: Secrets, spec: &mut Map<String, Json>) -> Option<Json> {
+        let text = Json::Object(spec.clone()).to_string();
+        let declared: Vec<&String> = secrets.declared.iter().filter(|input| variables::reads(&text, input)).collect();
+        let secret_name = format!("{}-migrated", one.name.replace('.', "-"));
+        let mut all = self.variables.inputs(&text);
+        all.extend(inputs(&secret_name, &declared));
+        if !all.is_empty() {
+            spec.insert("inputs".into(), Json::Array(all));
+        }
+        let data: BTreeMap<String, String> =
+            declared.iter().map(|input| ((*input).clone(), secrets.by_name[*input].clone())).collect();
+        (!data.is_empty()).then(|| secret_document(&secret_name, &data))
+    }
+}
+
+impl Draft<'_, '_> {
+    fn arguments(&self, instance: &MigratedInstance, found: &MigratedObject, block: Option<&ResourceBlock>) -> Arguments {
+        let adjusted = |name: &str| self.writer.adjustments.argument(&self.one.name, name);
+        let empty = Value::map::<Arc<str>>([]);
+        let config = if found.config == Value::Null { &empty } else { &found.config };
+        let mut arguments = Arguments::new();
+        let Value::Map(entries) = config else { return arguments };
+        for (name, value) in entries.iter() {
+            let source = block.and_then(|block| block.arguments.get(name));
+            match adjusted(name) {
+                None => drop(arguments.insert(name.clone(), self.argument(instance, found, source, name, value))),
+                Some(Adjustment::Value) => {
+                    arguments.insert(name.clone(), self.value(instance, found, None, name, value));
+                }
+                Some(Adjustment::Omitted) => {}
+            }
+        }
+        // Arguments that the configuration does not contain, but without which the plan has changes.
+        let added = self.writer.adjustments.arguments.get(&self.one.name).into_iter().flatten();
+        for (name, _) in added.filter(|(name, how)| **how == Adjustment::Value && config.get(name).is_none()) {
+            if let Some(value) = found.full.get(name) {
+                arguments.insert(name.clone(), self.value(instance, found, None, name, value));
+            }
+        }
+        arguments
+    }
+
+    /// An argument as the configuration has it, as far as possible.
+    fn argument(
+        &self,
+        instance: &MigratedInstance,
+        found: &MigratedObject,
+        source: Option<&Source>,
+        at: &str,
+        value: &Value,
+    ) -> ArgumentValue {
+        let below = |key: &str| format!("{at}_{key}");
+        let argument = |source: &Source, key: &str, value: &Value| self.argument(instance, found, Some(source), &below(key), value);
+        match (source, value) {
+            (Some(source), value) if source.is_expression() => match self.translated(source, value) {
+                Ok(argument) => argument,
+                Err(why) => {
+                    if !matches!(source, Source::References(_)) {
+                        self.untranslated.borrow_mut().insert((at.to_owned(), why));
+                    }
+                    self.value(instance, found, Some(source), at, value)
+                }
+            },
+            (Some(Source::Constant(constant)), value) if !value.has_sensitive() => {
+                ArgumentValue::Literal(constant.clone())
+            }
+            (Some(Source::Object(sources)), Value::Map(entries)) => {
+                let entry = |(key, value): (&Arc<str>, &Value)| {
+                    let argument = match sources.get(key) {
+                        Some(source) => argument(source, key, value),
+                        None => self.value(instance, found, None, &below(key), value),
+                    };
+                    (key.clone(), argument)
+                };
+                ArgumentValue::Map(entries.iter().map(entry).collect()).simplified()
+            }
+            (Some(Source::List(sources)), Value::List(items)) if sources.len() == items.len() => {
+                let items = sources.iter().zip(items.iter()).enumerate();
+                let items = items.map(|(place, (source, value))| argument(source, &place.to_string(), value));
+                ArgumentValue::List(items.collect()).simplified()
+            }
+            (Some(Source::List(sources)), Value::Map(_)) if sources.len() == 1 => argument(&sources[0], "0", value),
+            (source, value) => self.value(instance, found, source, at, value),
+        }
+    }
+
+    fn translated(&self, source: &Source, value: &Value) -> Result<ArgumentValue, Untranslated> {
+        let translator = self.writer.translator.as_ref().ok_or("its expression is not known")?;
+        let found = translator.source(source, &self.place)?;
+        // A literal must not become a part of a manifest if the value is sensitive.
+        if value.has_sensitive() && !matches!(found, Cel::Code(..)) {
+            return Err("it is sensitive".to_owned());
+        }
+        found.to_argument()
+    }
+
+    /// An argument with the value of the state, and with references where they have exactly its value.
+    fn value(
+        &self,
+        instance: &MigratedInstance,
+        found: &MigratedObject,
+        source: Option<&Source>,
+        at: &str,
+        value: &Value,
+    ) -> ArgumentValue {
+        let (index, key) = (self.writer.index, &instance.key);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        if let (Some(source), Some(known)) = (source, self.writer.configuration) {
+            let targets = known.references(&self.one.address.modules(), source);
+            candidates.extend(index.candidates(self.one, key, &targets));
+        }
+        candidates.extend(index.secret_candidates(self.one, key, &found.dependencies));
+        let known = |value: &Value| restore_expression(value, &candidates);
+        arguments::argument_value(value, at, &known, &mut |at, secret| self.secrets.borrow_mut().input(at, secret))
+    }
+}
+
+fn add_policies(
+    one: &MigratedResource,
+    objects: &[(&MigratedInstance, &MigratedObject)],
+    block: Option<&ResourceBlock>,
+    spec: &mut Map<String, Json>,
+) {
+    // A state also has the flag for the dependencies, which inherit it.
+    let of_state = objects.iter().any(|(_, found)| found.create_before_destroy);
+    let creates_first = match block.filter(|block| block.has_lifecycle) {
+        Some(block) => block.lifecycle.create_before_destroy,
+        None => of_state,
+    };
+    if !one.address.is_data && creates_first {
+        let lifecycle = spec.entry("lifecycle").or_insert_with(|| json!({}));
+        lifecycle["createBeforeDestroy"] = json!(true);
+    }
+    let keeps = block.is_some_and(|block| block.lifecycle.destroy == Some(false));
+    if keeps || objects.iter().any(|(_, found)| found.object.skip_destroy) {
         spec.insert("deletionPolicy".into(), json!("Orphan"));
     }
-    Some(ResourceDocuments { manifest: document(one, spec), secret, notes })
 }
 
 /// The default provider name of a type.
@@ -211,7 +397,7 @@ pub fn secret_document(name: &str, data: &BTreeMap<String, String>) -> Json {
 }
 
 /// Creates `spec.inputs` that read the keys of a Secret under the same names.
-pub fn inputs(secret: &str, names: &[&String]) -> Json {
+pub fn inputs(secret: &str, names: &[&String]) -> Vec<Json> {
     names.iter().map(|name| json!({"name": name, "secretKeyRef": {"name": secret, "key": name}})).collect()
 }
 

@@ -1,7 +1,10 @@
 //! Exports records as a state for Terraform and OpenTofu.
 //!
-//! All resources are in the root module, because records have no modules. Data that only Purlin has (hooks, protection,
-//! triggers) is not exported.
+//! All resources are in the root module, because records have no modules, unless the state that they were migrated from is
+//! given. Data that only Purlin has (hooks, protection, triggers) is not exported.
+
+mod base;
+mod sensitive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,15 +22,29 @@ use crate::model::{
     Address, DeposedKey, InstanceKey, ObjectStatus, ProviderUse, Record, Recorded, RecordedObject, Value, in_family,
 };
 
+pub use base::Base;
+
 /// The oldest version that can read the state.
 const WRITTEN_BY: &str = "1.5.0";
 
-/// Returns a state with the given lineage and serial, and notes for the user. The records must have no open operations,
-/// because such records are incomplete.
+/// The type of the objects of a type of a provider. `None`: its schema is unknown.
+pub type ObjectTypes<'a> = dyn Fn(&ProviderUse, &str) -> Option<Type> + 'a;
+
+/// What a state has in addition to its objects.
+pub struct Export<'a> {
+    pub lineage: &'a str,
+    pub serial: u64,
+    /// The state that the records were migrated from.
+    pub base: Option<&'a Base>,
+    pub types: &'a ObjectTypes<'a>,
+}
+
+/// Returns a state, and notes for the user. The records must have no open operations, because such records are
+/// incomplete.
 ///
 /// # Errors
 /// A record is damaged, or the objects of a Resource use several providers.
-pub fn state(recorded: &Recorded, lineage: &str, serial: u64) -> Result<(String, Vec<String>), Problem> {
+pub fn state(recorded: &Recorded, export: &Export<'_>) -> Result<(String, Vec<String>), Problem> {
     let mut notes = Vec::new();
     let mut resources: BTreeMap<(String, String), Vec<&Record>> = BTreeMap::new();
     for stored in recorded.values().filter(|stored| stored.record.has_objects()) {
@@ -38,18 +55,24 @@ pub fn state(recorded: &Recorded, lineage: &str, serial: u64) -> Result<(String,
         }
         resources.entry((record.type_name.to_string(), name(&record.address.name))).or_default().push(record);
     }
-    let exporter = Exporter { recorded };
+    let exporter = Exporter { recorded, export };
     let mut written = Vec::new();
     for ((type_name, name), records) in &resources {
         written.extend(exporter.resources(type_name, name, records)?);
     }
+    let base = export.base;
+    written.extend(base.into_iter().flat_map(|base| base.data.iter().cloned()));
     let head = format!(
-        "{{\n  \"version\": {VERSION},\n  \"terraform_version\": \"{WRITTEN_BY}\",\n  \"serial\": {serial},\n  \"lineage\": {},\n  \"outputs\": {{}},\n  \"resources\": [",
-        Json::from(lineage)
+        "{{\n  \"version\": {VERSION},\n  \"terraform_version\": {},\n  \"serial\": {},\n  \"lineage\": {},\n  \"outputs\": {},\n  \"resources\": [",
+        Json::from(base.map_or(WRITTEN_BY, |base| &base.written_by)),
+        export.serial,
+        Json::from(export.lineage),
+        base.map_or("{}", |base| &base.outputs),
     );
     let body = written.iter().map(|resource| format!("\n    {resource}")).collect::<Vec<_>>().join(",");
     let tail = if written.is_empty() { "" } else { "\n  " };
-    Ok((format!("{head}{body}{tail}],\n  \"check_results\": null\n}}\n"), notes))
+    let checks = base.map_or("null", |base| &base.check_results);
+    Ok((format!("{head}{body}{tail}],\n  \"check_results\": {checks}\n}}\n"), notes))
 }
 
 /// Converts a name to Terraform's form. Names of Purlin contain no `_`, so they stay unique.
@@ -71,6 +94,7 @@ fn provider(used: Option<&Arc<ProviderUse>>) -> String {
 
 struct Exporter<'a> {
     recorded: &'a Recorded,
+    export: &'a Export<'a>,
 }
 
 impl Exporter<'_> {
@@ -91,14 +115,23 @@ impl Exporter<'_> {
             let message = format!("the objects of `{}` use several providers", records[0].address.name);
             return Err(Problem::hinted(message, "apply once, so that all objects use the desired provider"));
         }
+        let known = self.known(type_name, &records[0].address.name);
+        let module = known.map(base::KnownResource::module).filter(|module| !module.is_empty());
+        let name = known.map_or(name, |known| &known.address.name);
         let entry = |(provider, instances): (String, Vec<String>)| {
-            let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", &provider)];
-            let head: Vec<String> =
-                head.iter().map(|(key, text)| format!("\"{key}\": {}", Json::from(*text))).collect();
+            let provider = known.map_or(&provider, |known| &known.provider);
+            let head = [("mode", "managed"), ("type", type_name), ("name", name), ("provider", provider)];
+            let head = module.iter().map(|module| ("module", module.as_str())).chain(head);
+            let head: Vec<String> = head.map(|(key, text)| format!("\"{key}\": {}", Json::from(text))).collect();
             let instances = instances.iter().map(|one| format!("\n      {one}")).collect::<Vec<_>>().join(",");
             format!("{{{}, \"instances\": [{instances}\n    ]}}", head.join(", "))
         };
         Ok(by_provider.into_iter().map(entry).collect())
+    }
+
+    /// The resource of the earlier state.
+    fn known(&self, type_name: &str, name: &str) -> Option<&base::KnownResource> {
+        self.export.base?.resource(type_name, name)
     }
 
     fn instance(
@@ -110,7 +143,7 @@ impl Exporter<'_> {
     ) -> Result<String, Problem> {
         let built_in = *record.type_name == *terraform_data::TYPE_NAME;
         let foreign = match built_in {
-            true => ForeignObject { attributes: built_in_attributes(&object.value), ..ForeignObject::default() },
+            true => ForeignObject { attributes: self.built_in(record, object), ..ForeignObject::default() },
             false => ForeignObject::of(object)
                 .map_err(|error| Problem::plain(format!("`{}` cannot be exported: {error}", record.address)))?,
         };
@@ -128,10 +161,13 @@ impl Exporter<'_> {
         }
         head.insert("schema_version".into(), json!(foreign.schema_version));
         let mut tail = Map::new();
-        let mut sensitive = Vec::new();
         // Terraform does not know that the output of `terraform_data` equals its input.
         let marked = if built_in { object.value.with("output", Value::Null) } else { object.value.clone() };
-        sensitive_paths(&marked, &mut Vec::new(), &mut sensitive);
+        let ty = match &object.provider {
+            Some(used) => (self.export.types)(used, &record.type_name),
+            None => Some(type_of(&marked)),
+        };
+        let sensitive = sensitive::paths(&marked, ty.as_ref());
         tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
         if let Some((_, version)) = &foreign.identity {
             tail.insert("identity_schema_version".into(), json!(version));
@@ -174,35 +210,18 @@ impl Exporter<'_> {
         names.remove(&record.address.name);
         let known = names.iter().flat_map(|name| in_family(self.recorded, name)).map(|(_, stored)| &stored.record);
         let known = known.filter(|record| *record.type_name != *kubernetes_object::TYPE_NAME);
-        known.map(|record| format!("{}.{}", record.type_name, name(&record.address.name))).collect()
+        let address = |record: &Record| match self.known(&record.type_name, &record.address.name) {
+            Some(known) => known.address.in_configuration(),
+            None => format!("{}.{}", record.type_name, name(&record.address.name)),
+        };
+        known.map(|record| address(record)).collect()
     }
-}
 
-/// Collects the paths of sensitive values. Records do not distinguish maps from objects, but their steps differ in a
-/// state. So both are written; Terraform and OpenTofu ignore a path that does not exist.
-fn sensitive_paths(value: &Value, at: &mut Vec<Json>, found: &mut Vec<Json>) {
-    match value {
-        Value::Sensitive(_) => found.push(Json::Array(at.clone())),
-        Value::Map(entries) => {
-            for (key, item) in entries.iter() {
-                let attribute = json!({"type": "get_attr", "value": key});
-                let index =
-                    (!at.is_empty()).then(|| json!({"type": "index", "value": {"value": key, "type": "string"}}));
-                for step in std::iter::once(attribute).chain(index) {
-                    at.push(step);
-                    sensitive_paths(item, at, found);
-                    at.pop();
-                }
-            }
-        }
-        Value::List(items) => {
-            for (place, item) in items.iter().enumerate() {
-                at.push(json!({"type": "index", "value": {"value": place, "type": "number"}}));
-                sensitive_paths(item, at, found);
-                at.pop();
-            }
-        }
-        _ => {}
+    /// The attributes of a `terraform_data` object. If its values are those of the earlier state, so are their types.
+    fn built_in(&self, record: &Record, object: &RecordedObject) -> String {
+        let known = self.known(&record.type_name, &record.address.name);
+        let same = known.and_then(|known| known.built_in(&record.address.key, &object.value));
+        same.map_or_else(|| built_in_attributes(&object.value), str::to_owned)
     }
 }
 

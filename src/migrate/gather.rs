@@ -41,6 +41,8 @@ pub struct MigratedObject {
     pub object: RecordedObject,
     /// The possible configuration. Sensitive values are marked.
     pub config: Value,
+    /// The configuration with every argument that has a value.
+    pub full: Value,
     /// The dependencies, as addresses in the configuration.
     pub dependencies: Vec<String>,
     /// A replacement creates the new object before it destroys the old one.
@@ -73,6 +75,8 @@ pub struct AdoptedObject {
     pub object: RecordedObject,
     /// The possible configuration. Null for a deposed object, which has no manifest.
     pub config: Value,
+    /// The configuration with every argument that has a value.
+    pub full: Value,
     /// The provider's diagnostics for the configuration.
     pub problems: Diagnostics,
 }
@@ -117,6 +121,7 @@ pub fn without_provider(resource: &Resource, object: &Object) -> Option<Result<A
     let value = built_in(&object.content).map_err(|what| Problem::plain(format!("`{address}`: {what}")));
     Some(value.map(|value| AdoptedObject {
         config: built_in_config(&value),
+        full: built_in_config(&value),
         object: RecordedObject { value, ..RecordedObject::default() },
         problems: Vec::new(),
     }))
@@ -159,7 +164,7 @@ fn migrate_resource(
 
 /// Adds the data of the state to an object: its status and sensitive paths.
 fn migrate_object(from: Object, answer: AdoptedObject, is_built_in: bool) -> MigratedObject {
-    let AdoptedObject { mut object, config, .. } = answer;
+    let AdoptedObject { mut object, config, full, .. } = answer;
     object.skip_destroy = from.skip_destroy;
     object.status = if from.tainted { ObjectStatus::Tainted } else { ObjectStatus::Ready };
     object.value = from.sensitive.iter().fold(object.value, |value, path| mark_sensitive(&value, &path.0));
@@ -170,10 +175,11 @@ fn migrate_object(from: Object, answer: AdoptedObject, is_built_in: bool) -> Mig
         let output = |rest: &[Segment]| [&[Segment::Name("output".into())], rest].concat();
         object.value = below.fold(object.value, |value, rest| mark_sensitive(&value, &output(rest)));
     }
-    let config = from.sensitive.iter().fold(config, |value, path| mark_sensitive(&value, &path.0));
+    let marked = |value| from.sensitive.iter().fold(value, |value, path| mark_sensitive(&value, &path.0));
     MigratedObject {
         object,
-        config,
+        config: marked(config),
+        full: marked(full),
         dependencies: from.dependencies,
         create_before_destroy: from.create_before_destroy,
     }
@@ -199,7 +205,7 @@ fn mark_sensitive(value: &Value, path: &[Segment]) -> Value {
 }
 
 /// Parses the value of a `terraform_data` object.
-fn built_in(object: &ForeignObject) -> Result<Value, String> {
+pub fn built_in(object: &ForeignObject) -> Result<Value, String> {
     let any = |name: &'static str| (name, Type::Dynamic);
     let ty = Type::object([("id", Type::String), any("input"), any("output"), any("triggers_replace")]);
     let value = json::decode(object.attributes.as_bytes(), &ty, json::UnsupportedAttributes::Ignore);

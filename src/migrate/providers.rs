@@ -7,9 +7,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
 use super::arguments::escape_value;
-use super::configuration::{Configuration, constants};
+use super::configuration::{Configuration, ProviderBlock, Source};
 use super::names::{label_of, module_words};
 use super::state::ProviderAddress;
+use super::translate::{Place, Repetition, Translator};
+use super::variables::Variables;
 use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
@@ -37,24 +39,31 @@ fn mapped_source(source: &str) -> String {
     source.strip_prefix(TERRAFORM).map_or_else(|| source.to_owned(), |rest| format!("{OPENTOFU}{rest}"))
 }
 
+/// What the documents are made from.
+#[derive(Clone, Copy)]
+pub struct ProviderSources<'a> {
+    pub given: &'a Config,
+    pub configuration: Option<&'a Configuration>,
+    pub translator: Option<&'a Translator<'a>>,
+    pub variables: &'a Variables,
+}
+
 /// Maps the provider configurations of a state. Documents in `given` are used; the others are created.
 ///
 /// # Errors
 /// A document cannot be created.
 pub fn map_providers(
     mut all: BTreeSet<&ProviderAddress>,
-    given: &Config,
-    configuration: Option<&Configuration>,
+    sources: ProviderSources<'_>,
 ) -> Result<ProviderMapping, Problem> {
+    let ProviderSources { given, configuration, .. } = sources;
     all.retain(|provider| provider.source != terraform_data::PROVIDER);
     let mut mapping = ProviderMapping::default();
     let named = provider_names(&all, given);
     let mut written = Vec::new();
     for (source, (name, is_given)) in &named {
         if !is_given {
-            let version = all.iter().filter(|one| one.source == **source).find_map(|one| {
-                configuration?.provider(one, name)?.get("version_constraint")?.as_str().map(str::to_owned)
-            });
+            let version = configuration.and_then(|known| known.version(source));
             let mut spec = json!({ "source": mapped_source(source) });
             if let Some(version) = version {
                 spec["version"] = json!(version);
@@ -69,11 +78,11 @@ pub fn map_providers(
     for address in all {
         let (provider_name, _) = &named[&address.source];
         let name = configuration_name(address, provider_name);
-        let settings = configuration.and_then(|known| known.provider(address, provider_name)?.get("expressions"));
-        let settings = settings.and_then(Json::as_object).cloned().unwrap_or_default();
-        let needs = *name != **provider_name || !settings.is_empty();
+        let block = configuration.and_then(|known| known.provider(address, provider_name));
+        let needs = *name != **provider_name || block.is_some_and(|block| !block.arguments.is_empty());
         if needs && !given.provider_configs.contains_key(name.as_str()) {
-            mapping.documents.push(provider_config(&name, provider_name, &settings, &mut mapping.notes));
+            let document = provider_config(address, (&name, provider_name), block, sources, &mut mapping.notes);
+            mapping.documents.push(document);
         }
         let known = given.providers.get(provider_name.as_str()).map(|spec| &spec.provider);
         let provider = known
@@ -125,24 +134,46 @@ fn document(kind: &str, name: &str, spec: Json) -> Json {
     json!({"apiVersion": api::API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-fn provider_config(name: &str, provider: &str, expressions: &Map<String, Json>, notes: &mut Vec<String>) -> Json {
-    let (constants, others) = constants(expressions);
-    if !others.is_empty() {
-        let what = format!(
-            "the ProviderConfig `{name}` does not contain {}, because they are not constants",
-            others.join(", ")
-        );
-        notes.push(format!("{what}; add them before the next plan"));
-    } else if expressions.is_empty() {
+fn provider_config(
+    address: &ProviderAddress,
+    (name, provider): (&str, &str),
+    block: Option<&ProviderBlock>,
+    sources: ProviderSources<'_>,
+    notes: &mut Vec<String>,
+) -> Json {
+    let mut config = Map::new();
+    let mut missing = Vec::new();
+    let place = Place::new(&address.module, Repetition::None);
+    for (argument, source) in block.into_iter().flat_map(|block| &block.arguments) {
+        match written(source, &place, sources.translator) {
+            Ok(value) => drop(config.insert(argument.to_string(), value)),
+            Err(why) => missing.push(format!("`{argument}` ({why})")),
+        }
+    }
+    if !missing.is_empty() {
+        let what = format!("the ProviderConfig `{name}` does not contain {}", missing.join(", "));
+        notes.push(format!("{what}; add it before the next plan"));
+    } else if block.is_none() {
         notes.push(format!(
             "the state does not contain the configuration of the ProviderConfig `{name}`; add it before the next plan"
         ));
     }
-    document(
-        "ProviderConfig",
-        name,
-        json!({"provider": {"name": provider}, "config": escape_value(&Json::Object(constants))}),
-    )
+    let mut spec = json!({"provider": {"name": provider}, "config": config});
+    let inputs = sources.variables.inputs(&spec["config"].to_string());
+    if !inputs.is_empty() {
+        spec["inputs"] = Json::Array(inputs);
+    }
+    document("ProviderConfig", name, spec)
+}
+
+fn written(source: &Source, place: &Place, translator: Option<&Translator<'_>>) -> Result<Json, String> {
+    match translator {
+        Some(translator) => Ok(translator.source(source, place)?.to_argument()?.to_json()),
+        None => {
+            let constant = source.constant().ok_or("it is not a constant")?;
+            Ok(escape_value(&constant))
+        }
+    }
 }
 
 fn parse_providers(documents: &[Json]) -> Result<BTreeMap<Arc<str>, Arc<Provider>>, Problem> {

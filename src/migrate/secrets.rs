@@ -24,7 +24,9 @@ pub fn extract(mapping: &mut ProviderMapping, marked: impl Fn(&Provider, &Value)
             continue;
         }
         let secret = format!("{name}-settings");
-        document["spec"]["inputs"] = inputs(&secret, &found.keys().collect::<Vec<_>>());
+        let mut all = document["spec"]["inputs"].as_array().cloned().unwrap_or_default();
+        all.extend(inputs(&secret, &found.keys().collect::<Vec<_>>()));
+        document["spec"]["inputs"] = Json::Array(all);
         secrets.push(secret_document(&secret, &found));
     }
     secrets
@@ -35,6 +37,8 @@ fn extract_value(written: &mut Json, marked: &Value, at: &str, found: &mut BTree
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}_{name}") };
     match (written, marked) {
         (Json::Null, _) => {}
+        // An expression contains no value.
+        (Json::String(text), Value::Sensitive(_)) if text.replace("$${", "").contains("${") => {}
         (written, Value::Sensitive(_)) => {
             let mut name = input_name(at);
             while found.contains_key(&name) {

@@ -4,7 +4,10 @@
 //! Records are written before the directory of the manifests appears. So no plan can treat an object as an orphan or as
 //! not created yet.
 
+mod as_recorded;
+mod check;
 mod convert;
+mod folder;
 
 use std::fs;
 use std::io::Write as _;
@@ -20,11 +23,12 @@ use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::driver::provider::ConfigurationMode;
 use crate::load::{self, Config};
-use crate::migrate::{Configuration, File, Migration, MigrationResult, Problem, RESOURCES};
+use crate::migrate::{File, Migration, MigrationResult, Problem, RESOURCES};
 use crate::model::text::counted;
 use crate::model::{Record, Severity};
 use crate::process::private_file;
 use crate::store::StateFile;
+use check::{Check, Checked};
 
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let files = Files {
@@ -36,29 +40,54 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     };
     require_new(&args)?;
     let text = state_text(&args.state)?;
-    let configuration = args.config.as_deref().map(configuration).transpose()?;
+    let configuration = args.config.as_deref().map(|path| folder::configuration(path, &args.var_files)).transpose()?;
     let names = args.names.iter().cloned().collect();
     let migration = match Migration::new(&text, configuration, provider_manifests(&files)?, &names) {
         Ok(migration) => migration,
         Err(problems) => return Ok(report_problems(&problems, console)),
     };
-    let drivers = local::providers(&files, ConfigurationMode::Ignore)?;
-    let migrated = match convert::convert_objects(&migration, &drivers).await {
-        Ok(answers) => {
-            migration.finish(answers, |provider, configuration| drivers.mark_configuration(provider, configuration))
-        }
-        Err(problems) => Err(problems),
-    };
-    drivers.close().await;
-    let migrated = match migrated {
-        Ok(migrated) => migrated,
+    let checked = match migrated(migration, &files).await? {
+        Ok(checked) => checked,
         Err(problems) => return Ok(report_problems(&problems, console)),
     };
+    report_notes(&checked, console);
+    if !checked.differences.is_empty() && !args.allow_changes {
+        return Ok(report_problems(&checked.differences, console));
+    }
+    let migrated = checked.result;
     let paths = local::source_paths(&files);
     let source = paths.source(&paths.absolute(&args.out.join(RESOURCES)));
     write(&args, &migrated.files, &migrated.records, &source).await?;
     report_result(&args, &migrated, console);
     Ok(Exit::Success)
+}
+
+/// Converts the objects, and checks the plan of the result.
+async fn migrated(migration: Migration, files: &Files) -> anyhow::Result<Result<Checked, Vec<Problem>>> {
+    let unconfigured = Arc::new(local::providers(files, ConfigurationMode::Ignore)?);
+    let configured = Arc::new(local::providers(files, ConfigurationMode::Configure)?);
+    let given = folder::given_manifests(files)?;
+    let result = async {
+        let answers = convert::convert_objects(&migration, &unconfigured).await?;
+        let gathered = migration.gather(answers)?;
+        let (configured, unconfigured) = (&configured, &unconfigured);
+        let check = Check { gathered: &gathered, given: &given, configured, unconfigured };
+        check.run().await.map_err(|problem| vec![problem])
+    };
+    let result = result.await;
+    configured.close().await;
+    unconfigured.close().await;
+    Ok(result)
+}
+
+fn report_notes(checked: &Checked, console: Console) {
+    checked.result.notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
+    for why in &checked.unchecked {
+        console.notice(&format!("note: only the schemas were compared, because a provider cannot plan: {why}"));
+    }
+    if !checked.differences.is_empty() {
+        checked.differences.iter().for_each(|one| console.notice(&format!("difference: {}", one.message)));
+    }
 }
 
 fn report_problems(problems: &[Problem], console: Console) -> Exit {
@@ -68,7 +97,6 @@ fn report_problems(problems: &[Problem], console: Console) -> Exit {
 }
 
 fn report_result(args: &MigrateArgs, migrated: &MigrationResult, console: Console) {
-    migrated.notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
     let (directory, file) = (args.out.display(), args.records.display());
     if let Some(secret) = migrated.files.iter().find(|file| file.is_secret) {
         let name = secret.name;
@@ -133,23 +161,6 @@ fn provider_manifests(files: &Files) -> anyhow::Result<Config> {
         None => Ok(config),
         Some(problem) => Err(Failure { message: problem.to_string(), hint: problem.hint.clone() }.into()),
     }
-}
-
-/// Reads the configuration from a plan as JSON, or from the one such file of a directory.
-fn configuration(path: &Path) -> anyhow::Result<Configuration> {
-    let failed = |what: String, hint| Failure { message: format!("--config: {}: {what}", path.display()), hint };
-    let parsed = json_files(path).map_err(|error| failed(error.to_string(), Some(Configuration::HINT.to_owned())))?;
-    Ok(Configuration::parse(&parsed).map_err(|problem| failed(problem.message, problem.hint))?)
-}
-
-/// The contents of a file, or of the JSON files of a directory.
-fn json_files(path: &Path) -> std::io::Result<Vec<String>> {
-    if !path.is_dir() {
-        return Ok(vec![fs::read_to_string(path)?]);
-    }
-    let files = fs::read_dir(path)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "json"));
-    files.map(fs::read_to_string).collect()
 }
 
 /// Writes the manifests to a temporary directory, then the records, then renames the directory.

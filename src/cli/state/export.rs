@@ -1,25 +1,49 @@
 //! `purlin state export --terraform`: exports records as a Terraform or OpenTofu state.
 
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::{edit, records};
 use crate::cli::args::StateExportArgs;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::options::Target;
+use crate::cli::local;
+use crate::cli::options::{Files, Target};
 use crate::cli::output::Console;
+use crate::driver::provider::ConfigurationMode;
+use crate::driver::{Preparation, Providers};
 use crate::migrate;
+use crate::migrate::export::{Base, Export};
+use crate::model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
 use crate::process::{Random as _, SystemRandom, private_file};
 
 pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
-    let records = records::read(Target::from_args(args.target), console).await?;
+    let target = Target::from_args(args.target);
+    let base = args.base.as_deref().map(|path| base(path, &args.names)).transpose()?;
+    let records = records::read(target.clone(), console).await?;
     if !records.diagnostics.is_empty() {
         console.diagnostics(&records.diagnostics);
         console.notice("Nothing was exported.");
         return Ok(Exit::Problems);
     }
     records.recorded.values().try_for_each(|stored| edit::require_no_intent(&stored.record))?;
-    let lineage = args.lineage.unwrap_or_else(|| SystemRandom.uuid());
-    let (text, notes) = migrate::export::state(&records.recorded, &lineage, args.serial)?;
+    let of_base = base.as_ref().map(|base| (base.lineage.clone(), base.serial + 1));
+    let (lineage, serial) = of_base.unwrap_or_else(|| (SystemRandom.uuid(), 1));
+    let lineage = args.lineage.unwrap_or(lineage);
+    let providers = match target {
+        Target::Files(files) => Some(schemas(&files, &records.recorded).await?),
+        // The packages of a cluster are not on this machine.
+        Target::Cluster(_) => None,
+    };
+    let types = |used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name);
+    let (serial, base) = (args.serial.unwrap_or(serial), base.as_ref());
+    let export = Export { lineage: &lineage, serial, base, types: &types };
+    let exported = migrate::export::state(&records.recorded, &export);
+    if let Some(providers) = &providers {
+        providers.close().await;
+    }
+    let (text, notes) = exported?;
     match &args.out {
         None => console.result(|out| out.write_all(text.as_bytes()))?,
         Some(path) => {
@@ -33,4 +57,31 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
     console.notice("The state contains sensitive values in plain text. Only one tool may manage the objects.");
     Ok(Exit::Success)
+}
+
+fn base(path: &Path, names: &[(String, String)]) -> anyhow::Result<Base> {
+    let failed = |what: String| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file");
+    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    Base::parse(&text, &names.iter().cloned().collect()).map_err(|problem| failed(problem.message))
+}
+
+/// Starts the providers whose schemas the paths of sensitive values need. If one is not available, both forms of a path
+/// are written.
+async fn schemas(files: &Files, recorded: &Recorded) -> anyhow::Result<Providers> {
+    let providers = local::providers(files, ConfigurationMode::Ignore)?;
+    let records = recorded.values().map(|stored| &stored.record);
+    let objects = records.flat_map(|record| record.current.iter().chain(record.deposed.values()));
+    let is_ambiguous = |object: &&Arc<RecordedObject>| match &object.value {
+        Value::Map(entries) => entries.values().any(|value| value.unmarked() == value && value.has_sensitive()),
+        _ => false,
+    };
+    let mut needed: Vec<Arc<Provider>> = Vec::new();
+    for used in objects.filter(is_ambiguous).filter_map(|object| object.provider.as_ref()) {
+        if !needed.contains(&used.provider) {
+            needed.push(Arc::clone(&used.provider));
+        }
+    }
+    let preparation = Preparation { namespace: None, version: 0, needed: &needed, current: &[], configurations: &[] };
+    providers.prepare(preparation).await;
+    Ok(providers)
 }

@@ -3,7 +3,6 @@
 //! The provider upgrades the state and validates candidate configurations. Neither requires a provider configuration
 //! or reads objects.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -12,11 +11,11 @@ use futures::future::BoxFuture;
 use super::private::ObjectPrivate;
 use super::schema::Identity;
 use super::{ObjectClient, Providers, diagnostics};
-use crate::cty::{self, ArgumentSelection, DynamicTypes, Value, json};
+use crate::cty::{self, ArgumentSelection, Dropped, DynamicTypes, Type, Value, WrittenArguments, json};
 use crate::driver::{CallContext, TakeOver, terraform_data};
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ObjectState, Provider, RecordedObject, Secrets, Severity,
-    Value as EngineValue, has_errors,
+    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, Provider, RecordedObject, Secrets, Severity,
+    Value as EngineValue,
 };
 use crate::plugin::{EncodedValue, MoveResourceState, RawState};
 
@@ -46,6 +45,8 @@ pub struct AdoptedObject {
 pub struct ReconstructedConfig {
     /// The configuration, with sensitive values marked.
     pub config: EngineValue,
+    /// The configuration with every argument that has a value.
+    pub full: EngineValue,
     /// The errors, if the provider rejects the configuration.
     pub problems: Diagnostics,
 }
@@ -85,14 +86,14 @@ impl Providers {
         &self,
         context: &CallContext,
         object: &ForeignObject,
-        written: &BTreeSet<Arc<str>>,
+        written: &WrittenArguments,
     ) -> Result<(EngineValue, EngineValue), DriverError> {
         let called = self.data_source_client(context).await?;
         let schema = &called.kind.schema;
         let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::UnsupportedAttributes::Ignore);
         let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
         let value = cty::to_model(&schema.block, &known);
-        let arguments = retain_written(written, cty::config_from_state(&schema.block, &value, ArgumentSelection::All));
+        let arguments = cty::config_as_written(&schema.block, &value, written);
         Ok((value, arguments))
     }
 
@@ -103,8 +104,14 @@ impl Providers {
         Some(cty::to_model(served.configuration(), &conformed))
     }
 
-    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts. `written` names
-    /// the configured arguments if they are known.
+    /// The type of the objects of a resource type. `None` if the schema of the provider is unknown.
+    pub fn object_type(&self, provider: &Provider, type_name: &str) -> Option<Type> {
+        let served = self.cached_types(provider)?.ok()?;
+        Some(served.resource(type_name).ok()??.schema.ty().clone())
+    }
+
+    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts. `written` has the
+    /// configured arguments if they are known.
     ///
     /// # Errors
     /// If the provider cannot be called.
@@ -112,7 +119,7 @@ impl Providers {
         &self,
         context: &CallContext,
         value: &EngineValue,
-        written: Option<&BTreeSet<Arc<str>>>,
+        written: Option<&WrittenArguments>,
     ) -> Result<ReconstructedConfig, DriverError> {
         let called = self.object_client(context).await?;
         called.mask.add(Secrets::of([value]));
@@ -213,27 +220,53 @@ impl ObjectClient<'_> {
     async fn reconstruct_config(
         &self,
         value: &EngineValue,
-        written: Option<&BTreeSet<Arc<str>>>,
+        written: Option<&WrittenArguments>,
     ) -> Result<ReconstructedConfig, DriverError> {
-        let candidates = match (written, cty::config_from_state(&self.kind.schema.block, value, ArgumentSelection::All))
-        {
-            (Some(written), all @ EngineValue::Map(_)) => vec![retain_written(written, all)],
-            _ => self.candidates(value).await?,
-        };
-        let mut first = None;
-        for config in candidates {
-            let problems = self.validate(&config).await?;
-            if !has_errors(&problems) {
-                return Ok(ReconstructedConfig { config, problems: Vec::new() });
-            }
-            first.get_or_insert(ReconstructedConfig { config, problems });
+        let block = &self.kind.schema.block;
+        let full = cty::config_from_state(block, value, ArgumentSelection::All);
+        if let Some(written) = written {
+            let config = cty::config_as_written(block, value, written);
+            let problems = self.validate(&config).await?.into_iter().filter(is_error).collect();
+            return Ok(ReconstructedConfig { config, full, problems });
         }
-        Ok(first.unwrap_or_default())
+        let mut first = None;
+        for candidate in self.candidates(value, &full).await? {
+            let (config, problems) = self.refine(candidate).await?;
+            if problems.is_empty() {
+                return Ok(ReconstructedConfig { config, full, problems });
+            }
+            first.get_or_insert((config, problems));
+        }
+        let (config, problems) = first.unwrap_or_default();
+        Ok(ReconstructedConfig { config, full, problems })
+    }
+
+    /// Removes the optional arguments that the provider rejects, the empty ones first. Returns the errors that remain.
+    async fn refine(&self, candidate: EngineValue) -> Result<(EngineValue, Diagnostics), DriverError> {
+        let block = &self.kind.schema.block;
+        let mut config = candidate;
+        loop {
+            let problems: Diagnostics = self.validate(&config).await?.into_iter().filter(is_error).collect();
+            let without = |dropped| {
+                let paths = problems.iter().map(|problem| problem.path.clone().unwrap_or_default());
+                let less = |config: EngineValue, at: Path| cty::without(block, &config, &at, dropped);
+                Some(paths.fold(config.clone(), less)).filter(|less| *less != config)
+            };
+            // Each round removes an argument.
+            match without(Dropped::Empty).or_else(|| without(Dropped::Computed)) {
+                Some(less) if !problems.is_empty() => config = less,
+                _ => return Ok((config, problems)),
+            }
+        }
     }
 
     /// Candidate configurations, the best first: the one that the provider generates, if it supports that, then
     /// Purlin's.
-    async fn candidates(&self, value: &EngineValue) -> Result<Vec<EngineValue>, DriverError> {
+    async fn candidates(
+        &self,
+        value: &EngineValue,
+        full: &EngineValue,
+    ) -> Result<Vec<EngineValue>, DriverError> {
         let block = &self.kind.schema.block;
         let mut candidates = Vec::new();
         if self.generates_config {
@@ -243,7 +276,8 @@ impl ObjectClient<'_> {
                 candidates.extend(self.generate_config(&state).await?);
             }
         }
-        let ours = [ArgumentSelection::All, ArgumentSelection::NonEmpty, ArgumentSelection::NotComputed];
+        candidates.push(full.clone());
+        let ours = [ArgumentSelection::NonEmpty, ArgumentSelection::NotComputed];
         candidates.extend(ours.map(|closeness| cty::config_from_state(block, value, closeness)));
         Ok(candidates)
     }
@@ -262,9 +296,6 @@ impl ObjectClient<'_> {
     }
 }
 
-/// Keeps only the written arguments of a configuration.
-fn retain_written(written: &BTreeSet<Arc<str>>, config: EngineValue) -> EngineValue {
-    let EngineValue::Map(all) = &config else { return config };
-    let known = all.iter().filter(|(name, _)| written.contains(*name));
-    EngineValue::map(known.map(|(name, value)| (name.clone(), value.clone())))
+fn is_error(problem: &Diagnostic) -> bool {
+    problem.severity == Severity::Error
 }

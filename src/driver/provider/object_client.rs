@@ -156,6 +156,19 @@ impl ObjectClient<'_> {
         })
     }
 
+    /// The plan of a provider that is not configured: the configuration, with the recorded values of what it does not
+    /// set.
+    pub async fn propose(&self, request: &PlanRequest) -> Result<PlanResponse, DriverError> {
+        let block = &self.kind.schema.block;
+        let config = self.conform_config(&request.config)?;
+        let prior = match &request.prior {
+            Some(object) => self.prior(object).await?.state,
+            None => Value::Null,
+        };
+        let planned = cty::to_model(block, &cty::proposed_state(block, &prior, &config));
+        Ok(PlanResponse { planned, ..PlanResponse::default() })
+    }
+
     /// A final plan may only replace unknown values.
     fn check_final_plan(&self, before: Option<&EngineValue>, now: &Value, legacy: bool) -> Result<(), DriverError> {
         let Some(before) = before else { return Ok(()) };

@@ -155,6 +155,11 @@ impl Sessions {
         Ok((lease, mask))
     }
 
+    /// Whether providers are configured, so that they can plan and read.
+    pub fn configures(&self) -> bool {
+        self.options.configuration == ConfigurationMode::Configure
+    }
+
     /// The warnings of the last configuration of the provider, masked.
     pub fn configuration_warnings(&self, used: &ProviderUse) -> Diagnostics {
         let warned = lock(&self.warned);

@@ -22,6 +22,7 @@ func provider() *schema.Provider {
 		},
 		ResourcesMap: map[string]*schema.Resource{
 			"legacy_named":   named(),
+			"legacy_nested":  nested(),
 			"legacy_thing":   thing(),
 			"legacy_trouble": trouble(),
 		},

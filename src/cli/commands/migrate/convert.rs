@@ -6,9 +6,9 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use crate::driver::{CallContext, Preparation, Providers, Warnings};
+use crate::driver::{CallContext, Preparation, Providers, ReconstructedConfig, Warnings};
 use crate::migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
-use crate::model::{DriverError, RecordedObject, Value};
+use crate::model::{DriverError, RecordedObject};
 use crate::process::{Clock as _, SystemClock};
 
 /// How many resources are converted concurrently.
@@ -67,26 +67,23 @@ async fn convert_object(
     }
     let address = resource.instance(object);
     let context = context(migration, resource, &address);
-    let written = migration.configured_arguments(resource);
+    let written = migration.written_arguments(resource);
     let failed = |error| problem(&address, error);
     if resource.address.is_data {
         let written = written.unwrap_or_default();
         let (value, config) = providers.adopt_data(&context, &object.content, &written).await.map_err(failed)?;
         return Ok(AdoptedObject {
             object: RecordedObject { value, ..RecordedObject::default() },
+            full: config.clone(),
             config,
             problems: Vec::new(),
         });
     }
     let adopted = providers.adopt(&context, &object.content).await.map_err(failed)?;
     let state = adopted.state;
-    let (config, problems) = match object.deposed {
-        Some(_) => (Value::Null, Vec::new()),
-        None => {
-            let generated = providers.reconstruct(&context, &state.value, written.as_ref()).await;
-            let generated = generated.map_err(failed)?;
-            (generated.config, generated.problems)
-        }
+    let ReconstructedConfig { config, full, problems } = match object.deposed {
+        Some(_) => ReconstructedConfig::default(),
+        None => providers.reconstruct(&context, &state.value, written.as_ref()).await.map_err(failed)?,
     };
     let object = RecordedObject {
         value: state.value,
@@ -95,7 +92,7 @@ async fn convert_object(
         schema_version: adopted.schema_version,
         ..RecordedObject::default()
     };
-    Ok(AdoptedObject { object, config, problems })
+    Ok(AdoptedObject { object, config, full, problems })
 }
 
 fn context(migration: &Migration, resource: &Resource, address: &str) -> CallContext {

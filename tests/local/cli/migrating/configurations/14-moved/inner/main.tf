@@ -1,0 +1,5 @@
+variable "name" {}
+
+resource "terraform_data" "this" {
+  input = var.name
+}

@@ -1,0 +1,9 @@
+variable "name" {}
+
+resource "random_pet" "this" {
+  prefix = var.name
+}
+
+output "id" {
+  value = random_pet.this.id
+}
