@@ -7,6 +7,7 @@
 pub mod args;
 pub mod cluster;
 pub mod commands;
+pub mod configuration;
 pub mod dev;
 pub mod run;
 pub mod failure;

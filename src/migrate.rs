@@ -29,7 +29,7 @@ mod yaml;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use adjustments::{Adjustment, Adjustments};
+pub use adjustments::Adjustments;
 pub use arguments::escape_value;
 pub use configuration::{Configuration, Folder};
 pub use gather::{AdoptedObject, without_provider};
@@ -285,9 +285,7 @@ fn select_data_sources(state: &mut ParsedState, configuration: Option<&Configura
     for data in std::mem::take(&mut state.data) {
         let why = match configuration {
             None => "its arguments are only in the configuration: pass it with --config",
-            Some(known) if known.resource(&data.address).is_none() => {
-                "the configuration does not contain it"
-            }
+            Some(known) if known.resource(&data.address).is_none() => "the configuration does not contain it",
             _ if data.provider.source == terraform_data::PROVIDER => "Purlin has no such data source",
             _ if data.objects.is_empty() => "the state does not contain its result",
             Some(_) => {

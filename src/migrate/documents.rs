@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 
 use super::Problem;
-use super::adjustments::{Adjustment, Adjustments};
+use super::adjustments::{Adjusted, Adjustment, Adjustments};
 use super::arguments::{self, ArgumentValue, Arguments, escape};
-use super::configuration::{Configuration, ResourceBlock, Source};
+use super::configuration::{Configuration, ReferencedValue, ResourceBlock, Source};
 use super::gather::{MigratedInstance, MigratedObject, MigratedResource};
 use super::providers::ProviderMapping;
 use super::references::{Candidate, Index, restore_expression};
@@ -62,7 +62,8 @@ impl Secrets {
         let suffix = if is_json { "_json" } else { "" };
         let numbered = (1..).map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") });
         let mut names = numbered.map(|name| format!("{name}{suffix}"));
-        let name = names.find(|name| !self.by_name.contains_key(name) && !self.reserved.contains(name)).unwrap_or_default();
+        let name =
+            names.find(|name| !self.by_name.contains_key(name) && !self.reserved.contains(name)).unwrap_or_default();
         self.by_name.insert(name.clone(), text);
         self.declared.push(name.clone());
         ArgumentValue::Input(name, is_json)
@@ -112,15 +113,20 @@ impl<'a> Writer<'a> {
             secrets: RefCell::new(Secrets { reserved, ..Secrets::default() }),
             untranslated: RefCell::default(),
         };
-        let instances: Vec<(InstanceKey, Arguments)> =
-            objects.iter().map(|(instance, found)| (instance.key.clone(), draft.arguments(instance, found, block))).collect();
+        let instances: Vec<(InstanceKey, Arguments)> = objects
+            .iter()
+            .map(|(instance, found)| (instance.key.clone(), draft.arguments(instance, found, block)))
+            .collect();
         let literal = |position: usize, name: &str| {
             let (instance, found) = objects[position];
             draft.value(instance, found, None, name, &found.config.get(name).cloned().unwrap_or_default())
         };
         let shared = arguments::merge(&instances, repetition.is_none(), &literal);
         notes.extend(shared.without_references.iter().map(|name| {
-            format!("`{}`: `{name}` has the values of the state, because its references differ between the instances", one.address)
+            format!(
+                "`{}`: `{name}` has the values of the state, because its references differ between the instances",
+                one.address
+            )
         }));
         let mut spec = Map::new();
         spec.insert("type".into(), json!(one.type_name));
@@ -133,9 +139,11 @@ impl<'a> Writer<'a> {
         }
         spec.insert("config".into(), Json::Object(shared.config));
         let untranslated = draft.untranslated.into_inner();
-        notes.extend(untranslated.into_iter().map(|(name, why)| {
-            format!("`{}`: `{name}` has the value of the state: {why}", one.address)
-        }));
+        notes.extend(
+            untranslated
+                .into_iter()
+                .map(|(name, why)| format!("`{}`: `{name}` has the value of the state: {why}", one.address)),
+        );
         if let Some(block) = block {
             settings::add(self, one, block, &mut spec, &mut notes);
         }
@@ -187,30 +195,47 @@ impl<'a> Writer<'a> {
 }
 
 impl Draft<'_, '_> {
-    fn arguments(&self, instance: &MigratedInstance, found: &MigratedObject, block: Option<&ResourceBlock>) -> Arguments {
-        let adjusted = |name: &str| self.writer.adjustments.argument(&self.one.name, name);
+    fn arguments(
+        &self,
+        instance: &MigratedInstance,
+        found: &MigratedObject,
+        block: Option<&ResourceBlock>,
+    ) -> Arguments {
         let empty = Value::map::<Arc<str>>([]);
         let config = if found.config == Value::Null { &empty } else { &found.config };
         let mut arguments = Arguments::new();
         let Value::Map(entries) = config else { return arguments };
         for (name, value) in entries.iter() {
             let source = block.and_then(|block| block.arguments.get(name));
-            match adjusted(name) {
+            match self.adjusted(name).map(|adjusted| adjusted.how) {
                 None => drop(arguments.insert(name.clone(), self.argument(instance, found, source, name, value))),
                 Some(Adjustment::Value) => {
                     arguments.insert(name.clone(), self.value(instance, found, None, name, value));
                 }
+                Some(Adjustment::Whole) => {
+                    let value = found.full.get(name).unwrap_or(value);
+                    arguments.insert(name.clone(), self.value(instance, found, None, name, value));
+                }
                 Some(Adjustment::Omitted) => {}
+            }
+            if source.is_some()
+                && let Some(adjusted) = self.adjusted(name)
+            {
+                self.untranslated.borrow_mut().insert((name.to_string(), adjusted.why.clone()));
             }
         }
         // Arguments that the configuration does not contain, but without which the plan has changes.
         let added = self.writer.adjustments.arguments.get(&self.one.name).into_iter().flatten();
-        for (name, _) in added.filter(|(name, how)| **how == Adjustment::Value && config.get(name).is_none()) {
+        for (name, _) in added.filter(|(name, one)| one.how != Adjustment::Omitted && config.get(name).is_none()) {
             if let Some(value) = found.full.get(name) {
                 arguments.insert(name.clone(), self.value(instance, found, None, name, value));
             }
         }
         arguments
+    }
+
+    fn adjusted(&self, argument: &str) -> Option<&Adjusted> {
+        self.writer.adjustments.arguments.get(&self.one.name)?.get(argument)
     }
 
     /// An argument as the configuration has it, as far as possible.
@@ -222,8 +247,10 @@ impl Draft<'_, '_> {
         at: &str,
         value: &Value,
     ) -> ArgumentValue {
-        let below = |key: &str| format!("{at}_{key}");
-        let argument = |source: &Source, key: &str, value: &Value| self.argument(instance, found, Some(source), &below(key), value);
+        let below = |key: &str| format!("{at}.{key}");
+        let argument = |source: &Source, key: &str, value: &Value| {
+            self.argument(instance, found, Some(source), &below(key), value)
+        };
         match (source, value) {
             (Some(source), value) if source.is_expression() => match self.translated(source, value) {
                 Ok(argument) => argument,
@@ -257,11 +284,18 @@ impl Draft<'_, '_> {
         }
     }
 
+    /// The values of resources that the configuration reads.
+    fn references(&self, source: &Source) -> Vec<ReferencedValue> {
+        let known = self.writer.configuration;
+        known.map(|known| known.references(&self.one.address.modules(), source)).unwrap_or_default()
+    }
+
     fn translated(&self, source: &Source, value: &Value) -> Result<ArgumentValue, Untranslated> {
         let translator = self.writer.translator.as_ref().ok_or("its expression is not known")?;
         let found = translator.source(source, &self.place)?;
-        // A literal must not become a part of a manifest if the value is sensitive.
-        if value.has_sensitive() && !matches!(found, Cel::Code(..)) {
+        // A secret must not become a part of a manifest. The literals of a template are none if it reads the secret.
+        let reads_secret = || self.writer.index.reads_sensitive(self.one, &self.references(source));
+        if value.has_sensitive() && !matches!(found, Cel::Code(..)) && !reads_secret() {
             return Err("it is sensitive".to_owned());
         }
         found.to_argument()
@@ -278,9 +312,8 @@ impl Draft<'_, '_> {
     ) -> ArgumentValue {
         let (index, key) = (self.writer.index, &instance.key);
         let mut candidates: Vec<Candidate> = Vec::new();
-        if let (Some(source), Some(known)) = (source, self.writer.configuration) {
-            let targets = known.references(&self.one.address.modules(), source);
-            candidates.extend(index.candidates(self.one, key, &targets));
+        if let Some(source) = source {
+            candidates.extend(index.candidates(self.one, key, &self.references(source)));
         }
         candidates.extend(index.secret_candidates(self.one, key, &found.dependencies));
         let known = |value: &Value| restore_expression(value, &candidates);

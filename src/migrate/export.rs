@@ -167,7 +167,11 @@ impl Exporter<'_> {
             Some(used) => (self.export.types)(used, &record.type_name),
             None => Some(type_of(&marked)),
         };
-        let sensitive = sensitive::paths(&marked, ty.as_ref());
+        let mut sensitive = sensitive::paths(&marked, ty.as_ref());
+        let known = self.known(&record.type_name, &record.address.name).filter(|_| deposed.is_none());
+        let earlier = known.and_then(|known| known.sensitive.get(key)).into_iter().flatten();
+        let added: Vec<Json> = earlier.filter(|path| !sensitive.contains(*path)).cloned().collect();
+        sensitive.extend(added);
         tail.insert("sensitive_attributes".into(), Json::Array(sensitive));
         if let Some((_, version)) = &foreign.identity {
             tail.insert("identity_schema_version".into(), json!(version));

@@ -113,7 +113,8 @@ impl Move {
     fn dependency(&self, address: &str) -> Option<String> {
         let parts = address::parts(address)?;
         let plain = |parts: &Parts| parts.iter().map(|(name, _)| (name.clone(), None)).collect::<Parts>();
-        let prefix: Parts = self.module.iter().flat_map(|name| ["module".to_owned(), name.clone()]).map(|name| (name, None)).collect();
+        let prefix: Parts =
+            self.module.iter().flat_map(|name| ["module".to_owned(), name.clone()]).map(|name| (name, None)).collect();
         let rest = parts.strip_prefix(prefix.as_slice())?;
         let keyless = Self { module: Vec::new(), from: plain(&self.from), to: plain(&self.to) };
         let moved = keyless.replaced(rest)?;

@@ -113,6 +113,16 @@ impl<'a> Index<'a> {
         found
     }
 
+    /// Whether one of the values is sensitive.
+    pub fn reads_sensitive(&self, from: &MigratedResource, targets: &[ReferencedValue]) -> bool {
+        let reads = |target: &ReferencedValue| {
+            let values = self.resolve(&from.address, &target.resource).flat_map(MigratedResource::current_objects);
+            let at = Path(target.path.clone());
+            values.filter_map(|(_, found)| found.object.value.at(&at)).any(|value| value.has_sensitive())
+        };
+        targets.iter().any(reads)
+    }
+
     /// Returns the possible expressions of a secret: strings of its dependencies.
     pub fn secret_candidates(
         &self,

@@ -2,6 +2,8 @@
 //!
 //! Attributes stay JSON strings, because only the provider's schema defines their types, and numbers keep all digits.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
@@ -43,6 +45,16 @@ pub struct ProviderAddress {
     pub alias: Option<String>,
 }
 
+impl fmt::Display for ProviderAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, key) in &self.module {
+            write!(f, "module.{name}{}.", InstanceKey::from(key.as_ref()))?;
+        }
+        write!(f, "provider[{}]", serde_json::Value::from(self.source.as_str()))?;
+        self.alias.as_ref().map_or(Ok(()), |alias| write!(f, ".{alias}"))
+    }
+}
+
 #[derive(Debug)]
 pub struct Object {
     /// The key of the instance.
@@ -55,6 +67,8 @@ pub struct Object {
     pub content: ForeignObject,
     /// The paths of sensitive values.
     pub sensitive: Vec<Path>,
+    /// The same as in the state, where steps into maps and objects differ.
+    pub sensitive_steps: Vec<serde_json::Value>,
     /// The dependencies, as addresses in the configuration.
     pub dependencies: Vec<String>,
     /// A replacement creates the new object before it destroys the old one.
@@ -201,6 +215,7 @@ fn object(text: &str) -> Result<Object, String> {
         },
         content,
         sensitive: sensitive.into_iter().map(path).collect(),
+        sensitive_steps: read(&members, "sensitive_attributes")?,
         dependencies: read(&members, "dependencies")?,
         create_before_destroy: read(&members, "create_before_destroy")?,
         skip_destroy: read(&members, "skip_destroy")?,

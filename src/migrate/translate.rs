@@ -10,6 +10,9 @@ mod loops;
 mod templates;
 mod traversals;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -135,9 +138,7 @@ impl<'a> Translator<'a> {
                 value.map(Cel::Constant).ok_or_else(|| "its number has no counterpart".to_owned())
             }
             Expression::String(text) => Ok(Cel::string(text.as_str())),
-            Expression::Array(items) => {
-                Ok(Cel::List(items.iter().map(inner).collect::<Result<_, _>>()?).simplified())
-            }
+            Expression::Array(items) => Ok(Cel::List(items.iter().map(inner).collect::<Result<_, _>>()?).simplified()),
             Expression::Object(object) => {
                 let entry = |(key, value): (&ObjectKey, &hcl_edit::expr::ObjectValue)| {
                     Ok((self.key(key, place)?, inner(value.expr())?))
@@ -154,7 +155,12 @@ impl<'a> Translator<'a> {
             Expression::Variable(name) => self.variable(name.as_str(), place),
             Expression::Conditional(conditional) => {
                 let branches = || Ok((inner(&conditional.true_expr)?, inner(&conditional.false_expr)?));
-                conditional_value(&inner(&conditional.cond_expr)?, branches, (&conditional.true_expr, &conditional.false_expr), &inner)
+                conditional_value(
+                    &inner(&conditional.cond_expr)?,
+                    branches,
+                    (&conditional.true_expr, &conditional.false_expr),
+                    &inner,
+                )
             }
             Expression::FuncCall(call) => self.call(call, place),
             Expression::Traversal(traversal) => self.traversal(traversal, place),
@@ -251,6 +257,9 @@ fn conditional_value(
         Some(Json::Bool(false)) => inner(negative),
         _ => {
             let (positive, negative) = branches()?;
+            if positive == negative {
+                return Ok(positive);
+            }
             let (condition, positive) = (condition.to_operand()?, positive.to_operand()?);
             Ok(Cel::operation(format!("{condition} ? {positive} : {}", negative.to_operand()?)))
         }

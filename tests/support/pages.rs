@@ -6,7 +6,7 @@
 //! - A block ` ```text ` directly after it is its complete output. A line `...` stands for any number of lines. IDs, times
 //!   and the widths of columns may differ.
 //! - A block ` ```yaml ` whose first line is a comment with a path (`# files/web.yaml`) is written to that file, and a
-//!   block ` ```json NAME ` to the file NAME.
+//!   block ` ```json NAME ` or ` ```hcl NAME ` to the file NAME.
 //! - The block after `<!-- graph of DIRECTORY -->` is the output of `purlin graph`: the files of the directory are
 //!   applied in order with `--prune`, except the last, which the graph shows. A file whose name ends in `-fails` must fail.
 //!

@@ -53,6 +53,9 @@ pub struct StateExportArgs {
     /// sources and lineage, and the next serial.
     #[arg(long, value_name = "FILE")]
     pub base: Option<PathBuf>,
+    /// The configuration that `purlin migrate` was given, if it has `moved` blocks.
+    #[arg(long, value_name = "DIR", requires = "base")]
+    pub config: Option<PathBuf>,
     /// A name that `purlin migrate` was given. Can be repeated.
     #[arg(long = "name", value_name = "ADDRESS=NAME", value_parser = renaming, requires = "base")]
     pub names: Vec<(String, String)>,

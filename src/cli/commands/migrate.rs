@@ -7,7 +7,6 @@
 mod as_recorded;
 mod check;
 mod convert;
-mod folder;
 
 use std::fs;
 use std::io::Write as _;
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 
 use crate::cli::args::MigrateArgs;
+use crate::cli::configuration;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::Files;
@@ -40,7 +40,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     };
     require_new(&args)?;
     let text = state_text(&args.state)?;
-    let configuration = args.config.as_deref().map(|path| folder::configuration(path, &args.var_files)).transpose()?;
+    let configuration = args.config.as_deref().map(|path| configuration::read(path, &args.var_files)).transpose()?;
     let names = args.names.iter().cloned().collect();
     let migration = match Migration::new(&text, configuration, provider_manifests(&files)?, &names) {
         Ok(migration) => migration,
@@ -54,6 +54,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     if !checked.differences.is_empty() && !args.allow_changes {
         return Ok(report_problems(&checked.differences, console));
     }
+    checked.differences.iter().for_each(|one| console.notice(&format!("warning: {}", one.message)));
     let migrated = checked.result;
     let paths = local::source_paths(&files);
     let source = paths.source(&paths.absolute(&args.out.join(RESOURCES)));
@@ -66,7 +67,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
 async fn migrated(migration: Migration, files: &Files) -> anyhow::Result<Result<Checked, Vec<Problem>>> {
     let unconfigured = Arc::new(local::providers(files, ConfigurationMode::Ignore)?);
     let configured = Arc::new(local::providers(files, ConfigurationMode::Configure)?);
-    let given = folder::given_manifests(files)?;
+    let given = configuration::given_manifests(files)?;
     let result = async {
         let answers = convert::convert_objects(&migration, &unconfigured).await?;
         let gathered = migration.gather(answers)?;
@@ -84,9 +85,6 @@ fn report_notes(checked: &Checked, console: Console) {
     checked.result.notes.iter().for_each(|note| console.notice(&format!("note: {note}")));
     for why in &checked.unchecked {
         console.notice(&format!("note: only the schemas were compared, because a provider cannot plan: {why}"));
-    }
-    if !checked.differences.is_empty() {
-        checked.differences.iter().for_each(|one| console.notice(&format!("difference: {}", one.message)));
     }
 }
 

@@ -7,20 +7,22 @@ use std::sync::Arc;
 
 use super::{edit, records};
 use crate::cli::args::StateExportArgs;
+use crate::cli::configuration;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::{Files, Target};
 use crate::cli::output::Console;
 use crate::driver::provider::ConfigurationMode;
 use crate::driver::{Preparation, Providers};
-use crate::migrate;
-use crate::migrate::export::{Base, Export};
+use crate::migrate::Configuration;
+use crate::migrate::export::{self, Base, Export};
 use crate::model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
 use crate::process::{Random as _, SystemRandom, private_file};
 
 pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
     let target = Target::from_args(args.target);
-    let base = args.base.as_deref().map(|path| base(path, &args.names)).transpose()?;
+    let configuration = args.config.as_deref().map(|path| configuration::read(path, &[])).transpose()?;
+    let base = args.base.as_deref().map(|path| base(path, configuration.as_ref(), &args.names)).transpose()?;
     let records = records::read(target.clone(), console).await?;
     if !records.diagnostics.is_empty() {
         console.diagnostics(&records.diagnostics);
@@ -39,7 +41,7 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     let types = |used: &ProviderUse, type_name: &str| providers.as_ref()?.object_type(&used.provider, type_name);
     let (serial, base) = (args.serial.unwrap_or(serial), base.as_ref());
     let export = Export { lineage: &lineage, serial, base, types: &types };
-    let exported = migrate::export::state(&records.recorded, &export);
+    let exported = export::state(&records.recorded, &export);
     if let Some(providers) = &providers {
         providers.close().await;
     }
@@ -59,10 +61,11 @@ pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit
     Ok(Exit::Success)
 }
 
-fn base(path: &Path, names: &[(String, String)]) -> anyhow::Result<Base> {
+fn base(path: &Path, configuration: Option<&Configuration>, names: &[(String, String)]) -> anyhow::Result<Base> {
     let failed = |what: String| Failure::hinted(format!("--base: {}: {what}", path.display()), "specify a state file");
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    Base::parse(&text, &names.iter().cloned().collect()).map_err(|problem| failed(problem.message))
+    let names = names.iter().cloned().collect();
+    Base::parse(&text, configuration, &names).map_err(|problem| failed(problem.message))
 }
 
 /// Starts the providers whose schemas the paths of sensitive values need. If one is not available, both forms of a path

@@ -75,7 +75,7 @@ fn written_attribute(attribute: &Attribute, value: Option<&Value>, written: &Wri
 fn of_object(nested: &NestedType, value: &Value, written: &Written) -> Value {
     match (value.unmarked(), written.object()) {
         (Value::Map(_), Some(written)) => Value::Map(of_attributes(nested.attributes(), value, &written).into()),
-        (other, _) => other.clone(),
+        _ => super::of_object(nested, value, ArgumentSelection::All),
     }
 }
 
@@ -116,7 +116,9 @@ fn of_elements(
         }
         (Nesting::Map, Value::Map(entries)) => {
             let written = written.object()?;
-            let entry = |(key, item): (&Arc<str>, &Value)| (key.clone(), inner(item, written.get(key).unwrap_or(&Written::Whole)));
+            let entry = |(key, item): (&Arc<str>, &Value)| {
+                (key.clone(), inner(item, written.get(key).unwrap_or(&Written::Whole)))
+            };
             Some(Value::map(entries.iter().map(entry)))
         }
         (Nesting::Single | Nesting::Group, Value::Map(_)) => match written.items() {

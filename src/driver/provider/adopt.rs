@@ -262,11 +262,7 @@ impl ObjectClient<'_> {
 
     /// Candidate configurations, the best first: the one that the provider generates, if it supports that, then
     /// Purlin's.
-    async fn candidates(
-        &self,
-        value: &EngineValue,
-        full: &EngineValue,
-    ) -> Result<Vec<EngineValue>, DriverError> {
+    async fn candidates(&self, value: &EngineValue, full: &EngineValue) -> Result<Vec<EngineValue>, DriverError> {
         let block = &self.kind.schema.block;
         let mut candidates = Vec::new();
         if self.generates_config {

@@ -80,11 +80,8 @@ fn module(json: &Json) -> Module {
     }
     let output = |one: &Json| Output { value: source(&one["expression"]), sensitive: one["sensitive"] == true };
     found.outputs = entries(&json["outputs"]).map(|(name, one)| (name.clone(), output(one))).collect();
-    let variable = |one: &Json| Variable {
-        default: one.get("default").cloned(),
-        sensitive: one["sensitive"] == true,
-        kind: None,
-    };
+    let variable =
+        |one: &Json| Variable { default: one.get("default").cloned(), sensitive: one["sensitive"] == true, kind: None };
     found.variables = entries(&json["variables"]).map(|(name, one)| (name.clone(), variable(one))).collect();
     found
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::super::address::{self, ResourceAddress};
+use super::super::address::ResourceAddress;
+use super::super::configuration::Configuration;
 use super::super::gather::built_in;
-use super::super::{Problem, names, state};
+use super::super::{Problem, moved, names, state};
 use crate::cty::json;
 use crate::driver::terraform_data;
 use crate::model::{InstanceKey, Value};
@@ -31,43 +32,48 @@ pub struct Base {
 pub struct KnownResource {
     pub address: ResourceAddress,
     pub provider: String,
+    /// The paths of sensitive values. Values of the configuration can be sensitive although the schema does not say so.
+    pub sensitive: BTreeMap<InstanceKey, Vec<Json>>,
     /// The attributes of `terraform_data`, whose types the records do not have.
     built_in: BTreeMap<InstanceKey, (Value, String)>,
 }
 
 impl Base {
-    /// Reads a state. `chosen` are the names that the migration was given.
+    /// Reads a state. `chosen` are the names that the migration was given; `configuration` has the `moved` blocks that
+    /// it applied.
     ///
     /// # Errors
     /// It is not a state, or its resources have no names.
-    pub fn parse(text: &str, chosen: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let parsed = state::parse(text)?;
+    pub fn parse(
+        text: &str,
+        configuration: Option<&Configuration>,
+        chosen: &BTreeMap<String, String>,
+    ) -> Result<Self, Problem> {
+        let mut parsed = state::parse(text)?;
+        if let Some(configuration) = configuration {
+            moved::apply(&mut parsed, configuration);
+        }
         let addresses: Vec<&ResourceAddress> = parsed.resources.iter().map(|resource| &resource.address).collect();
         let first = |problems: Vec<Problem>| problems.into_iter().next().unwrap_or_else(|| Problem::plain("no names"));
         let names = names::names(&addresses, chosen).map_err(first)?;
         let unreadable = |error: crate::cty::ValueError| Problem::plain(format!("the state cannot be read: {error}"));
         let members: BTreeMap<String, &str> = json::members(text).map_err(unreadable)?.into_iter().collect();
         let texts = json::elements(members.get("resources").copied().unwrap_or("[]")).map_err(unreadable)?;
-        let parts: Vec<(Json, &str)> =
-            texts.into_iter().map(|text| (serde_json::from_str(text).unwrap_or_default(), text)).collect();
-        let provider = |address: &ResourceAddress| {
-            let is_it = |one: &Json| {
-                let module = one["module"].as_str().unwrap_or_default();
-                one["mode"] != "data"
-                    && one["type"] == address.type_name.as_str()
-                    && one["name"] == address.name.as_str()
-                    && address::module(module).as_ref() == Some(&address.module)
-            };
-            let found = parts.iter().find(|(one, _)| is_it(one)).and_then(|(one, _)| one["provider"].as_str());
-            found.unwrap_or_default().to_owned()
-        };
         let mut resources = BTreeMap::new();
         for (resource, name) in parsed.resources.iter().zip(names) {
             let address = resource.address.clone();
-            let known = KnownResource { provider: provider(&address), built_in: built_in_values(resource), address };
+            let current = || resource.objects.iter().filter(|object| object.deposed.is_none());
+            let key = |object: &state::Object| InstanceKey::from(object.key.as_ref());
+            let known = KnownResource {
+                provider: resource.provider.to_string(),
+                sensitive: current().map(|object| (key(object), object.sensitive_steps.clone())).collect(),
+                built_in: built_in_values(resource),
+                address,
+            };
             resources.insert((resource.address.type_name.clone(), name), known);
         }
-        let data = parts.iter().filter(|(one, _)| one["mode"] == "data").map(|(_, text)| (*text).to_owned()).collect();
+        let is_data = |text: &&&str| serde_json::from_str::<Json>(text).is_ok_and(|one| one["mode"] == "data");
+        let data = texts.iter().filter(is_data).map(|text| (*text).to_owned()).collect();
         let member = |name: &str, default: &str| members.get(name).copied().unwrap_or(default).to_owned();
         let text = |name: &str| serde_json::from_str::<String>(&member(name, "\"\"")).unwrap_or_default();
         Ok(Self {

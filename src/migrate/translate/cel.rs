@@ -105,14 +105,18 @@ impl Cel {
                 format!("[{}]", items?.join(", "))
             }
             Self::Map(entries) => {
-                let entry = |(key, item): &(String, Self)| {
-                    Ok(format!("{}: {}", Json::from(key.as_str()), item.to_code()?))
-                };
+                let entry =
+                    |(key, item): &(String, Self)| Ok(format!("{}: {}", Json::from(key.as_str()), item.to_code()?));
                 let entries: Result<Vec<String>, Untranslated> = entries.iter().map(entry).collect();
                 format!("{{{}}}", entries?.join(", "))
             }
             Self::Code(text, _) => text.clone(),
-            Self::Module(path) => return Err(format!("the whole module `{}` has no counterpart", path.last().map_or("", |(name, _)| name))),
+            Self::Module(path) => {
+                return Err(format!(
+                    "the whole module `{}` has no counterpart",
+                    path.last().map_or("", |(name, _)| name)
+                ));
+            }
         })
     }
 

@@ -108,7 +108,8 @@ fn structural(name: &str, arguments: &[Cel]) -> Option<Result<Cel, Untranslated>
             Some(Ok(Cel::Map(merged).simplified()))
         }
         ("zipmap", [keys, values]) => {
-            let keys: Vec<String> = keys.items()?.iter().map(|key| key.as_text().map(str::to_owned)).collect::<Option<_>>()?;
+            let keys: Vec<String> =
+                keys.items()?.iter().map(|key| key.as_text().map(str::to_owned)).collect::<Option<_>>()?;
             Some(Ok(Cel::Map(keys.into_iter().zip(values.items()?).collect()).simplified()))
         }
         ("lookup", [map, key, rest @ ..]) => {

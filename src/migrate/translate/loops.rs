@@ -4,8 +4,9 @@ use hcl_edit::expr::ForExpr;
 use serde_json::Value as Json;
 
 use super::{Cel, Place, Translator, Untranslated};
-use crate::load::expression::is_identifier;
+use crate::load::expression::{is_identifier, path_expression};
 use crate::migrate::configuration::{DynamicBlock, Source};
+use crate::model::InstanceKey;
 
 /// The names of the key and of the value in a loop.
 type Names<'n> = (Option<&'n str>, &'n str);
@@ -24,7 +25,10 @@ impl Translator<'_> {
             let Some(condition) = condition else { return self.each(&collection, names, place, &value) };
             let (target, name, inside) = self.loop_over(&collection, names, place)?;
             let condition = self.expression(condition, &inside)?.to_code()?;
-            return Ok(Cel::code(format!("{target}.filter({name}, {condition}).map({name}, {})", value(&inside)?.to_code()?)));
+            return Ok(Cel::code(format!(
+                "{target}.filter({name}, {condition}).map({name}, {})",
+                value(&inside)?.to_code()?
+            )));
         };
         let mut entries: Vec<(String, Cel)> = Vec::new();
         let mut items = Vec::new();
@@ -74,9 +78,16 @@ impl Translator<'_> {
     }
 
     /// The target of a macro, its variable, and where its expressions are.
-    fn loop_over(&self, collection: &Cel, (key, value): Names<'_>, place: &Place) -> Result<(String, String, Place), Untranslated> {
+    fn loop_over(
+        &self,
+        collection: &Cel,
+        (key, value): Names<'_>,
+        place: &Place,
+    ) -> Result<(String, String, Place), Untranslated> {
         let target = collection.to_operand()?;
-        // With a key, it is a map, because the index of a list has no counterpart.
+        // A macro of CEL reads the keys of a map. With a key, it is a map, because the index of a list has no
+        // counterpart.
+        let key = key.or_else(|| self.is_map(collection).then_some("key"));
         let name = self.loop_variable(key.unwrap_or(value), place);
         let variable = Cel::code(name.clone());
         let inside = match key {
@@ -87,6 +98,15 @@ impl Translator<'_> {
             }
         };
         Ok((target, name, inside))
+    }
+
+    /// Whether it is a resource with `for_each`.
+    fn is_map(&self, collection: &Cel) -> bool {
+        let is_it = |one: &super::NamedResource| {
+            matches!(one.keys.as_deref(), Some([InstanceKey::Key(_), ..]))
+                && *collection == Cel::code(path_expression(&one.name, &[]))
+        };
+        self.resources.is_some_and(|all| all.by_address.values().any(is_it))
     }
 
     /// A name that hides no object.

@@ -23,8 +23,8 @@ impl Translator<'_> {
         for element in elements {
             let strip = match element {
                 Element::Literal(text) => {
-                    let text = if strips { text.trim_start() } else { text.as_str() };
-                    strips = strips && text.is_empty();
+                    let text = if strips { without_start(text) } else { text.as_str() };
+                    strips = false;
                     parts.push(Cel::string(text));
                     continue;
                 }
@@ -57,9 +57,8 @@ impl Translator<'_> {
 
     fn if_directive(&self, one: &IfDirective, place: &Place) -> Result<Cel, Untranslated> {
         let last = one.endif_expr.strip;
-        let part = |template: &Template, first: Strip, last: Strip| {
-            self.text(template.iter(), place, inner(first, last))
-        };
+        let part =
+            |template: &Template, first: Strip, last: Strip| self.text(template.iter(), place, inner(first, last));
         let middle = one.else_expr.as_ref().map_or(last, |other| other.strip);
         let positive = part(&one.if_expr.template, one.if_expr.strip, middle)?;
         let negative = match &one.else_expr {
@@ -90,12 +89,20 @@ impl Translator<'_> {
     }
 }
 
-/// Removes the spaces at the end of a literal.
+/// Removes the spaces at the start of a literal, up to the first line.
+fn without_start(text: &str) -> &str {
+    let (line, _) = text.split_at(text.find('\n').map_or(text.len(), |end| end + 1));
+    &text[line.len() - line.trim_start().len()..]
+}
+
+/// Removes the spaces at the end of a literal, only of its last line.
 fn trim_end(parts: &mut Vec<Cel>) {
     if let Some(text) = parts.last().and_then(Cel::as_text) {
-        let text = text.trim_end().to_owned();
+        let without_end = text.strip_suffix('\n').unwrap_or(text);
+        let start = without_end.rfind('\n').map_or(0, |end| end + 1);
+        let kept = format!("{}{}", &text[..start], text[start..].trim_end());
         parts.pop();
-        parts.push(Cel::string(text));
+        parts.push(Cel::string(kept));
     }
 }
 

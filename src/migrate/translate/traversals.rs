@@ -28,7 +28,18 @@ impl Translator<'_> {
         let next = match (first, &value) {
             (TraversalOperator::GetAttr(name), Cel::Module(path)) => self.output(path, name.as_str(), place)?,
             (TraversalOperator::GetAttr(name), _) => value.member(name.as_str())?,
-            (TraversalOperator::Index(key), _) => value.index(&self.expression(key, place)?)?,
+            (TraversalOperator::Index(key), _) => {
+                let key = self.expression(key, place)?;
+                match (value.entries(), key.as_constant()) {
+                    // The instances of a module are separate Resources.
+                    (Some(entries), None) if entries.iter().any(|(_, one)| matches!(one, Cel::Module(_))) => {
+                        let entry = |(name, one): (String, Cel)| Ok((name, self.apply(one, rest, place)?));
+                        let all = entries.into_iter().map(entry).collect::<Result<_, Untranslated>>()?;
+                        return Cel::Map(all).index(&key);
+                    }
+                    _ => value.index(&key)?,
+                }
+            }
             (TraversalOperator::LegacyIndex(at), _) => value.index(&Cel::Constant(Json::from(*at.value())))?,
             (TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_), _) => {
                 return self.splat(&value, place, &|item| self.apply(item, rest, place));
@@ -109,7 +120,9 @@ impl Translator<'_> {
         }
         let mut keys: Vec<Key> = Vec::new();
         for path in self.resources.into_iter().flat_map(|all| &all.modules) {
-            let (Some((step, key)), true) = (path.get(place.module.len()), path.starts_with(&place.module)) else { continue };
+            let (Some((step, key)), true) = (path.get(place.module.len()), path.starts_with(&place.module)) else {
+                continue;
+            };
             if let Some(key) = key.as_ref().filter(|key| step == name && !keys.contains(key)) {
                 keys.push(key.clone());
             }

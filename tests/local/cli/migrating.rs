@@ -1,5 +1,6 @@
 //! `purlin migrate` and `purlin state export` with real providers.
 
+mod configurations;
 mod terraform;
 
 use std::fs;

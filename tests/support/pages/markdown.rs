@@ -40,7 +40,7 @@ impl Fence {
 
     /// The path and content of the file that the block contains.
     pub(super) fn file(&self) -> Option<(&str, &str)> {
-        if let Some(name) = self.info.strip_prefix("json ") {
+        if let Some(name) = self.info.strip_prefix("json ").or_else(|| self.info.strip_prefix("hcl ")) {
             return Some((name, &self.body));
         }
         let first = self.body.lines().next().filter(|_| self.info == "yaml")?;

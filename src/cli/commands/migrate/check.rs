@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::as_recorded::AsRecorded;
 use crate::cli::view::planning_engine;
-use crate::driver::{KubernetesObject, Providers, Registry};
 use crate::driver::kubernetes_object::OwnerScope;
+use crate::driver::{KubernetesObject, Providers, Registry};
 use crate::execute::Limits;
 use crate::load;
 use crate::migrate::{Adjustments, Gathered, MigrationResult, Problem};
@@ -146,9 +146,10 @@ impl Check<'_> {
             }
         }
         let (known, settable) = self.gathered.arguments(&fault.address);
+        let why = format!("with its expression, {}", fault.what);
         let mut any = false;
         for argument in arguments.iter().filter(|argument| settable.contains(*argument)) {
-            any |= adjustments.adjust(name, argument);
+            any |= adjustments.adjust(name, argument, &why);
         }
         if any {
             return true;
@@ -156,7 +157,7 @@ impl Check<'_> {
         // The cause is another argument.
         for argument in &known {
             if adjustments.argument(name, argument).is_none() {
-                any |= adjustments.adjust(name, argument);
+                any |= adjustments.adjust(name, argument, &why);
             }
         }
         any
@@ -174,7 +175,8 @@ impl Check<'_> {
         };
         let named: Vec<String> = fault.paths.iter().map(|path| format!("`{path}`")).collect();
         let place = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
-        let why = if fault.what.is_empty() { String::new() } else { format!(": {}", fault.what) };
+        let is_known = matches!(fault.action, Action::Blocked) && !fault.what.is_empty();
+        let why = if is_known { format!(": {}", fault.what) } else { String::new() };
         let hint = "`--allow-changes` writes the manifests anyway, so that you can correct them";
         Problem::hinted(format!("`{name}{key}`: the next plan {word}{place}{why}"), hint)
     }
@@ -202,10 +204,10 @@ fn fault(change: &Change, plan: &Plan) -> Fault {
         paths.extend(change.replace_paths.iter().cloned());
         paths.sort();
         paths.dedup();
-        "its arguments differ".clone_into(&mut what);
+        "the next plan updates it".clone_into(&mut what);
     }
     if matches!(change.action, Action::Create | Action::Destroy | Action::Forget) {
-        "its instances differ".clone_into(&mut what);
+        "the instances are others".clone_into(&mut what);
     }
     Fault { address: change.address.clone(), paths, what, action: change.action }
 }

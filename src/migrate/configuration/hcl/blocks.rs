@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 use super::values::source;
 use crate::migrate::configuration::references::reference;
 use crate::migrate::configuration::{
-    Arguments, Condition, DynamicBlock, Lifecycle, Module, ModuleCall, Output, ProviderBlock, Provisioner,
-    Requirement, ResourceBlock, Scalar, Source, Variable,
+    Arguments, Condition, DynamicBlock, Lifecycle, Module, ModuleCall, Output, ProviderBlock, Provisioner, Requirement,
+    ResourceBlock, Scalar, Source, Variable,
 };
 
 /// Where the blocks of a file are collected.
@@ -22,7 +22,8 @@ pub struct Place<'a> {
 }
 
 /// Arguments of a resource that are not those of its type.
-const META: &[&str] = &["count", "for_each", "provider", "depends_on", "lifecycle", "provisioner", "connection", "enabled"];
+const META: &[&str] =
+    &["count", "for_each", "provider", "depends_on", "lifecycle", "provisioner", "connection", "enabled"];
 
 impl Place<'_> {
     /// # Errors
@@ -38,7 +39,8 @@ impl Place<'_> {
                 self.module.resources.insert(key, resource(body));
             }
             "module" => {
-                let mut arguments = arguments(body, &["source", "version", "providers", "count", "for_each", "depends_on"]);
+                let mut arguments =
+                    arguments(body, &["source", "version", "providers", "count", "for_each", "depends_on"]);
                 arguments.remove("lifecycle");
                 let call = ModuleCall {
                     arguments,
@@ -133,8 +135,7 @@ fn provisioner(block: &Block) -> Provisioner {
 
 /// The arguments of a block, without these.
 fn arguments(body: &Body, without: &[&str]) -> Arguments {
-    let mut found: Arguments =
-        body.attributes().map(|one| (one.key.as_str().into(), source(&one.value))).collect();
+    let mut found: Arguments = body.attributes().map(|one| (one.key.as_str().into(), source(&one.value))).collect();
     let mut blocks: BTreeMap<&str, Vec<Source>> = BTreeMap::new();
     for block in body.blocks() {
         match (block.ident.as_str(), block.labels.first()) {

@@ -41,9 +41,7 @@ pub fn source(expression: &Expression) -> Source {
     match expression {
         Expression::Null(_) => Source::Constant(Json::Null),
         Expression::Bool(value) => Source::Constant(Json::from(*value.value())),
-        Expression::Number(number) => {
-            number_value(&number.value().to_string()).map_or_else(kept, Source::Constant)
-        }
+        Expression::Number(number) => number_value(&number.value().to_string()).map_or_else(kept, Source::Constant),
         Expression::String(text) => Source::Constant(Json::from(text.as_str())),
         Expression::Array(items) => Source::List(items.iter().map(source).collect()).simplified(),
         Expression::Object(object) => entries(object).map_or_else(kept, |all| Source::Object(all).simplified()),
@@ -51,8 +49,10 @@ pub fn source(expression: &Expression) -> Source {
         Expression::HeredocTemplate(heredoc) => {
             let mut heredoc = heredoc.clone();
             heredoc.dedent();
-            literals(heredoc.template.iter())
-                .map_or_else(|| Source::Expression(Box::new(Expression::HeredocTemplate(heredoc.clone()))), Source::Constant)
+            literals(heredoc.template.iter()).map_or_else(
+                || Source::Expression(Box::new(Expression::HeredocTemplate(heredoc.clone()))),
+                Source::Constant,
+            )
         }
         Expression::Parenthesis(inner) => source(inner.inner()),
         _ => kept(),

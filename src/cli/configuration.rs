@@ -1,4 +1,4 @@
-//! Reads the files of a configuration.
+//! Reads the files of a Terraform configuration.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::migrate::{Configuration, Folder, Problem};
 const MAX_SIZE: u64 = 1024 * 1024;
 
 /// Reads the configuration from a directory of HCL, or from a plan as JSON.
-pub fn configuration(path: &Path, var_files: &[PathBuf]) -> anyhow::Result<Configuration> {
+pub fn read(path: &Path, var_files: &[PathBuf]) -> anyhow::Result<Configuration> {
     let failed = |problem: Problem| {
         let message = format!("--config: {}: {}", path.display(), problem.message);
         Failure { message, hint: problem.hint }
