@@ -179,8 +179,9 @@ impl<'a> Translator<'a> {
 
     fn key(&self, key: &ObjectKey, place: &Place) -> Result<String, Untranslated> {
         let expression = match key {
-            ObjectKey::Ident(name) => return Ok(name.as_str().to_owned()),
-            ObjectKey::Expression(Expression::Variable(name)) => return Ok(name.as_str().to_owned()),
+            ObjectKey::Ident(name) | ObjectKey::Expression(Expression::Variable(name)) => {
+                return Ok(name.as_str().to_owned());
+            }
             ObjectKey::Expression(expression) => expression,
         };
         match self.expression(expression, place)?.as_constant() {

@@ -181,8 +181,7 @@ impl Written {
     fn matches(&self, value: &Value) -> bool {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_json_text(), str::to_owned);
         match self {
-            Self::Constant(Value::Null) => true,
-            Self::Constant(constant) => text(constant) == text(&value.without_marks()),
+            Self::Constant(constant) => *constant == Value::Null || text(constant) == text(&value.without_marks()),
             Self::Object(written) => {
                 written.iter().all(|(name, one)| one.matches(value.get(name).unwrap_or(&Value::Null)))
             }

@@ -114,13 +114,15 @@ impl Reader<'_> {
         }
         let mut found = Vec::new();
         for (path, text) in self.files.iter().filter(|(path, _)| parent(path) == prefix) {
-            if path.ends_with(".tf.json") || path.ends_with("_override.tf") || path.ends_with("/override.tf") {
+            let stem = path.strip_suffix(".tf");
+            let overrides = stem.is_some_and(|stem| stem.ends_with("override"));
+            if path.strip_suffix(".tf.json").is_some() || overrides {
                 let hint = "pass the output of `terraform show -json PLANFILE` instead of the directory";
                 return Err(Problem::hinted(format!("`{path}`: JSON and override files are not supported"), hint));
             }
             // OpenTofu prefers `.tofu` to a `.tf` of the same name.
             let is_replaced = |stem: &str| self.files.contains_key(&format!("{stem}.tofu"));
-            if path.ends_with(".tofu") || path.strip_suffix(".tf").is_some_and(|stem| !is_replaced(stem)) {
+            if path.strip_suffix(".tofu").is_some() || stem.is_some_and(|stem| !is_replaced(stem)) {
                 found.push((path.clone(), parse(path, text)?));
             }
         }

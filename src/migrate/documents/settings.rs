@@ -53,19 +53,15 @@ impl Settings<'_> {
     fn lifecycle(&mut self, from: &Lifecycle) -> Map<String, Json> {
         let mut found = Map::new();
         match from.prevent_destroy.as_ref().map(|source| (source.constant(), source)) {
-            Some((Some(Json::Bool(prevents)), _)) => {
-                if prevents {
-                    found.insert("preventDestroy".into(), json!(true));
-                }
-            }
-            Some((_, source)) => {
+            Some((Some(Json::Bool(true)), _)) => drop(found.insert("preventDestroy".into(), json!(true))),
+            Some((None, source)) => {
                 let condition = self.translated(source);
                 if let Some(condition) = self.kept("`prevent_destroy`", condition) {
                     let field = if condition.is_boolean() { "preventDestroy" } else { "preventDestroyWhen" };
                     found.insert(field.into(), condition);
                 }
             }
-            None => {}
+            Some((Some(_), _)) | None => {}
         }
         if !from.ignore_changes.is_empty() {
             found.insert("ignoreChanges".into(), json!(from.ignore_changes));

@@ -10,7 +10,7 @@ use crate::model::InstanceKey;
 
 impl Translator<'_> {
     pub(super) fn traversal(&self, traversal: &Traversal, place: &Place) -> Result<Cel, Untranslated> {
-        let operators: Vec<&TraversalOperator> = traversal.operators.iter().map(|one| one.value()).collect();
+        let operators: Vec<&TraversalOperator> = traversal.operators.iter().map(hcl_edit::Decorated::value).collect();
         let (value, used) = match &traversal.expr {
             Expression::Variable(root) => self.root(root.as_str(), &operators, place)?,
             other => (self.expression(other, place)?, 0),

@@ -12,7 +12,8 @@ use crate::migrate::configuration::{Arguments, Source};
 
 /// Returns the values of the variables of the root module. Later files take precedence, as in Terraform.
 pub fn values(files: &Folder, given: &[(String, String)]) -> Result<BTreeMap<String, Json>, Problem> {
-    let is_automatic = |path: &&String| path.ends_with(".auto.tfvars") || path.ends_with(".auto.tfvars.json");
+    let is_automatic =
+        |path: &&String| path.strip_suffix(".json").unwrap_or(path).strip_suffix(".auto.tfvars").is_some();
     let in_root = files.keys().filter(|path| !path.contains('/'));
     let automatic = in_root.filter(is_automatic).map(String::as_str);
     let named = ["terraform.tfvars", "terraform.tfvars.json"].into_iter().chain(automatic);
@@ -20,7 +21,7 @@ pub fn values(files: &Folder, given: &[(String, String)]) -> Result<BTreeMap<Str
     let given = given.iter().map(|(path, text)| (path.as_str(), text.as_str()));
     let mut found = BTreeMap::new();
     for (path, text) in named.chain(given) {
-        if path.ends_with(".json") {
+        if path.strip_suffix(".json").is_some() {
             let values: BTreeMap<String, Json> =
                 serde_json::from_str(text).map_err(|error| Problem::plain(format!("{path}: {error}")))?;
             found.extend(values);
@@ -79,8 +80,7 @@ pub fn template(path: &str, text: &str) -> Result<Template, String> {
 fn entries(object: &Object) -> Option<Arguments> {
     let entry = |(key, value): (&ObjectKey, &hcl_edit::expr::ObjectValue)| {
         let key = match key {
-            ObjectKey::Ident(name) => name.as_str().to_owned(),
-            ObjectKey::Expression(Expression::Variable(name)) => name.as_str().to_owned(),
+            ObjectKey::Ident(name) | ObjectKey::Expression(Expression::Variable(name)) => name.as_str().to_owned(),
             ObjectKey::Expression(expression) => match source(expression).constant()? {
                 Json::String(text) => text,
                 other => other.to_string(),
