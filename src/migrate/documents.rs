@@ -16,7 +16,7 @@ use super::gather::{MigratedInstance, MigratedObject, MigratedResource};
 use super::providers::ProviderMapping;
 use super::references::{Candidate, Index, restore_expression};
 use super::translate::{Cel, Place, Repetition, Translator, Untranslated};
-use super::variables::{self, Variables};
+use super::variables::{self, Variables, secret_document};
 use super::yaml;
 use crate::api;
 use crate::driver::terraform_data;
@@ -423,10 +423,6 @@ fn indirect_dependencies(uses: &BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, name: &A
         }
     }
     found
-}
-
-pub fn secret_document(name: &str, data: &BTreeMap<String, String>) -> Json {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
 }
 
 /// Creates `spec.inputs` that read the keys of a Secret under the same names.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::documents::{input_name, inputs, secret_document};
+use super::documents::{input_name, inputs};
 use super::providers::ProviderMapping;
+use super::variables::secret_document;
 use crate::model::{Provider, Value};
 
 /// Moves the sensitive values of ProviderConfigs to Secrets and returns the Secrets. `marked` marks the sensitive

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 
 use super::configuration::Configuration;
-use super::documents::secret_document;
 use super::translate::scalar;
 
 /// The name of the ConfigMap and of the Secret.
@@ -66,6 +65,10 @@ impl Variables {
 
 fn used(names: &BTreeMap<String, String>, documents: &str) -> BTreeMap<String, String> {
     names.iter().filter(|(name, _)| reads(documents, name)).map(|(name, text)| (name.clone(), text.clone())).collect()
+}
+
+pub fn secret_document(name: &str, data: &BTreeMap<String, String>) -> Json {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
 }
 
 /// Whether an expression reads an input.

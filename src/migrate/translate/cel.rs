@@ -62,8 +62,13 @@ impl Cel {
                 all.map_or(self, |entries| Self::Constant(Json::Object(entries)))
             }
             Self::Text(parts) => {
-                let all: Option<Vec<String>> = parts.iter().map(|part| part.as_constant().and_then(text_of)).collect();
-                all.map_or(self, |parts| Self::string(parts.concat()))
+                let mut joined = Vec::new();
+                join(parts, &mut joined);
+                match &joined[..] {
+                    [] => Self::string(""),
+                    [Self::Constant(text)] => Self::Constant(text.clone()),
+                    _ => Self::Text(joined),
+                }
             }
             _ => self,
         }
@@ -199,6 +204,26 @@ impl Cel {
             return None;
         }
         template.evaluate(&Nothing).ok().map(|value| Self::Constant(value.to_json()))
+    }
+}
+
+/// Adds the parts of a string. Strings in strings, and constants that follow each other, become one part.
+fn join(parts: &[Cel], joined: &mut Vec<Cel>) {
+    for part in parts {
+        match (part, part.as_constant().and_then(text_of)) {
+            (Cel::Text(inner), _) => join(inner, joined),
+            (_, None) => joined.push(part.clone()),
+            (_, Some(text)) => {
+                let before = joined.last().and_then(Cel::as_text).map(str::to_owned);
+                if before.is_some() {
+                    joined.pop();
+                }
+                let whole = before.unwrap_or_default() + &text;
+                if !whole.is_empty() {
+                    joined.push(Cel::string(whole));
+                }
+            }
+        }
     }
 }
 

@@ -68,7 +68,8 @@ impl Check<'_> {
             let faults = self.faults(&plan, &result);
             if faults.is_empty() || rounds == MAX_ROUNDS || !self.adjust(&mut adjustments, &faults) {
                 take_records(&mut result, &plan);
-                let differences = faults.into_iter().map(|fault| self.problem(fault)).collect();
+                let changes = faults.into_iter().filter(|fault| fault.action != Action::Record);
+                let differences = changes.map(|fault| self.problem(fault)).collect();
                 return Ok(Checked { result, differences, unchecked });
             }
         }
@@ -111,7 +112,9 @@ impl Check<'_> {
                 && self.gathered.resource(&change.address.name).is_some()
                 && !tainted(&change.address)
         };
-        let faults: Vec<Fault> = plan.changes.iter().filter(is_fault).map(|change| fault(change, plan)).collect();
+        let changed = plan.changes.iter().filter(is_fault).map(|change| fault(change, plan));
+        let marked = plan.changes.iter().filter_map(|change| marks(change, plan, result));
+        let faults: Vec<Fault> = changed.chain(marked).collect();
         // Objects that wait for others have no fault of their own.
         let is_cause = |fault: &Fault| !matches!(fault.action, Action::Read) && !fault.what.is_empty();
         let (causes, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(is_cause);
@@ -148,6 +151,11 @@ impl Check<'_> {
         let (known, settable) = self.gathered.arguments(&fault.address);
         let why = format!("with its expression, {}", fault.what);
         let mut any = false;
+        if fault.action == Action::Record {
+            let first = arguments.iter().filter(|argument| adjustments.argument(name, argument).is_none());
+            let first: Vec<Arc<str>> = first.cloned().collect();
+            return first.iter().fold(false, |any, argument| adjustments.adjust(name, argument, &why) || any);
+        }
         for argument in arguments.iter().filter(|argument| settable.contains(*argument)) {
             any |= adjustments.adjust(name, argument, &why);
         }
@@ -210,6 +218,21 @@ fn fault(change: &Change, plan: &Plan) -> Fault {
         "the instances are others".clone_into(&mut what);
     }
     Fault { address: change.address.clone(), paths, what, action: change.action }
+}
+
+/// An object whose values become sensitive, because an expression also reads a sensitive value, or the reverse.
+fn marks(change: &Change, plan: &Plan, result: &MigrationResult) -> Option<Fault> {
+    if change.action != Action::Record || change.deposed.is_some() {
+        return None;
+    }
+    let record = result.records.iter().find(|record| record.address == change.address)?;
+    let (before, after) = (&record.current.as_ref()?.value, &plan.prepared.get(&change.address)?.recorded.value);
+    let Value::Map(entries) = after else { return None };
+    let differs = |(name, value): &(&Arc<str>, &Value)| before.get(name) != Some(*value);
+    let paths: Vec<Path> = entries.iter().filter(differs).map(|(name, _)| Path::default().name(name.clone())).collect();
+    let (address, action) = (change.address.clone(), change.action);
+    let what = "other values of the object are sensitive".to_owned();
+    (!paths.is_empty()).then_some(Fault { address, paths, what, action })
 }
 
 /// Takes what the plan would only record into the records.
