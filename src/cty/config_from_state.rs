@@ -159,6 +159,42 @@ mod tests {
     }
 
     #[test]
+    fn only_written_arguments_are_taken() {
+        let state = Value::from_json(json!({
+            "id": "1", "name": "a", "note": "", "zone": "z", "rule": [{"port": "80", "arn": "x"}, {"port": "90", "arn": "y"}],
+        }));
+        let port = |port: &str| Written::Object([("port".into(), Written::Constant(Value::from(port)))].into());
+        let written = WrittenArguments::from([
+            ("name".into(), Written::Whole),
+            ("secret".into(), Written::Constant(Value::from("s"))),
+            ("rule".into(), Written::List(vec![port("90"), port("80")])),
+        ]);
+        let made = config_as_written(&block(), &state, &written);
+        // The order of a set is that of the configuration.
+        let expected = json!({"name": "a", "secret": "s", "rule": [{"port": "90"}, {"port": "80"}]});
+        assert_eq!(made.without_marks().to_json(), expected);
+        assert_eq!(made.get("secret"), Some(&Value::from("s").into_sensitive()));
+    }
+
+    #[test]
+    fn rejected_arguments_are_removed_below_their_path() {
+        let config = Value::from_json(json!({"name": "", "note": "", "zone": "z", "rule": [{"port": "80"}]}));
+        let made = |at: &[&str], dropped| without(&block(), &config, &crate::model::Path::of(at), dropped).to_json();
+        let rule = json!([{"port": "80"}]);
+        assert_eq!(made(&["note"], Dropped::Empty), json!({"name": "", "zone": "z", "rule": rule}));
+        assert_eq!(made(&["zone"], Dropped::Empty), config.to_json());
+        assert_eq!(made(&[], Dropped::Computed), json!({"name": "", "note": "", "rule": rule}));
+    }
+
+    #[test]
+    fn dynamic_values_that_the_provider_computes_are_left_out() {
+        let any = Attribute { optional: true, computed: true, ..Attribute::new(Shape::Plain(Type::Dynamic)) };
+        let block = Block::new(BTreeMap::from([("object".into(), any)]), BTreeMap::new());
+        let state = Value::from_json(json!({"object": {"kind": "ConfigMap"}}));
+        assert_eq!(config_from_state(&block, &state, ArgumentSelection::All).to_json(), json!({}));
+    }
+
+    #[test]
     fn sensitive_marks_are_kept_and_empty_blocks_are_left_out() {
         let state = Value::from_json(json!({"rule": []})).with("name", Value::from("a").into_sensitive());
         let made = config_from_state(&block(), &state, ArgumentSelection::All);

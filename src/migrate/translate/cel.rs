@@ -141,6 +141,8 @@ impl Cel {
     pub fn to_argument(&self) -> Result<ArgumentValue, Untranslated> {
         Ok(match self {
             Self::Constant(value) => ArgumentValue::Literal(value.clone()),
+            // An expression alone would keep its type.
+            Self::Text(parts) if parts.len() == 1 => ArgumentValue::Template(format!("${{{}}}", self.to_code()?)),
             Self::Text(parts) => {
                 let part = |part: &Self| match part.as_constant().and_then(text_of) {
                     Some(text) => Ok(escape(&text)),

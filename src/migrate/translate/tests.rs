@@ -113,7 +113,7 @@ fn expressions_are_translated() {
         ("flatten([[1], [2, [3]]])", json!([1, 2, 3])),
         ("upper(\"a\")", json!("A")),
         ("jsonencode({ a = cloud_disk.one.id })", json!("${json.marshal({\"a\": one.id})}")),
-        (r#""%{if var.loud}yes%{else}no%{endif}""#, json!("${(inputs.loud == \"true\") ? \"yes\" : \"no\"}")),
+        (r#""%{if var.loud}yes%{else}no%{endif}""#, json!("${string((inputs.loud == \"true\") ? \"yes\" : \"no\")}")),
         (r#""%{for zone in local.zones}${zone};%{endfor}""#, json!("a;b;")),
     ];
     for (expression, expected) in cases {

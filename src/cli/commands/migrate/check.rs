@@ -152,9 +152,12 @@ impl Check<'_> {
         let why = format!("with its expression, {}", fault.what);
         let mut any = false;
         if fault.action == Action::Record {
-            let first = arguments.iter().filter(|argument| adjustments.argument(name, argument).is_none());
-            let first: Vec<Arc<str>> = first.cloned().collect();
-            return first.iter().fold(false, |any, argument| adjustments.adjust(name, argument, &why) || any);
+            for argument in &arguments {
+                if adjustments.argument(name, argument).is_none() {
+                    any |= adjustments.adjust(name, argument, &why);
+                }
+            }
+            return any;
         }
         for argument in arguments.iter().filter(|argument| settable.contains(*argument)) {
             any |= adjustments.adjust(name, argument, &why);
