@@ -108,6 +108,13 @@ fn gives_steps_to_unblocked_objects_only(fixture: &Fixture, plan: &Plan) {
     for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
         let steps = matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Record);
         let expected = steps && !running.contains(&change.address);
+        if change.action == Action::Destroy {
+            // Only an object that was read and differs from its record.
+            let prepared = plan.prepared.get(&change.address);
+            let is_read = prepared.is_none_or(|prepared| prepared.prior.is_none() && prepared.replaced.is_some());
+            assert!(is_read, "prepared {}", change.address);
+            continue;
+        }
         if let Some(prepared) = plan.prepared.get(&change.address).filter(|_| change.action == Action::Blocked) {
             // A blocked object may only record `prevent_destroy` and `skip_destroy`.
             let object = prepared.prior.as_deref().expect("it is recorded");

@@ -86,9 +86,7 @@ var container = always(fields("name!", among("app"), "image!", among("nginx:1", 
 var workload = always(fields("replicas", between(0, 2), "selector!", always(fields("match_labels!", among[any](map[string]any{"app": "x"}))),
 	"template!", always(fields("metadata!", among[any]([]any{map[string]any{"labels": map[string]any{"app": "x"}}}), "spec!", always(fields("container!", container))))))
 
-var claim = always(fields("access_modes!", among[any]([]any{"ReadWriteOnce"}),
-	"resources!", among[any]([]any{map[string]any{"requests": map[string]any{"storage": "1Gi"}}}), "storage_class_name", among("a", "b")))
-
+// A persistent volume claim needs the controller manager to be deleted.
 var inNamespaces = []kind{
 	inCluster("config_map", map[string]argument{"data": {value: dictionaryFor(reftext)}, "binary_data": {value: dictionaryFor(among("YQ=="))}}),
 	inCluster("secret", map[string]argument{"data": {value: dictionaryFor(reftext)}, "type": {value: among("Opaque", "example.com/other")}}),
@@ -102,7 +100,6 @@ var inNamespaces = []kind{
 		"spec": {value: always(fields("port!", ports, "selector", dictionaryFor(among("a", refer)), "type", among("ClusterIP", "NodePort"), "session_affinity", among("None", "ClientIP"))), required: true},
 	}),
 	inCluster("deployment", map[string]argument{"spec": {value: workload, required: true}, "wait_for_rollout": {value: among(false), required: true}}),
-	inCluster("persistent_volume_claim", map[string]argument{"spec": {value: claim, required: true}, "wait_until_bound": {value: among(false), required: true}}),
 	inCluster("priority_class", map[string]argument{"value": {value: between(1, 9), required: true}, "description": {value: text}}),
 	inCluster("storage_class", map[string]argument{"storage_provisioner": {value: among("example.com/a", "example.com/b"), required: true}, "reclaim_policy": {value: among("Retain", "Delete")}}),
 	inCluster("limit_range", map[string]argument{"spec": {value: always(fields("limit!", some(object(fields("type!", among("Pod", "Container"), "max!", dictionaryLimits)), 1))), required: true}}),
