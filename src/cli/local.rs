@@ -320,7 +320,7 @@ pub async fn resolve_open_intents(engine: &Engine, inputs: &mut Inputs) {
         inputs.problems.extend(warnings);
         match recovery {
             Recovery::Resolved(stored) => drop(inputs.recorded.insert(address, stored)),
-            Recovery::Erased => drop(inputs.recorded.remove(&address)),
+            Recovery::Erased | Recovery::Missing => drop(inputs.recorded.remove(&address)),
             Recovery::Blocked(held, _) => drop(inputs.held.insert(address, held)),
         }
     }

@@ -41,8 +41,10 @@ pub enum HolderState {
 pub enum Recovery {
     /// The intent is closed; the record is as given.
     Resolved(Stored),
-    /// The record was removed.
+    /// The record was removed, because there is no object.
     Erased,
+    /// Another client removed the record. An object may exist.
+    Missing,
     /// The object is blocked until the given time, or if `None`, until something changes.
     Blocked(ObjectBlock, Option<Timestamp>),
 }
@@ -225,7 +227,7 @@ impl Attempt<'_> {
         let planned = self.intent.planned.iter().flat_map(|planned| [&planned.config, &planned.planned]);
         let now = match recovery {
             Recovery::Resolved(stored) => Some(&stored.record),
-            Recovery::Erased | Recovery::Blocked(..) => None,
+            Recovery::Erased | Recovery::Missing | Recovery::Blocked(..) => None,
         };
         let objects = [Some(&self.stored.record), now].into_iter().flatten();
         let objects = objects.flat_map(|record| record.current.iter().chain(record.deposed.values()));

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use super::Refresh;
 use super::input::{Id, Node, PlanInput};
 use super::progress::Progress;
+use super::{Refresh, drift};
+use crate::load::DriftAction;
 use crate::model::{ConfigDigest, ObjectStatus, RecordedObject};
 
 /// Whether a driver call would return no change: configuration, provider and service account are the same as in the
@@ -29,10 +30,13 @@ pub(super) fn is_up_to_date(input: &PlanInput<'_>, id: Id, progress: &Progress, 
         && object.matching_config == ConfigDigest::new(&progress.config, object.revision)
 }
 
-/// The object with the digest of the configuration that it matches. The digest alone is no reason to write the record,
-/// so an object that equals its record is returned as it is.
+/// The object with the digest of the configuration that it matches. The digest alone is a reason to write the record only
+/// if drift is reported, which is a change of an object that matched: the record of an imported or migrated object has
+/// no digest. Otherwise, an object that equals its record is returned as it is.
 pub(super) fn with_digest(node: Node<'_>, progress: &Progress, base: &Arc<RecordedObject>) -> Arc<RecordedObject> {
-    if node.current().is_some_and(|recorded| Arc::ptr_eq(recorded, base)) {
+    let is_recorded = node.current().is_some_and(|recorded| Arc::ptr_eq(recorded, base));
+    let is_needed = base.matching_config.is_none() && drift::action(node) == DriftAction::Report;
+    if is_recorded && !is_needed {
         return base.clone();
     }
     let agrees_with = ConfigDigest::new(&progress.config, base.revision);

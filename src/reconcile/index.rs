@@ -368,6 +368,18 @@ impl Index {
         self.ended(address, own, false);
     }
 
+    /// As [`Self::end_recovery`], if another client has removed the record. The marks of the Resource still say that
+    /// there was one, so the object is not created again.
+    pub fn end_with_missing_record(&mut self, address: &Address) {
+        self.providers.touch();
+        let deferred = self.busy.remove(address).unwrap_or_default();
+        self.changed_records.insert(address.clone());
+        self.remove_record(address);
+        for event in deferred.into_events(address) {
+            self.apply(event);
+        }
+    }
+
     fn ended(&mut self, address: &Address, own: Option<&Stored>, is_marked: bool) {
         self.providers.touch();
         let parked = self.busy.remove(address).unwrap_or_default();

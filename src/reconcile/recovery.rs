@@ -48,12 +48,15 @@ impl Reconciler {
             Recovery::Resolved(stored) => {
                 self.schedule.records_mut().insert(address.clone(), stored.clone());
             }
-            Recovery::Erased => drop(self.schedule.records_mut().remove(&address)),
+            Recovery::Erased | Recovery::Missing => drop(self.schedule.records_mut().remove(&address)),
             Recovery::Blocked(..) => {}
         }
         // Computed from the state that was judged: anything that the watch has delivered since ends the hold.
         let fingerprint = self.index.fingerprint(&address);
-        self.index.end_recovery(&address, self.schedule.records().get(&address));
+        match outcome {
+            Recovery::Missing => self.index.end_with_missing_record(&address),
+            _ => self.index.end_recovery(&address, self.schedule.records().get(&address)),
+        }
         self.sync_record(&address);
         match outcome {
             Recovery::Blocked(held, until) => {
@@ -66,6 +69,9 @@ impl Reconciler {
                 tracked.hold = Some(Hold { held, until, fingerprint });
                 tracked.retry_at = until;
                 until.into_iter().for_each(|at| self.objects.wake_at(&address, at));
+            }
+            Recovery::Missing => {
+                tracing::warn!(namespace = &**self.namespace(), %address, "the record of an interrupted operation is gone");
             }
             Recovery::Resolved(_) | Recovery::Erased => {
                 tracing::info!(namespace = &**self.namespace(), %address, "resolved an interrupted operation");

@@ -452,6 +452,28 @@ async fn a_forbidden_recovery_in_a_terminating_namespace_is_retried_when_the_nam
     assert_eq!(recoveries(&bench), 2, "{:?}", bench.log);
 }
 
+/// The marks of the Resource say that there was a record. Creating the object again would make it twice.
+#[tokio::test]
+async fn an_object_whose_record_disappeared_during_its_recovery_is_not_created_again() {
+    let mut bench = Bench::new();
+    let address = Address::single("a");
+    let mut marked = thing("a", 1);
+    marked["metadata"]["uid"] = "u".into();
+    marked["metadata"]["annotations"] = serde_json::json!({ crate::api::RECORD: "u" });
+    marked["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);
+    bench.observe(marked, 1);
+    let stored = Stored { record: Arc::new(cut_update(&address)), version: Version(2) };
+    bench.reconciler.observe(Event::RecordApplied(stored));
+    bench.react(Signal::Started);
+    let recovers = |command: &Command| matches!(command, Command::Recover(_));
+    bench.pending.retain(|command| !recovers(command));
+    let outcome = execute::Recovery::Missing;
+    bench.react(Signal::Recovered(Box::new(RecoveryResult { address, outcome, warnings: Vec::new() })));
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+    assert!(bench.world.objects().is_empty(), "{:?}", bench.log);
+}
+
 #[tokio::test]
 async fn a_failed_recovery_is_retried() {
     let mut bench = Bench::new();

@@ -51,7 +51,7 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
         Ok(Some(Ok(SecretContent::Record(stored)))) => stored,
         Ok(Some(Ok(_))) => return unread("record", &"its Secret holds no record"),
         Ok(Some(Err(unreadable))) => return unread("record", &unreadable.message),
-        Ok(None) => return (Recovery::Erased, Vec::new()),
+        Ok(None) => return (Recovery::Missing, Vec::new()),
         Err(error) => return unread("record", &error),
     };
     let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };

@@ -128,6 +128,10 @@ impl Index {
         if !dependency_names(&before).iter().all(is_referenced) {
             self.relink(&address.name);
         }
+        // Its dependencies may have been create-before-destroy only because of it.
+        if before.record.current.as_ref().is_some_and(|object| object.create_before_destroy) {
+            self.to_plan.extend(dependency_names(&before));
+        }
         self.update_renames(&address.name);
     }
 }

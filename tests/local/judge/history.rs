@@ -329,7 +329,7 @@ impl History {
                 let (recovered, _) = self.crash.clone().survive(recovered).await?;
                 self.note(format!("  recover {address}: {}", describe_recovery(&recovered)));
                 match recovered {
-                    Recovery::Resolved(_) | Recovery::Erased => {
+                    Recovery::Resolved(_) | Recovery::Erased | Recovery::Missing => {
                         held.remove(&address);
                         break;
                     }
@@ -554,6 +554,7 @@ fn describe_recovery(recovery: &Recovery) -> String {
     match recovery {
         Recovery::Resolved(stored) => format!("resolved: current {:?}", stored.record.current.as_ref().map(|o| o.id())),
         Recovery::Erased => "erased".into(),
+        Recovery::Missing => "missing".into(),
         Recovery::Blocked(held, again) => format!("blocked {}: {} until {again:?}", held.reason, held.message),
     }
 }

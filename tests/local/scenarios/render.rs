@@ -134,6 +134,7 @@ pub(super) fn recovery(recovery: &Recovery) -> String {
             None => "resolved, no current object".to_owned(),
         },
         Recovery::Erased => "resolved, record erased".to_owned(),
+        Recovery::Missing => "the record is missing".to_owned(),
         Recovery::Blocked(held, again) => {
             let again = again.map(|time| format!("; again at {time}")).unwrap_or_default();
             format!("blocked, {}: {}{again}", held.reason, held.message)
