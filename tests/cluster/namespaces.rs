@@ -149,7 +149,7 @@ fn an_interrupted_create_that_keeps_a_namespace_is_reported_with_a_hint() {
     wait_until("the record is reported", LIMIT, || {
         let log = second.log();
         let mut lines = log.lines();
-        lines.any(|line| line.contains("Abandoned") && line.contains("`purlin state rm cut --force`"))
+        lines.any(|line| line.contains("Abandoned") && line.contains("`purlin state recover`"))
     });
     ok(&["state", "rm", "cut", "--force", "--yes", "-n", ns]);
     wait_gone(ns);
