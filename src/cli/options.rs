@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::args::{ClusterArgs, FileArgs, Format, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs};
+use super::args::{
+    ADDRESS_FORMS, ClusterArgs, FileArgs, Format, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs,
+};
 use super::failure::Failure;
 use crate::execute::Limits;
 use crate::model::Address;
@@ -181,12 +183,7 @@ fn addresses(texts: &[String]) -> anyhow::Result<BTreeSet<Address>> {
 }
 
 pub fn address(text: &str) -> anyhow::Result<Address> {
-    text.parse().map_err(|_| {
-        Failure::hinted(
-            format!("`{text}` is not a valid address"),
-            "write `name`, `name[0]` or `name[\"key\"]` (quoted for your shell)",
-        )
-    })
+    text.parse().map_err(|_| Failure::hinted(format!("`{text}` is not a valid address"), ADDRESS_FORMS))
 }
 
 /// Whether `text` is the name of the object or its family, or its address.

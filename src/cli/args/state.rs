@@ -140,8 +140,11 @@ pub struct StateReleaseArgs {
     pub yes: bool,
 }
 
+/// The forms of an address, as a hint.
+pub const ADDRESS_FORMS: &str = "write `name`, `name[0]` or `name[\"key\"]` (quoted for your shell)";
+
 fn parse_address(text: &str) -> Result<Address, String> {
-    text.parse().map_err(|_| "write `name`, `name[0]` or `name[\"key\"]` (quoted for your shell)".to_owned())
+    text.parse().map_err(|_| ADDRESS_FORMS.to_owned())
 }
 
 /// A key and an ID can contain `=`; the address is the shortest valid one.

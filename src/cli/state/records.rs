@@ -70,12 +70,16 @@ pub struct RecordList {
 }
 
 impl RecordList {
-    /// Removes the records of other sources than those of `-f`, if there are any.
+    /// Removes the records of other sources than those of `-f`, if it is given. The sources are not read.
     pub fn retain_sources(&mut self, target: &Target) {
-        if let Target::Files(files) = target {
-            let others = local::read(files).coverage.others(&self.recorded, true);
-            self.recorded.retain(|address, _| !others.contains(address));
+        let Target::Files(files) = target else { return };
+        if files.sources.is_empty() {
+            return;
         }
+        let paths = local::source_paths(files);
+        let given: Vec<_> = files.sources.iter().map(|source| paths.absolute(source)).collect();
+        let is_covered = |source: &str| given.iter().any(|path| paths.covers(path, source));
+        self.recorded.retain(|_, stored| stored.record.source.as_deref().is_some_and(is_covered));
     }
 }
 

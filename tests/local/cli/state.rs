@@ -133,3 +133,21 @@ fn the_name_of_a_family_selects_all_instances() {
     assert_eq!(sandbox.recorded(), ["ship"]);
     sandbox.run(&["state", "rm", "ocean", "--yes"]).one_error();
 }
+
+#[test]
+fn the_list_of_given_sources_does_not_read_them() {
+    let sandbox = Sandbox::new();
+    let document = |name: &str| {
+        format!(
+            "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec: {{ type: terraform_data }}\n"
+        )
+    };
+    sandbox.write("one/a.yaml", &document("a"));
+    sandbox.write("two/b.yaml", &document("b"));
+    sandbox.ok(&["apply", "-f", "one", "-f", "two", "--yes"]);
+    let listed = |source: &str| sandbox.ok(&["state", "list", "-f", source]);
+    assert!(listed("one").contains("\na ") && !listed("one").contains("\nb "), "{}", listed("one"));
+    // Its objects are listed when it no longer exists.
+    std::fs::remove_dir_all(sandbox.path("two")).unwrap();
+    assert!(listed("two").contains("\nb ") && !listed("two").contains("\na "), "{}", listed("two"));
+}
