@@ -177,6 +177,8 @@ pub enum Command {
         /// The name in its address.
         name: Arc<str>,
         uid: Arc<str>,
+        /// The generation that the status was computed from. The status of a newer one must not be replaced.
+        generation: i64,
         status: Box<ResourceStatus>,
         digest: u64,
         urgency: Urgency,

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::inputs::InputWatches;
 use super::namespaces::NamespaceHandle;
-use super::status::StatusTarget;
+use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
 use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
@@ -221,9 +221,9 @@ impl NamespaceTask {
                 }
             }
             Command::WatchInputs(desired) => self.inputs.set(&desired, &context, &shared),
-            Command::WriteStatus { name, uid, status, digest, urgency } => {
+            Command::WriteStatus { name, uid, generation, status, digest, urgency } => {
                 let target = StatusTarget { namespace: shared.name().clone(), name, uid };
-                context.status.write(target, *status, digest, urgency);
+                context.status.write(target, StatusUpdate { status: *status, generation, digest, urgency });
             }
             Command::Report { about, note, terminating } => {
                 context.report(shared.name(), &about, note, terminating);

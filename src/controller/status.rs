@@ -2,8 +2,8 @@
 //! and writes many objects concurrently.
 //!
 //! A JSON patch replaces the whole status: a merge patch would not remove fields. The patch tests the UID, so that a
-//! status never reaches another Resource of the same name. It has no resourceVersion, because only the leader writes
-//! status.
+//! status never reaches another Resource of the same name, and the generation, so that a new leader whose watch lags
+//! does not replace the status of a newer generation. It has no resourceVersion, because only the leader writes status.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,36 +47,41 @@ pub struct StatusTarget {
 /// will not be written.
 pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, Option<Version>) + Send + Sync>;
 
+/// A status to write.
 #[derive(Clone, Debug)]
-struct Pending {
-    status: api::ResourceStatus,
-    digest: u64,
-    urgency: Urgency,
+pub struct StatusUpdate {
+    pub status: api::ResourceStatus,
+    /// The generation that the status was computed from. A suspended Resource has another `observedGeneration`. The
+    /// API server rejects the status if there is a newer generation.
+    pub generation: i64,
+    /// Identifies the status in the report.
+    pub digest: u64,
+    pub urgency: Urgency,
 }
 
 /// A cheap handle to the writer. The writer ends when all clones are dropped and everything is written.
 #[derive(Clone)]
 pub struct StatusWriter {
-    sender: mpsc::UnboundedSender<(StatusTarget, Pending)>,
+    sender: mpsc::UnboundedSender<(StatusTarget, StatusUpdate)>,
 }
 
 impl StatusWriter {
-    /// Queues a status. It replaces a queued status of the same object. `digest` identifies it in the report.
-    pub fn write(&self, target: StatusTarget, status: api::ResourceStatus, digest: u64, urgency: Urgency) {
+    /// Queues a status. It replaces a queued status of the same object.
+    pub fn write(&self, target: StatusTarget, update: StatusUpdate) {
         // The writer outlives its handles, except in an aborted shutdown.
-        let _ = self.sender.send((target, Pending { status, digest, urgency }));
+        let _ = self.sender.send((target, update));
     }
 }
 
 enum Outcome {
     Done(Option<Version>),
-    Again(Box<Pending>),
+    Again(Box<StatusUpdate>),
 }
 
 /// The latest queued status of each object.
 #[derive(Default)]
 struct Queue {
-    latest: BTreeMap<StatusTarget, Pending>,
+    latest: BTreeMap<StatusTarget, StatusUpdate>,
     finals: VecDeque<StatusTarget>,
     interim: VecDeque<StatusTarget>,
     in_flight: BTreeMap<StatusTarget, Urgency>,
@@ -84,7 +89,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn push(&mut self, target: StatusTarget, pending: Pending) {
+    fn push(&mut self, target: StatusTarget, pending: StatusUpdate) {
         let urgency = pending.urgency;
         let before = self.latest.insert(target.clone(), pending).map(|before| before.urgency);
         // An entry with another urgency remains and is skipped later.
@@ -101,7 +106,7 @@ impl Queue {
     }
 
     /// The next status to write. Each object is written by one request at a time.
-    fn pop(&mut self) -> Option<(StatusTarget, Pending, u32)> {
+    fn pop(&mut self) -> Option<(StatusTarget, StatusUpdate, u32)> {
         if self.in_flight.len() >= AT_ONCE {
             return None;
         }
@@ -161,7 +166,7 @@ pub fn writer(
 }
 
 async fn work(
-    mut receiver: mpsc::UnboundedReceiver<(StatusTarget, Pending)>,
+    mut receiver: mpsc::UnboundedReceiver<(StatusTarget, StatusUpdate)>,
     client: Client,
     leadership: Leadership,
     report: WriteCallback,
@@ -205,8 +210,8 @@ async fn work(
     }
 }
 
-async fn attempt(client: &Client, target: &StatusTarget, pending: Pending, metrics: &Metrics) -> Outcome {
-    let Some(request) = patch(target, &pending.status) else {
+async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate, metrics: &Metrics) -> Outcome {
+    let Some(request) = patch(target, &pending) else {
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "could not serialize a status");
         return Outcome::Done(None);
     };
@@ -217,8 +222,9 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: Pending, metri
         Ok(written) => {
             Outcome::Done(written.metadata.resource_version.and_then(|text| Some(Version(text.parse().ok()?))))
         }
-        // The Resource was deleted, or another one of that name exists.
+        // The Resource was deleted.
         Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done(None),
+        // Another one of that name exists, or a newer generation, whose own status follows.
         Err(kube::Error::Api(error)) if matches!(error.code, 400 | 413 | 422) => {
             tracing::debug!(namespace, name, error = error.message, "the API server rejected a status");
             Outcome::Done(None)
@@ -230,20 +236,22 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: Pending, metri
     }
 }
 
-fn patch(target: &StatusTarget, status: &api::ResourceStatus) -> Option<http::Request<Vec<u8>>> {
+fn patch(target: &StatusTarget, update: &StatusUpdate) -> Option<http::Request<Vec<u8>>> {
     let address = Address::single(target.name.clone());
     let (path, status) = match address.is_data() {
-        false => {
-            (<api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace)), serde_json::to_value(status))
-        }
+        false => (
+            <api::Resource as kube::Resource>::url_path(&(), Some(&target.namespace)),
+            serde_json::to_value(&update.status),
+        ),
         true => (
             <api::DataSource as kube::Resource>::url_path(&(), Some(&target.namespace)),
-            serde_json::to_value(api::DataSourceStatus::from(status.clone())),
+            serde_json::to_value(api::DataSourceStatus::from(update.status.clone())),
         ),
     };
     let status = status.ok()?;
     let body = serde_json::json!([
         {"op": "test", "path": "/metadata/uid", "value": target.uid},
+        {"op": "test", "path": "/metadata/generation", "value": update.generation},
         {"op": "add", "path": "/status", "value": status},
     ]);
     let params = kube::api::PatchParams::default();
@@ -267,8 +275,8 @@ mod tests {
         api::ResourceStatus { observed_generation: generation, ..<_>::default() }
     }
 
-    fn pending(generation: i64, urgency: Urgency) -> Pending {
-        Pending { status: status(generation), digest: 0, urgency }
+    fn pending(generation: i64, urgency: Urgency) -> StatusUpdate {
+        StatusUpdate { status: status(generation), generation, digest: 0, urgency }
     }
 
     #[test]
@@ -303,15 +311,16 @@ mod tests {
 
     #[test]
     fn the_status_of_a_data_source_uses_its_path() {
-        let request = patch(&target("data.a"), &status(1)).unwrap();
+        let request = patch(&target("data.a"), &pending(1, Urgency::Final)).unwrap();
         assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/datasources/a/status");
     }
 
     #[test]
-    fn a_patch_tests_the_uid_of_the_resource() {
-        let request = patch(&target("a"), &status(1)).unwrap();
+    fn a_patch_tests_the_uid_and_the_generation_of_the_resource() {
+        let request = patch(&target("a"), &pending(1, Urgency::Final)).unwrap();
         assert_eq!(request.uri().path(), "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/a/status");
         let body = String::from_utf8(request.into_body()).unwrap();
         assert!(body.contains(r#"{"op":"test","path":"/metadata/uid","value":"u"}"#), "{body}");
+        assert!(body.contains(r#"{"op":"test","path":"/metadata/generation","value":1}"#), "{body}");
     }
 }

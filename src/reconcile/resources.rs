@@ -240,8 +240,8 @@ impl Reconciler {
         for note in notes {
             self.report(ReportSubject::Resource(shared.clone()), note);
         }
-        let (name, uid, status) = (name.clone(), shared.uid.clone(), Box::new(status));
-        self.commands.push(Command::WriteStatus { name, uid, status, digest, urgency });
+        let (name, uid, generation, status) = (name.clone(), shared.uid.clone(), shared.generation, Box::new(status));
+        self.commands.push(Command::WriteStatus { name, uid, generation, status, digest, urgency });
     }
 
     /// `None` if the Resource no longer exists.

@@ -288,8 +288,8 @@ impl Judge {
         }
     }
 
-    /// A replica requests to write a status.
-    pub(crate) fn status_issued(&self, replica: &Arc<str>, place: &Place, uid: &str, status: &Value) {
+    /// A replica requests to write a status. Returns the objection to it, unless the API server rejects it.
+    pub(crate) fn status_issued(&self, replica: &Arc<str>, place: &Place, uid: &str, status: &Value) -> Option<String> {
         let now = Instant::now();
         let ready = condition(status, "Ready");
         let reason = |name| condition(status, name).map(|c| format!("{name}={}/{}", c.0, c.1)).unwrap_or_default();
@@ -312,14 +312,14 @@ impl Judge {
         // The server rejects the status of another Resource with this name.
         let newest = versions.and_then(|all| all.last()?.1.as_ref());
         if newest.is_none_or(|newest| newest["metadata"]["uid"] != uid) {
-            return;
+            return None;
         }
         let resource = versions.into_iter().flatten().rev().filter_map(|(_, resource)| resource.as_ref());
         let resource = resource
             .into_iter()
             .find(|resource| resource["metadata"]["generation"].as_i64() == Some(generation))
             .cloned();
-        let Some(resource) = resource.filter(|_| ready.is_some_and(|(status, _)| status == "True")) else { return };
+        let resource = resource.filter(|_| ready.is_some_and(|(status, _)| status == "True"))?;
         // This does not compare the instances of families, nor objects of the cluster, which `log` checks.
         let is_here = resource["spec"]["type"].as_str().is_some_and(|name| name.starts_with("scripted"));
         if !is_here
@@ -327,7 +327,7 @@ impl Judge {
             || resource["spec"]["suspend"].as_bool() == Some(true)
             || !is_desired(&resource)
         {
-            return;
+            return None;
         }
         // An object that was moved was created under its old name.
         let moved_from = resource["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
@@ -347,16 +347,14 @@ impl Judge {
             values.extend(of_key);
         }
         let fits = |value: &Option<Plain>| value.as_ref().is_some_and(|value| matches_spec(value, &resource["spec"]));
-        let lies = !values.iter().any(fits);
-        drop(inside);
-        if lies {
-            let is = values.last().cloned().flatten();
-            self.object(&format!(
+        let is = || values.last().cloned().flatten();
+        (!values.iter().any(fits)).then(|| {
+            format!(
                 "{replica} reports {} as Ready for generation {generation}, but it is {}",
                 place.1,
-                is.map_or("missing".to_owned(), |value| value.to_public_json().to_string())
-            ));
-        }
+                is().map_or("missing".to_owned(), |value| value.to_public_json().to_string())
+            )
+        })
     }
 
     /// The request to write a status has ended.

@@ -56,10 +56,10 @@ where
             let (parts, body) = request.into_parts();
             let bytes = body.collect_bytes().await?;
             let about = about(&parts, &bytes);
-            match &about {
+            let objection = match &about {
                 RequestSubject::Status(place, uid, status) => judge.status_issued(&replica, place, uid, status),
-                RequestSubject::Record(_) | RequestSubject::Resources { .. } | RequestSubject::Other => {}
-            }
+                RequestSubject::Record(_) | RequestSubject::Resources { .. } | RequestSubject::Other => None,
+            };
             let issued = Instant::now();
             let answer = line.call(Request::from_parts(parts, Body::from(bytes))).await;
             // A write without an answer may have been carried out.
@@ -68,6 +68,9 @@ where
                 && !is_refused
             {
                 judge.record_written(&replica, secret, issued);
+            }
+            if let Some(objection) = objection.filter(|_| !is_refused) {
+                judge.object(&objection);
             }
             if let RequestSubject::Status(place, ..) = &about {
                 let failed = !answer.as_ref().is_ok_and(|answer| answer.status().is_success());
