@@ -18,8 +18,8 @@ pub use provider::{
     ProviderNameArgs, TypeFormat,
 };
 pub use state::{
-    ADDRESS_FORMS, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateRecoverArgs, StateReleaseArgs,
-    StateRemoveArgs, StateShowArgs,
+    ADDRESS_FORMS, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs, StateRecoverArgs,
+    StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.

@@ -3,6 +3,7 @@
 pub mod command;
 pub mod edit;
 pub mod export;
+pub mod push;
 pub mod records;
 pub mod recover;
 pub mod rows;

@@ -42,6 +42,7 @@ mod provider_configs;
 mod providers;
 mod proxy;
 mod publish;
+mod pushed_records;
 mod simulated;
 mod trouble;
 mod troubled;

@@ -184,6 +184,14 @@ examples! {
   # The same for all Resources in the namespace
   purlin state release --all -n shop";
 
+    STATE_PUSH: "
+  # Let the controller manage the objects of the state file
+  purlin state push -n shop
+  kubectl apply -n shop -f infra
+
+  # Another file and another cluster
+  purlin state push --state prod.db --context prod -n shop";
+
     STATE_EXPORT: "
   # Return to Terraform or OpenTofu
   purlin state export --terraform --out terraform.tfstate

@@ -1,5 +1,7 @@
 //! The arguments of `purlin state`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::{Format, StateExportArgs, TargetArgs, examples, hide_file_options};
@@ -42,6 +44,12 @@ pub enum StateCommand {
     /// apply or the controller then continues.
     #[command(after_help = examples::STATE_RECOVER)]
     Recover(StateRecoverArgs),
+    /// Move the records of a state file to a cluster, so that the controller manages their objects.
+    ///
+    /// No object is changed. Move the records before you apply the manifests with kubectl: the controller then finds the
+    /// records and creates nothing. Records of `kubernetes_object` stay in the file. The file is copied to FILE.backup.
+    #[command(after_help = examples::STATE_PUSH)]
+    Push(StatePushArgs),
     /// Export the records as a Terraform state.
     #[command(after_help = examples::STATE_EXPORT)]
     Export(StateExportArgs),
@@ -122,6 +130,28 @@ pub struct StateRecoverArgs {
     /// The output format of the list.
     #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
     pub output: Format,
+}
+
+#[derive(Debug, Args)]
+pub struct StatePushArgs {
+    /// The state file, which holds the records [default: purlin.db]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// The namespace of the cluster.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: String,
+    /// The path of the kubeconfig file.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig context of the cluster to use.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The namespace where the controller stores its records.
+    #[arg(long, value_name = "NAME", default_value = "purlin-system", hide_short_help = true)]
+    pub controller_namespace: String,
+    /// Skip the confirmation prompt.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

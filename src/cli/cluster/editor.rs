@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
 use super::{record_error, with_hint};
 use crate::api::{self, Resource};
 use crate::cli::failure::Failure;
 use crate::model::{Address, InstanceKey, Reason, Record, Stored};
-use crate::store::secrets::{RetryPolicy, Secrets};
+use crate::store::secrets::{Family, RetryPolicy, Secrets};
 use crate::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
 pub struct ClusterEditor {
@@ -51,6 +52,49 @@ impl ClusterEditor {
         written.map(drop).map_err(|failure| record_error(&failure))
     }
 
+    /// Returns an error if the namespace does not exist. A user who cannot read it may still have permissions in it.
+    pub async fn require_namespace(&self) -> anyhow::Result<()> {
+        let namespaces = Api::<Namespace>::all(self.resources.clone().into_client());
+        match namespaces.get_opt(&self.namespace).await {
+            Ok(None) => Err(Failure::hinted(
+                format!("the namespace `{}` does not exist", self.namespace),
+                format!("create it with `kubectl create namespace {}`", self.namespace),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an error if there is a Resource of this name that is not suspended: its controller may be creating an
+    /// object for it.
+    pub async fn require_inactive(&self, name: &str) -> anyhow::Result<()> {
+        match self.resources.get_opt(name).await.map_err(with_hint)? {
+            Some(resource) if !is_suspended(&resource) => Err(Failure::hinted(
+                format!("the Resource `{name}` exists already, and the controller would create an object for it"),
+                format!("suspend it with `purlin suspend {name}`, or delete it, until its record is moved"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a new record. An equal record that exists already is no error.
+    pub async fn create(&self, record: &Record) -> anyhow::Result<()> {
+        let written = self.secrets.put(record, None, RetryPolicy::SHORT).await;
+        written.map(drop).map_err(|failure| record_error(&failure))
+    }
+
+    /// Writes the index of a new family. An index that lists the same instances is no error.
+    pub async fn create_index(&self, name: Arc<str>, instances: BTreeSet<Address>) -> anyhow::Result<()> {
+        let found = self.secrets.get_family(&self.namespace, &name, RetryPolicy::SHORT).await;
+        let found = found.map_err(|failure| record_error(&failure))?;
+        if found.is_some_and(|found| found.instances == instances) {
+            return Ok(());
+        }
+        let (namespace, uid) = (self.namespace.clone(), Arc::default());
+        let family = Family { namespace, name, uid, instances, rebuilt: false, version: None };
+        let written = self.secrets.put_family(&family, None, RetryPolicy::SHORT).await;
+        written.map(drop).map_err(|failure| record_error(&failure))
+    }
+
     /// Removes a record. First removes the finalizer and annotation of its Resource: the controller stalls a Resource
     /// that has them but no record. The records of other instances of a family are kept.
     pub async fn remove(&self, stored: &Stored) -> anyhow::Result<()> {
@@ -79,8 +123,7 @@ impl ClusterEditor {
                 format!("`{from}` has type `{}`, but `{to}` has type `{}`", record.type_name, new.spec.type_name);
             return Err(Failure::hinted(what, "move the object to an address of the same type"));
         }
-        let suspended = |resource: &Resource| resource.spec.suspend || resource.annotation(api::PAUSED) == "true";
-        if old.is_some_and(|old| from.name != to.name && !deleting(&old) && !suspended(&old)) {
+        if old.is_some_and(|old| from.name != to.name && !deleting(&old) && !is_suspended(&old)) {
             let hint = format!(
                 "suspend it with `purlin suspend {}`, or delete it; otherwise it creates another object",
                 from.name
@@ -147,4 +190,8 @@ impl ClusterEditor {
         let view = RecordSnapshot { recorded: self.recorded.clone(), indexed: self.indexed.clone() };
         (ClusterJournal::new(self.secrets.clone(), Arc::new(view)), uid)
     }
+}
+
+fn is_suspended(resource: &Resource) -> bool {
+    resource.spec.suspend || resource.annotation(api::PAUSED) == "true"
 }

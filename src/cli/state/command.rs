@@ -4,7 +4,7 @@ use super::confirm;
 use super::edit::{self, RecordEdit};
 use super::records::{self, Editor, Records};
 use super::rows::Row;
-use super::{export, recover, rows};
+use super::{export, push, recover, rows};
 use crate::cli::args::{
     Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
@@ -34,6 +34,7 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
         StateCommand::Unprotect(args) => {
             edit(args, edit::unprotect, ("is no longer protected", "is not protected"), console).await?;
         }
+        StateCommand::Push(args) => push::run(args, console).await?,
         StateCommand::Release(args) => release(args, console).await?,
     }
     Ok(Exit::Success)
