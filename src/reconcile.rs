@@ -473,7 +473,9 @@ impl Reconciler {
         let mut schedule = std::mem::take(&mut self.schedule);
         let recovering = std::mem::take(&mut self.recovering);
         let moving = std::mem::take(&mut self.moving);
+        let started = self.objects.take_started();
         self.reset();
+        self.objects.restore_started(started);
         schedule.cancel_all();
         schedule.restart();
         (self.schedule, self.recovering, self.moving) = (schedule, recovering, moving);

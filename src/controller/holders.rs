@@ -1,16 +1,16 @@
 //! Determines whether the process that holds an open intent has terminated.
 //!
 //! A second call must not start while the first one may still be running. So another process counts as terminated only
-//! with evidence: it released the Lease, its Pod no longer exists, it was an earlier process of the same Pod, or the
-//! deadline of the intent has passed by more than a lease duration. A process extends the deadline as long as its call
-//! is running.
+//! with evidence: it released the Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
+//! evidence, the deadline of the intent counts, which a process extends as long as its call is running. A process whose
+//! Pod exists may be cut off from the API server, so it gets the time after which it kills its providers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
@@ -18,13 +18,47 @@ use super::lease::{LEASE, LeaseView};
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 
+/// The name of the controller's container in the chart.
+pub const CONTAINER: &str = "controller";
+
+/// How long after the deadline of an intent a process that is cut off from the API server may still run its call: a
+/// provider that does not stop is killed ten minutes after the time limit of its call.
+const CUT_OFF_LIMIT: Duration = Duration::from_mins(15);
+
 /// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// The processes that released the Lease during a clean shutdown.
     pub released: BTreeSet<String>,
-    /// The UIDs of the existing Pods; `None`: they could not be listed.
-    pub pods: Option<BTreeSet<String>>,
+    /// The existing Pods by UID; `None`: they could not be listed.
+    pub pods: Option<BTreeMap<String, PodEvidence>>,
+}
+
+/// What a Pod shows about the processes in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodEvidence {
+    /// All containers have terminated for good, such as after an eviction.
+    pub is_over: bool,
+    /// Every process that started before this time has ended, by the clock of its node.
+    pub ended_before: Option<Timestamp>,
+}
+
+impl PodEvidence {
+    fn of(pod: &Pod) -> Self {
+        let status = pod.status.as_ref();
+        let phase = status.and_then(|status| status.phase.as_deref());
+        let containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+        let own = containers.clone().find(|container| container.name == CONTAINER);
+        let ended = |state: &Option<ContainerState>| state.as_ref()?.terminated.as_ref()?.finished_at.clone();
+        let ended_before = own.and_then(|own| {
+            let running = own.state.as_ref().and_then(|state| state.running.as_ref());
+            match running {
+                Some(running) => running.started_at.clone(),
+                None => ended(&own.state).or_else(|| ended(&own.last_state)),
+            }
+        });
+        Self { is_over: matches!(phase, Some("Failed" | "Succeeded")), ended_before: ended_before.map(|time| time.0) }
+    }
 }
 
 /// Judges the holder of an intent whose step does not run in this process.
@@ -34,21 +68,25 @@ pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration,
     let own = holder == me;
     let earlier_in_my_pod = !me.pod.is_empty() && holder.pod == me.pod;
     let handed_over = evidence.released.contains(holder.process.as_ref());
-    let pod_gone = match &evidence.pods {
-        Some(pods) => !holder.pod.is_empty() && !pods.contains(holder.pod.as_ref()),
-        None => false,
+    let ended_in_pod = match &evidence.pods {
+        Some(pods) if !holder.pod.is_empty() => pods
+            .get(holder.pod.as_ref())
+            .is_none_or(|pod| pod.is_over || pod.ended_before.is_some_and(|before| intent.started < before)),
+        _ => false,
     };
-    if own || earlier_in_my_pod || handed_over || pod_gone || now > expiry(intent, lease) {
+    let until = expiry(intent, lease);
+    if own || earlier_in_my_pod || handed_over || ended_in_pod || now > until {
         HolderState::Ended
     } else {
-        HolderState::Unknown
+        HolderState::MayRun { until }
     }
 }
 
 /// When an intent counts as abandoned without any evidence about its holder.
-pub fn expiry(intent: &Intent, lease: Duration) -> Timestamp {
-    let lease = SignedDuration::try_from(lease).unwrap_or(SignedDuration::ZERO);
-    intent.deadline.saturating_add(lease).unwrap_or(Timestamp::MAX)
+fn expiry(intent: &Intent, lease: Duration) -> Timestamp {
+    let longest = if intent.holder.pod.is_empty() { lease } else { CUT_OFF_LIMIT.max(lease) };
+    let longest = SignedDuration::try_from(longest).unwrap_or(SignedDuration::ZERO);
+    intent.deadline.saturating_add(longest).unwrap_or(Timestamp::MAX)
 }
 
 /// The identity of a process in the Lease. Its last part is the process id of intents.
@@ -82,15 +120,10 @@ impl Holders {
         judge(intent, &self.me, &self.evidence().await, self.lease, now)
     }
 
-    /// When to judge an intent again.
-    pub fn expiry(&self, intent: &Intent) -> Timestamp {
-        expiry(intent, self.lease)
-    }
-
     async fn evidence(&self) -> Evidence {
         let lease = self.leases.get_opt(LEASE).await;
-        // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed, metadata only.
-        let pods = self.pods.list_metadata(&ListParams::default()).await;
+        // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed.
+        let pods = self.pods.list(&ListParams::default()).await;
         for error in [lease.as_ref().err(), pods.as_ref().err()].into_iter().flatten() {
             tracing::warn!(%error, "cannot determine whether the holder of an open intent has terminated");
         }
@@ -100,7 +133,9 @@ impl Holders {
         };
         Evidence {
             released: released.iter().map(|identity| process_of(identity).to_owned()).collect(),
-            pods: pods.ok().map(|list| list.items.iter().filter_map(ResourceExt::uid).collect()),
+            pods: pods
+                .ok()
+                .map(|list| list.items.iter().filter_map(|pod| Some((pod.uid()?, PodEvidence::of(pod)))).collect()),
         }
     }
 }
@@ -133,42 +168,84 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(left_by: Holder, me: &Holder, pods: &[&str], released: &[&str], second: i64, expected: HolderState) {
+    fn check(left_by: Holder, me: &Holder, pods: &[&str], released: &[&str], second: i64, is_over: bool) {
         let evidence = Evidence {
             released: released.iter().map(|text| (*text).to_owned()).collect(),
-            pods: Some(pods.iter().map(|text| (*text).to_owned()).collect()),
+            pods: Some(pods.iter().map(|text| ((*text).to_owned(), PodEvidence::default())).collect()),
         };
         let now = Timestamp::from_second(second).unwrap();
-        assert_eq!(judge(&intent(left_by), me, &evidence, Duration::from_secs(15), now), expected);
+        let state = judge(&intent(left_by), me, &evidence, Duration::from_secs(15), now);
+        assert_eq!(state == HolderState::Ended, is_over, "{state:?}");
     }
 
     #[test]
-    fn a_holder_with_an_existing_pod_may_be_running() {
-        check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 50, HolderState::Unknown);
+    fn a_holder_with_an_existing_pod_may_be_cut_off() {
+        check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 50, false);
+        check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 1000, false);
+        check(holder("p1", "a"), &holder("p2", "b"), &["p1", "p2"], &[], 1001, true);
     }
 
     #[test]
     fn a_holder_has_terminated_with_its_pod_or_process() {
-        check(holder("p1", "a"), &holder("p2", "b"), &["p2"], &[], 50, HolderState::Ended);
-        check(holder("p1", "a"), &holder("p1", "b"), &["p1"], &[], 50, HolderState::Ended);
+        check(holder("p1", "a"), &holder("p2", "b"), &["p2"], &[], 50, true);
+        check(holder("p1", "a"), &holder("p1", "b"), &["p1"], &[], 50, true);
     }
 
     #[test]
     fn a_released_lease_is_evidence() {
-        check(holder("", "a"), &holder("", "b"), &[], &["a"], 50, HolderState::Ended);
+        check(holder("", "a"), &holder("", "b"), &[], &["a"], 50, true);
         assert_eq!(process_of(&identity("purlin_7f", &holder("", "a"))), "a");
     }
 
     #[test]
     fn without_a_pod_only_a_released_lease_or_the_deadline_counts() {
-        check(holder("", "a"), &holder("", "b"), &[], &[], 115, HolderState::Unknown);
-        check(holder("", "a"), &holder("", "b"), &[], &[], 116, HolderState::Ended);
+        check(holder("", "a"), &holder("", "b"), &[], &[], 115, false);
+        check(holder("", "a"), &holder("", "b"), &[], &[], 116, true);
     }
 
     #[test]
     fn without_evidence_nothing_is_assumed() {
         let now = Timestamp::from_second(50).unwrap();
         let state = judge(&intent(holder("p1", "a")), &holder("p2", "b"), &Evidence::default(), Duration::ZERO, now);
-        assert_eq!(state, HolderState::Unknown);
+        assert_eq!(state, HolderState::MayRun { until: Timestamp::from_second(1000).unwrap() });
+    }
+
+    #[test]
+    fn a_later_process_in_the_pod_is_evidence() {
+        let found = |status: serde_json::Value| {
+            let pod = serde_json::json!({ "metadata": { "uid": "p1" }, "status": status });
+            PodEvidence::of(&serde_json::from_value(pod).unwrap())
+        };
+        let container = |state: serde_json::Value| {
+            let sidecar = serde_json::json!({
+                "name": "sidecar", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "state": { "running": { "startedAt": "1970-01-01T00:59:00Z" } },
+            });
+            let mut own = serde_json::json!(
+                { "name": CONTAINER, "image": "", "imageID": "", "ready": true, "restartCount": 1 }
+            );
+            own.as_object_mut().unwrap().extend(state.as_object().unwrap().clone());
+            found(serde_json::json!({ "containerStatuses": [sidecar, own] }))
+        };
+        let at = |time: &str| serde_json::json!({ "running": { "startedAt": time } });
+        let finished = serde_json::json!({ "terminated": { "exitCode": 1, "finishedAt": "1970-01-01T00:00:30Z" } });
+        let waiting = serde_json::json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        let second = |second| Some(Timestamp::from_second(second).unwrap());
+        let running = container(serde_json::json!({ "state": at("1970-01-01T00:00:40Z") }));
+        assert_eq!(running.ended_before, second(40));
+        assert_eq!(container(serde_json::json!({ "state": &finished })).ended_before, second(30));
+        let crashed = container(serde_json::json!({ "state": waiting, "lastState": &finished }));
+        assert_eq!(crashed.ended_before, second(30));
+        assert!(found(serde_json::json!({ "phase": "Failed" })).is_over);
+
+        let state = |started: i64, pod: PodEvidence| {
+            let started = Timestamp::from_second(started).unwrap();
+            let left = Intent { started, ..intent(holder("p1", "a")) };
+            let evidence = Evidence { pods: Some([("p1".to_owned(), pod)].into()), ..Evidence::default() };
+            judge(&left, &holder("p2", "b"), &evidence, Duration::ZERO, Timestamp::from_second(50).unwrap())
+        };
+        assert_eq!(state(10, crashed), HolderState::Ended);
+        assert_ne!(state(45, running), HolderState::Ended, "the intent is of the process that is running");
+        assert_ne!(state(40, running), HolderState::Ended, "the times of the kubelet have no fractions of a second");
     }
 }

@@ -23,14 +23,12 @@ pub struct Limits {
     pub total: usize,
     /// Concurrent steps of one namespace.
     pub per_namespace: usize,
-    /// How long another process may still run after its intent's deadline: the duration of its lease.
-    pub lease_duration: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
-        Self { total: 256, per_namespace: 128, lease_duration: Duration::from_secs(15) }
+        Self { total: 256, per_namespace: 128 }
     }
 }
 

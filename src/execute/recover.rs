@@ -24,6 +24,8 @@ use crate::plan::{MISSING_AFTER_CONFIG_CHANGE, ObjectBlock};
 
 /// The delay before recovery is retried after a failed call.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
+/// How often Purlin checks whether another process has terminated.
+const HOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay after a call was forbidden, because an administrator must grant a permission first.
 const FORBIDDEN_RETRY_DELAY: Duration = Duration::from_mins(1);
 
@@ -32,8 +34,8 @@ const FORBIDDEN_RETRY_DELAY: Duration = Duration::from_mins(1);
 pub enum HolderState {
     /// Certainly not running, or it has released the lease.
     Ended,
-    /// It may still be running.
-    Unknown,
+    /// It may still be running, at the latest until this time.
+    MayRun { until: Timestamp },
 }
 
 /// The outcome of recovery.
@@ -80,7 +82,7 @@ fn recovery_action<'a>(
     record: &Record,
     intent: &'a Intent,
     instance: Option<&'a Instance>,
-    may_run_until: Option<Timestamp>,
+    holder: HolderState,
     recovery: CreateRecovery<'a>,
     is_uncalled: bool,
 ) -> RecoveryAction<'a> {
@@ -88,7 +90,7 @@ fn recovery_action<'a>(
     if is_uncalled && !finishes {
         return RecoveryAction::NeverSent;
     }
-    if let Some(until) = may_run_until {
+    if let HolderState::MayRun { until } = holder {
         return RecoveryAction::OtherProcess(until);
     }
     match intent.operation {
@@ -187,13 +189,11 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn resolve(&self, holder: HolderState) -> Recovery {
         let Self { engine, intent, .. } = self;
-        let latest = after(intent.deadline, engine.limits.lease_duration);
-        let may_run_until = (holder == HolderState::Unknown && engine.clock.now() < latest).then_some(latest);
         let recovery = self.driver.recovery();
         let is_uncalled = engine.unsent_calls.contains(&self.stored.record);
         let meaning = match engine.in_flight.contains(&self.stored.record) {
             true => RecoveryAction::InProgress,
-            false => recovery_action(&self.stored.record, intent, self.instance, may_run_until, recovery, is_uncalled),
+            false => recovery_action(&self.stored.record, intent, self.instance, holder, recovery, is_uncalled),
         };
         match meaning {
             RecoveryAction::InProgress => {
@@ -207,7 +207,9 @@ impl Attempt<'_> {
                     intent.operation.as_str(),
                     intent.started
                 );
-                Recovery::Blocked(ObjectBlock { reason: Reason::OperationInProgress, message }, Some(until))
+                // Its end may be known earlier.
+                let again = until.min(after(engine.clock.now(), HOLDER_CHECK_INTERVAL));
+                Recovery::Blocked(ObjectBlock { reason: Reason::OperationInProgress, message }, Some(again))
             }
             RecoveryAction::NeverSent => self.revert().await,
             RecoveryAction::RepeatCreate(finder) => self.repeat_create(finder).await,

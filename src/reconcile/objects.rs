@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::missing::MissingObjects;
-use super::summarize::Note;
+use super::summarize::{Note, Steps};
 use super::time::Time;
-use super::tracked::TrackedObject;
+use super::tracked::{StepStart, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use crate::model::{Address, Reason, in_family};
 
@@ -43,6 +43,18 @@ impl Objects {
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {
         self.tracked.iter_mut().map(|(address, tracked)| (address, &mut **tracked))
+    }
+
+    /// Removes and returns the starts of running steps: what they were started for shows whether their failures count.
+    pub(super) fn take_started(&mut self) -> Vec<(Address, Steps<StepStart>)> {
+        let running = self.tracked.iter_mut().filter(|(_, tracked)| !tracked.started.is_empty());
+        running.map(|(address, tracked)| (address.clone(), std::mem::take(&mut tracked.started))).collect()
+    }
+
+    pub(super) fn restore_started(&mut self, started: Vec<(Address, Steps<StepStart>)>) {
+        for (address, steps) in started {
+            self.entry(&address).started = steps;
+        }
     }
 
     /// Schedules a check of an object.

@@ -278,6 +278,35 @@ async fn a_regained_lease_plans_immediately_while_a_call_is_running() {
     assert_eq!(bench.log.iter().filter(|line| line.contains(" start a")).count(), 1, "{:?}", bench.log);
 }
 
+/// The step started for an older generation, before the lease was lost and regained.
+#[tokio::test]
+async fn a_permanent_failure_of_an_older_generation_does_not_hold_the_newest_one() {
+    let mut bench = Bench::new();
+    bench.observe(thing("a", 1), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    bench.observe(thing("a", 2), 2);
+    bench.react(Signal::Wake);
+    bench.now += Duration::from_millis(10);
+    bench.react(Signal::Wake);
+    while !bench.commanded("start a") {
+        assert!(bench.execute_next().await);
+    }
+    let Some(at) = bench.pending.iter().position(|command| matches!(command, Command::Execute(_))) else { panic!() };
+    let Command::Execute(order) = bench.pending.remove(at) else { panic!() };
+    let kind = serde_json::from_value("terminal".into()).unwrap();
+    let answers = vec![ScriptedOutcome::Fail { kind, message: "not allowed".to_owned() }];
+    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
+    bench.react(Signal::LeadershipLost);
+    bench.react(Signal::Started);
+    bench.observe(thing("a", 3), 3);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(Duration::from_secs(1)).await;
+    bench.workers.execute(order);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.ready("a"), (3, "True Available".to_owned()), "{:?}", bench.log);
+}
+
 #[tokio::test]
 async fn a_precondition_that_another_client_makes_true_is_checked_again() {
     let mut bench = Bench::new();

@@ -50,7 +50,10 @@ impl Administrator {
         let secret = random.pick(&records);
         let name = secret["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if parse(secret).is_some() || !self.backups.contains_key(&name) {
-            self.backups.insert(name.clone(), secret.clone());
+            // An earlier backup is of a record that Purlin has created again.
+            if let Some(earlier) = self.backups.insert(name.clone(), secret.clone()) {
+                give_up(judge, &earlier, secret);
+            }
         }
         judge.spoiled(&name);
         let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
@@ -84,11 +87,6 @@ impl Administrator {
                 continue;
             }
             let path = format!("/api/v1/namespaces/{HOME}/secrets/{name}");
-            let ids = |secret: &Value| {
-                let record = parse(secret);
-                let objects = record.iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
-                objects.filter_map(|object| object.id().map(str::to_owned)).collect::<Vec<_>>()
-            };
             self.cluster.with(|server, now| {
                 let found = server.object("", "secrets", HOME, &name).map(|secret| secret.value.clone());
                 match found {
@@ -108,10 +106,7 @@ impl Administrator {
                         server.modify(now, &path, &json!({ "data": backup["data"] }));
                         judge.whole(&name);
                     }
-                    Some(secret) => {
-                        let now = ids(&secret);
-                        judge.give_up(ids(&backup).into_iter().filter(|id| !now.contains(id)));
-                    }
+                    Some(secret) => give_up(judge, &backup, &secret),
                 }
             });
         }
@@ -158,4 +153,15 @@ fn make_namespace(server: &mut Server, now: jiff::Timestamp) {
 
 fn is_damaged(secret: &Value) -> bool {
     secret["data"].as_object().is_some_and(|data| data.values().any(|value| value == "AAAA"))
+}
+
+/// Gives up the objects that only the backup of a record names.
+fn give_up(judge: &Judge, backup: &Value, present: &Value) {
+    let ids = |secret: &Value| {
+        let record = parse(secret);
+        let objects = record.iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
+        objects.filter_map(|object| object.id().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let present = ids(present);
+    judge.give_up(ids(backup).into_iter().filter(|id| !present.contains(id)));
 }

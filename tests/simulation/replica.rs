@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use purlin::controller::holders::CONTAINER;
 use purlin::controller::{self, ControllerError, ElectionTimes, Options, Pod, Services};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};
-use purlin::process::{Shutdown, Threads};
+use purlin::process::{Clock, Shutdown, Threads};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -48,7 +49,7 @@ impl Replica {
             let pod = json!({
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": { "namespace": HOME, "name": name },
-                "spec": { "containers": [{ "name": "purlin", "image": "purlin" }] },
+                "spec": { "containers": [{ "name": CONTAINER, "image": "purlin" }] },
             });
             server.insert(now, pod).value["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
         });
@@ -58,12 +59,14 @@ impl Replica {
     /// Starts a process in an existing Pod, as the kubelet does after a crash.
     pub(crate) fn start_in(env: &Environment, name: &str, pod: Pod, skew: SignedDuration) -> Self {
         let name: Arc<str> = name.into();
+        let clock = SimulatedClock::new(env.began, skew);
+        report_start(env, &pod, &clock);
         let connection = env.cluster.connection(&name);
         let tap = Observer { line: connection, judge: env.judge.clone(), replica: name.clone() };
         let scripted = Arc::new(FaultyDriver::new(env.outside.clone(), name.clone()));
         let surroundings = Services {
             client: kube::Client::new(tap, "default"),
-            clock: Arc::new(SimulatedClock::new(env.began, skew)),
+            clock: Arc::new(clock),
             random: Arc::new(SeededRandom::new(env.seed, &name)),
             drivers: Registry::default().with_family("scripted", scripted),
             installer: Arc::new(Installer::new(InstallOptions::from_environment())),
@@ -77,7 +80,7 @@ impl Replica {
             pod: Some(pod.clone()),
             watch_namespaces: Vec::new(),
             default_service_account: "default".to_owned(),
-            limits: Limits { lease_duration: times.lease, ..Limits::default() },
+            limits: Limits::default(),
             grace: Duration::from_mins(2),
             metrics_address: None,
             election: Some(times),
@@ -129,6 +132,17 @@ impl Replica {
         env.cluster.disconnect(&self.name);
         delete_pod(env, &self.pod);
     }
+}
+
+/// Reports the start of a process as the kubelet does: with the clock of the node, in seconds.
+fn report_start(env: &Environment, pod: &Pod, clock: &dyn Clock) {
+    let started = Timestamp::from_second(clock.now().as_second()).unwrap().to_string();
+    let status = json!({ "status": { "containerStatuses": [
+        { "name": CONTAINER, "image": "purlin", "imageID": "", "ready": true, "restartCount": 0,
+          "state": { "running": { "startedAt": started } } },
+    ] } });
+    let path = format!("/api/v1/namespaces/{HOME}/pods/{}", pod.name);
+    env.cluster.with(|server, now| server.modify(now, &path, &status));
 }
 
 pub(crate) fn delete_pod(env: &Environment, pod: &Pod) {

@@ -50,11 +50,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
         pod: own_pod(),
         watch_namespaces: args.watch_namespaces,
         default_service_account: args.default_service_account,
-        limits: Limits {
-            total: args.concurrency as usize,
-            per_namespace: args.concurrency_per_namespace as usize,
-            lease_duration: args.lease_duration,
-        },
+        limits: Limits { total: args.concurrency as usize, per_namespace: args.concurrency_per_namespace as usize },
         grace: args.grace_period,
         metrics_address: match args.metrics_address {
             Listening::On(address) => Some(address),

@@ -298,11 +298,12 @@ impl Runner {
         let mut held = BTreeMap::new();
         let mut lines = Vec::new();
         for (address, stored) in self.records() {
-            if stored.record.intent.is_none() {
-                continue;
-            }
+            let Some(intent) = &stored.record.intent else { continue };
             let instance = config.resource(&address).map(|instance| &**instance);
-            let holder = if options.holder_unknown { HolderState::Unknown } else { HolderState::Ended };
+            let holder = match options.holder_unknown && engine.clock.now() <= intent.deadline {
+                true => HolderState::MayRun { until: intent.deadline },
+                false => HolderState::Ended,
+            };
             let Some((recovery, warnings)) = self.survive(execute::recover(&engine, &stored, instance, holder)).await
             else {
                 lines.push(format!("{address}: the process crashes"));
