@@ -6,6 +6,7 @@
 pub mod conditions;
 pub mod data_source;
 pub mod provider;
+pub mod raw;
 pub mod resource;
 
 mod annotations;
@@ -25,6 +26,7 @@ pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
 };
+pub use raw::{Head, RawObject, UnreadableSpec};
 pub use resource::{
     DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure, HookPhase,
     Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,

@@ -40,7 +40,7 @@ use self::lease::{Elector, Leadership};
 use self::namespaces::Namespaces;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::watch::Watch;
-use crate::api;
+use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, inference_problem, kubeconfig_problem};
 use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
@@ -125,11 +125,12 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     watch_everything(&mut background, &options, &client, &namespaces, &secrets, &metrics, &random, &readiness);
     let watch = Watch { namespaces: namespaces.clone(), metrics: metrics.clone(), random: random.clone() };
     let (send, observed) = mpsc::unbounded_channel();
-    let report_provider = move |object: &api::Provider, spec: &Arc<ProviderSpec>| {
+    let report_provider = move |object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>| {
+        let observed = ObservedProvider::of(object, spec);
         // Before the Provider is used: the locked version is installed again.
-        installer.set_locked(&spec.provider, providers::locked(object));
+        installer.set_locked(&spec.provider, observed.locked());
         // The receiver may be dropped during shutdown.
-        let _ = send.send(ObservedProvider { object: object.clone(), spec: spec.clone() });
+        let _ = send.send(observed);
     };
     background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
 

@@ -8,13 +8,13 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::lease::Leadership;
-use crate::api;
 use crate::api::conditions::{ConditionType, condition, merge};
+use crate::api::{self, RawObject};
 use crate::driver::{Preparation, ProviderInfo, Providers};
 use crate::install::LockedProvider;
 use crate::load::ProviderSpec;
@@ -31,28 +31,39 @@ fn lock(locked: &LockedProvider) -> api::ProviderLock {
     }
 }
 
-/// The lock in the status, for the next installation. An unreadable lock is ignored and logged.
-pub fn locked(object: &api::Provider) -> Option<LockedProvider> {
-    let lock = object.status.as_ref()?.lock.as_ref()?;
-    let hashes = lock.hashes.iter().map(|hash| hash.parse().ok());
-    let read = lock.version.parse().ok().zip(hashes.collect::<Option<_>>());
-    if read.is_none() {
-        tracing::warn!(
-            provider = object.metadata.name,
-            "ignoring the lock in the status of a Provider: it cannot be read"
-        );
-    }
-    let (version, hashes) = read?;
-    Some(LockedProvider { version, constraint: lock.constraint.clone(), hashes })
-}
-
 /// How often a replica that is not the leader checks again.
 const STANDBY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A Provider as the watch delivered it.
 pub struct ObservedProvider {
-    pub object: api::Provider,
+    pub name: String,
+    pub generation: i64,
+    pub status: Option<api::ProviderStatus>,
     pub spec: Arc<ProviderSpec>,
+}
+
+impl ObservedProvider {
+    pub fn of(object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>) -> Self {
+        Self {
+            name: object.name_any(),
+            generation: object.metadata.generation.unwrap_or_default(),
+            status: object.status(),
+            spec: spec.clone(),
+        }
+    }
+
+    /// The lock in the status, for the next installation. An unreadable lock is ignored and logged.
+    pub fn locked(&self) -> Option<LockedProvider> {
+        let lock = self.status.as_ref()?.lock.as_ref()?;
+        let hashes = lock.hashes.iter().map(|hash| hash.parse().ok());
+        let read = lock.version.parse().ok().zip(hashes.collect::<Option<_>>());
+        if read.is_none() {
+            let provider = self.name.as_str();
+            tracing::warn!(provider, "ignoring the lock in the status of a Provider: it cannot be read");
+        }
+        let (version, hashes) = read?;
+        Some(LockedProvider { version, constraint: lock.constraint.clone(), hashes })
+    }
 }
 
 /// How many Providers are checked at the same time: an unresponsive one takes a minute, and each check has its own
@@ -119,7 +130,7 @@ impl ProviderChecks {
                 biased;
                 one = observed.recv() => {
                     let Some(one) = one else { return };
-                    let name = one.object.metadata.name.clone().unwrap_or_default();
+                    let name = one.name.clone();
                     // The watch also delivers own status writes.
                     let is_new = |before: &PendingCheck| before.observed.spec.provider != one.spec.provider;
                     if pending.get(&name).is_none_or(is_new) {
@@ -165,19 +176,19 @@ impl ProviderChecks {
             return Some(STANDBY_INTERVAL);
         }
         let facts = self.providers.info(&observed.spec.provider).filter(|_| reason == Reason::Available);
-        let written = self.write(&observed.object, reason, message, facts).await;
+        let written = self.write(observed, reason, message, facts).await;
         let retries = reason == Reason::ProviderNotReady || written.is_err();
         retries.then(|| retry::delay(failures + 1, self.random.number()))
     }
 
     async fn write(
         &self,
-        object: &api::Provider,
+        object: &ObservedProvider,
         reason: Reason,
         message: String,
         facts: Option<ProviderInfo>,
     ) -> Result<(), kube::Error> {
-        let generation = object.metadata.generation.unwrap_or_default();
+        let generation = object.generation;
         let status = if reason == Reason::Available { "True" } else { "False" };
         let old = object.status.as_ref();
         let ready = condition(ConditionType::Ready, status, reason, message, generation);
@@ -210,8 +221,8 @@ impl ProviderChecks {
             "resourceTypes": status.resource_types,
             "lock": status.lock,
         } }));
-        let api: Api<api::Provider> = Api::all(self.client.clone());
-        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let api: Api<RawObject<api::Provider>> = Api::all(self.client.clone());
+        let name = object.name.as_str();
         match api.patch_status(name, &PatchParams::default(), &patch).await {
             Ok(_) => Ok(()),
             // The Provider was deleted.

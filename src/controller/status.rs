@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use kube::Client;
-use kube::api::PartialObjectMeta;
 use kube::core::Request;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -215,7 +214,7 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate, 
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "could not serialize a status");
         return Outcome::Done(None);
     };
-    let result = client.request::<PartialObjectMeta>(request).await;
+    let result = client.request::<api::Head>(request).await;
     metrics.wrote("status", result.is_ok());
     let (namespace, name) = (&*target.namespace, &*target.name);
     match result {

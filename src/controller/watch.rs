@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
@@ -17,9 +18,9 @@ use kube::{Api, Client, ResourceExt};
 
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
-use crate::api;
+use crate::api::{self, RawObject};
 use crate::load::{self, Interner};
-use crate::model::{Address, Diagnostic, Reason, Value, Version};
+use crate::model::{Address, Value, Version};
 use crate::process::{Gate, Random};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
 use crate::reconcile::retry;
@@ -71,41 +72,49 @@ impl Backoff for Pauses {
 
 impl Watch {
     pub async fn resources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
-        self.objects(client, namespace, service_account, gate, Kind::Resource).await;
+        let observe = |raw: &RawObject<api::Resource>, interner: &mut Interner| {
+            let decoded = load::from_raw(raw, &service_account, interner);
+            observe(&raw.metadata, decoded, interner)
+        };
+        let kind = WatchedKind {
+            plural: "resources",
+            relisting: Event::ResourcesRelisting,
+            listed: Event::ResourcesListed,
+            address: |name| Address::single(name),
+        };
+        self.objects(client, namespace, gate, kind, observe).await;
     }
 
     pub async fn data_sources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
-        self.objects(client, namespace, service_account, gate, Kind::DataSource).await;
+        let observe = |raw: &RawObject<api::DataSource>, interner: &mut Interner| {
+            let decoded = load::data_from_raw(raw, &service_account, interner);
+            observe(&raw.metadata, decoded, interner)
+        };
+        let kind = WatchedKind {
+            plural: "datasources",
+            relisting: Event::DataSourcesRelisting,
+            listed: Event::DataSourcesListed,
+            address: |name| Address::data(name),
+        };
+        self.objects(client, namespace, gate, kind, observe).await;
     }
 
-    async fn objects(
+    /// Watches Resources or DataSources.
+    async fn objects<K>(
         self,
         client: Client,
         namespace: Option<String>,
-        service_account: Arc<str>,
         gate: Gate,
-        which: Kind,
-    ) {
-        // Dynamic objects, so that one that cannot be decoded does not fail the list.
-        let (kind, plural, relisting, listed) = match which {
-            Kind::Resource => (
-                ApiResource::erase::<api::Resource>(&()),
-                "resources",
-                Event::ResourcesRelisting,
-                Event::ResourcesListed,
-            ),
-            Kind::DataSource => (
-                ApiResource::erase::<api::DataSource>(&()),
-                "datasources",
-                Event::DataSourcesRelisting,
-                Event::DataSourcesListed,
-            ),
+        kind: WatchedKind,
+        observe: impl Fn(&RawObject<K>, &mut Interner) -> ObservedResource,
+    ) where
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + 'static,
+    {
+        let api: Api<RawObject<K>> = match &namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
         };
-        let api: Api<DynamicObject> = match &namespace {
-            Some(namespace) => Api::namespaced_with(client, namespace, &kind),
-            None => Api::all_with(client, &kind),
-        };
-        let mut stream = std::pin::pin!(self.events(plural, watcher(api, Config::default())));
+        let mut stream = std::pin::pin!(self.events(kind.plural, watcher(api, Config::default())));
         let only = namespace.as_deref();
         let mut interner = Interner::default();
         while let Some(event) = stream.next().await {
@@ -114,18 +123,19 @@ impl Watch {
                 interner = Interner::default();
             }
             match event {
-                watcher::Event::Init => self.namespaces.apply_to_all(only, &relisting),
+                watcher::Event::Init => self.namespaces.apply_to_all(only, &kind.relisting),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    let observed = observe(object, which, &service_account, &mut interner);
+                    let observed = observe(&object, &mut interner);
                     self.namespaces.apply(&namespace, Event::ResourceApplied(observed));
                 }
                 watcher::Event::Delete(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
-                    self.namespaces.apply(&namespace, Event::ResourceDeleted(which.address(&object.name_any()).name));
+                    let name = (kind.address)(&object.name_any()).name;
+                    self.namespaces.apply(&namespace, Event::ResourceDeleted(name));
                 }
                 watcher::Event::InitDone => {
-                    self.namespaces.apply_to_all(only, &listed);
+                    self.namespaces.apply_to_all(only, &kind.listed);
                     gate.open();
                 }
             }
@@ -136,10 +146,10 @@ impl Watch {
     pub async fn providers(
         self,
         client: Client,
-        report: impl Fn(&api::Provider, &Arc<load::ProviderSpec>),
+        report: impl Fn(&RawObject<api::Provider>, &Arc<load::ProviderSpec>),
         gate: Gate,
     ) {
-        let stream = watcher(Api::<api::Provider>::all(client), Config::default());
+        let stream = watcher(Api::<RawObject<api::Provider>>::all(client), Config::default());
         let mut stream = std::pin::pin!(self.events("providers", stream));
         let mut known: BTreeMap<Arc<str>, Arc<load::ProviderSpec>> = BTreeMap::new();
         let mut listing = None;
@@ -147,12 +157,12 @@ impl Watch {
             match event {
                 watcher::Event::Init => listing = Some(BTreeMap::new()),
                 watcher::Event::InitApply(provider) => {
-                    let spec = Arc::new(load::provider_from_api(&provider));
+                    let spec = Arc::new(load::provider_from_raw(&provider));
                     report(&provider, &spec);
                     listing.get_or_insert_default().insert(spec.provider.name.clone(), spec);
                 }
                 watcher::Event::Apply(provider) => {
-                    let spec = Arc::new(load::provider_from_api(&provider));
+                    let spec = Arc::new(load::provider_from_raw(&provider));
                     report(&provider, &spec);
                     // The watch also delivers own status writes.
                     let same = |old: &Arc<load::ProviderSpec>| old.provider == spec.provider;
@@ -181,13 +191,13 @@ impl Watch {
         service_account: Arc<str>,
         gate: Gate,
     ) {
-        let api: Api<api::ProviderConfig> = match &namespace {
+        let api: Api<RawObject<api::ProviderConfig>> = match &namespace {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
         };
         let mut stream = std::pin::pin!(self.events("providerconfigs", watcher(api, Config::default())));
         let mut interner = Interner::default();
-        let place = |object: &api::ProviderConfig| -> (Arc<str>, Arc<str>) {
+        let place = |object: &RawObject<api::ProviderConfig>| -> (Arc<str>, Arc<str>) {
             (object.namespace().unwrap_or_default().into(), object.name_any().into())
         };
         let mut known = BTreeSet::new();
@@ -257,63 +267,33 @@ impl Watch {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Resource,
-    DataSource,
-}
-
-impl Kind {
-    fn address(self, name: &str) -> Address {
-        match self {
-            Self::Resource => Address::single(name),
-            Self::DataSource => Address::data(name),
-        }
-    }
+/// Resources or DataSources.
+struct WatchedKind {
+    plural: &'static str,
+    relisting: Event,
+    listed: Event,
+    address: fn(&str) -> Address,
 }
 
 fn observe(
-    mut object: DynamicObject,
-    kind: Kind,
-    service_account: &Arc<str>,
+    metadata: &ObjectMeta,
+    (instance, status): (load::Instance, Option<api::ResourceStatus>),
     interner: &mut Interner,
 ) -> ObservedResource {
-    // Managed fields are half of the data and are not used.
-    object.metadata.managed_fields = None;
-    let meta = Arc::new(ResourceMeta::of(&object.metadata, |text| interner.get(text)));
-    let version = version(&object.metadata);
-    let parsed = match kind {
-        Kind::Resource => object
-            .clone()
-            .try_parse::<api::Resource>()
-            .map(|resource| (load::from_api(&resource, service_account, interner), resource.status)),
-        Kind::DataSource => object
-            .clone()
-            .try_parse::<api::DataSource>()
-            .map(|data| (load::data_from_api(&data, service_account, interner), data.to_resource().status)),
-    };
-    match parsed {
-        Ok((instance, status)) => ObservedResource {
-            instance: Arc::new(instance),
-            published: status.map_or_else(PublishedStatus::empty, |status| PublishedStatus::of(&status, interner)),
-            version,
-            meta,
-        },
-        Err(error) => ObservedResource {
-            instance: Arc::new(undecodable(&object, kind, service_account, interner, &error.to_string())),
-            published: PublishedStatus::empty(),
-            version,
-            meta,
-        },
+    ObservedResource {
+        instance: Arc::new(instance),
+        published: status.map_or_else(PublishedStatus::empty, |status| PublishedStatus::of(&status, interner)),
+        version: version(metadata),
+        meta: Arc::new(ResourceMeta::of(metadata, |text| interner.get(text))),
     }
 }
 
 pub fn observe_provider_config(
-    object: &api::ProviderConfig,
+    object: &RawObject<api::ProviderConfig>,
     service_account: &Arc<str>,
     interner: &mut Interner,
 ) -> ObservedProviderConfig {
-    let config = Arc::new(load::provider_config_from_api(object, service_account, interner));
+    let config = Arc::new(load::provider_config_from_raw(object, service_account, interner));
     let metadata = &object.metadata;
     let meta = ProviderConfigMeta {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),
@@ -321,27 +301,9 @@ pub fn observe_provider_config(
         generation: metadata.generation.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
-        status: object.status.clone().unwrap_or_default(),
+        status: object.status().unwrap_or_default(),
     };
     ObservedProviderConfig { config, meta: Arc::new(meta) }
-}
-
-/// The instance for an object that cannot be decoded. It exists with an error, so that nothing is destroyed.
-fn undecodable(
-    object: &DynamicObject,
-    kind: Kind,
-    service_account: &Arc<str>,
-    interner: &mut Interner,
-    error: &str,
-) -> load::Instance {
-    let spec = object.data.get("spec").unwrap_or(&serde_json::Value::Null);
-    let is_data = matches!(kind, Kind::DataSource);
-    let mut instance = load::from_untyped(&object.metadata, spec, is_data, service_account, interner);
-    if !instance.has_errors() {
-        let what = format!("the {} cannot be read", instance.address.kind());
-        instance.problems.push(Diagnostic::error(&instance.address, Reason::InvalidManifest, what).because(error));
-    }
-    instance
 }
 
 fn version(metadata: &ObjectMeta) -> Version {
@@ -368,24 +330,21 @@ fn describe(namespace: &PartialObjectMeta<Namespace>) -> Event {
 mod tests {
     use super::*;
 
-    fn object(json: serde_json::Value) -> DynamicObject {
-        serde_json::from_value(json).unwrap()
-    }
-
     #[test]
     fn a_resource_that_cannot_be_decoded_exists_with_an_error() {
-        let observed = observe(
-            object(serde_json::json!({
+        let raw: RawObject<api::Resource> = serde_json::from_str(
+            &serde_json::json!({
                 "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource",
                 "metadata": {"name": "a", "namespace": "shop", "uid": "u", "generation": 2},
                 "spec": {
                     "type": "terraform_data", "dependsOn": "not a list", "lifecycle": {"preventDestroy": true},
                 },
-            })),
-            Kind::Resource,
-            &"default".into(),
-            &mut Interner::default(),
-        );
+            })
+            .to_string(),
+        )
+        .unwrap();
+        let interner = &mut Interner::default();
+        let observed = observe(&raw.metadata, load::from_raw(&raw, &"default".into(), interner), interner);
         assert_eq!(&*observed.instance.type_name, "terraform_data");
         assert!(observed.instance.prevent_destroy, "what can be read counts");
         let problems: Vec<String> = observed.instance.problems.iter().map(ToString::to_string).collect();

@@ -28,8 +28,8 @@ pub(crate) use annotations::concerns_own;
 pub(super) use annotations::{holds_destroys, is_own, unusable_annotations};
 pub(super) use free::FreeFields;
 pub(super) use provider::{provider, provider_config};
-pub use provider::{provider_config_from_api, provider_from_api};
-pub use resource::{data_from_api, from_api, from_untyped};
+pub use provider::{provider_config_from_raw, provider_from_raw};
+pub use resource::{data_from_api, data_from_raw, from_api, from_raw};
 
 /// A Resource or a `DataSource`, from a file or from the API server.
 pub(super) struct Written<'a> {

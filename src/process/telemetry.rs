@@ -27,7 +27,11 @@ const DEFAULT_LEVEL: &str = "info";
 
 /// The levels of client libraries if the filter is a plain level. They log every request at `debug`, and Purlin logs
 /// failed requests itself.
-const LIBRARIES: &str = "kube=warn,kube_client::client::builder=off,hyper=warn,tower=warn";
+const LIBRARIES: &str = "kube=warn,hyper=warn,tower=warn";
+
+/// The client of the API server logs responses that it cannot decode, with the objects of all users. No filter switches
+/// this on.
+const NEVER: &str = "kube_client::client=off";
 
 /// Installs the global subscriber. `RUST_LOG` takes precedence over `level`.
 ///
@@ -41,8 +45,8 @@ pub fn init(format: LogFormat, level: Option<&str>) -> Result<(), TelemetryError
         .or_else(|| level.map(str::to_owned))
         .unwrap_or_else(|| DEFAULT_LEVEL.to_owned());
     let is_level = filter.parse::<tracing::level_filters::LevelFilter>().is_ok();
-    let filter = if is_level { format!("{filter},{LIBRARIES}") } else { filter };
-    let filter = EnvFilter::try_new(&filter).map_err(|_| TelemetryError::InvalidLevel(filter))?;
+    let levels = if is_level { format!("{filter},{LIBRARIES},{NEVER}") } else { format!("{filter},{NEVER}") };
+    let filter = EnvFilter::try_new(levels).map_err(|_| TelemetryError::InvalidLevel(filter))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let result = match format {
         LogFormat::Json => builder.json().flatten_event(true).with_timer(Utc).try_init(),

@@ -29,6 +29,7 @@ mod drift;
 mod example_providers;
 mod families;
 mod family_lifecycle;
+mod hostile;
 mod inputs;
 mod hooks;
 mod installation;

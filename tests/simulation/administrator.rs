@@ -1,9 +1,10 @@
 //! An administrator who deletes and damages records, applies the CRDs again, and deletes the namespace. Records are
 //! restored from a backup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
+use purlin::model::{Operation, Record};
 use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
@@ -155,13 +156,18 @@ fn is_damaged(secret: &Value) -> bool {
     secret["data"].as_object().is_some_and(|data| data.values().any(|value| value == "AAAA"))
 }
 
-/// Gives up the objects that only the backup of a record names.
+/// Gives up the objects that only the backup of a record names. If a create was open in it, these include the objects
+/// that no record ever named.
 fn give_up(judge: &Judge, backup: &Value, present: &Value) {
-    let ids = |secret: &Value| {
-        let record = parse(secret);
-        let objects = record.iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
-        objects.filter_map(|object| object.id().map(str::to_owned)).collect::<Vec<_>>()
+    let ids = |record: Option<&Record>| {
+        let objects = record.into_iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
+        objects.filter_map(|object| object.id().map(str::to_owned)).collect::<BTreeSet<_>>()
     };
-    let present = ids(present);
-    judge.give_up(ids(backup).into_iter().filter(|id| !present.contains(id)));
+    let (backup, present) = (parse(backup), parse(present));
+    let present = ids(present.as_ref());
+    judge.give_up(ids(backup.as_ref()).difference(&present).cloned());
+    let is_create = |record: &&Record| record.intent.as_ref().is_some_and(|one| one.operation == Operation::Create);
+    if let Some(record) = backup.as_ref().filter(is_create) {
+        judge.give_up(judge.ids_of(record).difference(&present).cloned());
+    }
 }

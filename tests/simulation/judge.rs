@@ -146,6 +146,14 @@ impl Judge {
         lock(&self.inside).given_up.extend(ids);
     }
 
+    /// The ids of all objects that have existed for the address of a record.
+    pub(crate) fn ids_of(&self, record: &Record) -> BTreeSet<String> {
+        let inside = lock(&self.inside);
+        let place = (record.namespace.to_string(), record.address.to_string());
+        let values = inside.truth.get(&place).into_iter().flatten().filter_map(|(_, value)| value.as_ref());
+        values.filter_map(|value| Some(value.get("id")?.as_str()?.to_owned())).collect()
+    }
+
     pub(crate) fn is_given_up(&self, id: &str) -> bool {
         lock(&self.inside).given_up.contains(id)
     }

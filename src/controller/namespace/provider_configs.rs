@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 
-use crate::api::{self, ProviderConfigStatus};
+use crate::api::{self, ProviderConfigStatus, RawObject};
 use crate::controller::context::Context;
 use crate::controller::namespaces::NamespaceHandle;
 use crate::controller::watch;
@@ -35,7 +35,7 @@ pub(super) async fn write(
     finalizers: Option<Vec<String>>,
 ) -> Signal {
     let namespace = shared.name();
-    let api: Api<api::ProviderConfig> = Api::namespaced(context.client.clone(), namespace);
+    let api: Api<RawObject<api::ProviderConfig>> = Api::namespaced(context.client.clone(), namespace);
     let written = patch(&api, &view, &status, finalizers).await;
     context.metrics.wrote("status", written.is_ok());
     let done = match written {
@@ -61,11 +61,11 @@ pub(super) async fn write(
 
 /// Writes the status, and then the finalizers if they change.
 async fn patch(
-    api: &Api<api::ProviderConfig>,
+    api: &Api<RawObject<api::ProviderConfig>>,
     view: &ProviderConfigView,
     status: &ProviderConfigStatus,
     finalizers: Option<Vec<String>>,
-) -> Result<api::ProviderConfig, kube::Error> {
+) -> Result<RawObject<api::ProviderConfig>, kube::Error> {
     let params = PatchParams::default();
     // A merge patch removes only fields that it names.
     let said = serde_json::json!({

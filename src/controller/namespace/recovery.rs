@@ -63,11 +63,11 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
 }
 
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
-    let api: Api<api::Resource> = Api::namespaced(context.client.clone(), namespace);
+    let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await?;
     let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
     let service_account = &context.default_service_account;
-    let mut instance = load::from_api(&resource, service_account, &mut load::Interner::default());
+    let (mut instance, _) = load::from_raw(&resource, service_account, &mut load::Interner::default());
     instance.address = address.clone();
     // Any instance causes the finalizer and the annotation of a family. The family index shows the state of this
     // instance.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
 
+use super::resource::undecodable_field;
 use super::{LABEL, config, inputs, invalid, name_segment, spec_path, unusable_annotations};
-use crate::api;
+use crate::api::{self, RawObject};
 use crate::load::expression::{self, Variable};
 use crate::load::intern::Interner;
 use crate::load::tree::Tree;
@@ -18,29 +20,47 @@ const DEFAULT_HOST: &str = "registry.opentofu.org";
 /// The namespace of a source that names none, as Terraform has it.
 const DEFAULT_NAMESPACE: &str = "hashicorp";
 
-/// Returns a `Provider` as the API server has it.
-pub fn provider_from_api(object: &api::Provider) -> ProviderSpec {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
-    let mut spec = provider(name, &object.spec);
-    spec.problems.extend(unusable_annotations(&annotations(&object.metadata), api::PROVIDER_KIND));
+/// Returns a `Provider` as the API server has it. One that cannot be decoded has errors.
+pub fn provider_from_raw(raw: &RawObject<api::Provider>) -> ProviderSpec {
+    let name = raw.metadata.name.as_deref().unwrap_or_default();
+    let (typed, errors) = spec(raw);
+    let mut spec = provider(name, &typed);
+    spec.problems.extend(errors);
+    spec.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_KIND));
     spec
 }
 
 /// Returns a `ProviderConfig` as the API server has it. Without `serviceAccountName`, it acts as
-/// `default_service_account`.
-pub fn provider_config_from_api(
-    object: &api::ProviderConfig,
+/// `default_service_account`. One that cannot be decoded has errors.
+pub fn provider_config_from_raw(
+    raw: &RawObject<api::ProviderConfig>,
     default_service_account: &Arc<str>,
     interner: &mut Interner,
 ) -> ProviderConfig {
-    let spec = &object.spec;
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = raw.metadata.name.as_deref().unwrap_or_default();
+    let (spec, errors): (api::ProviderConfigSpec, _) = spec(raw);
     let arguments = Tree::from_json_map(&spec.config, interner);
-    let mut config = provider_config(name, spec, Some(&arguments), interner);
-    config.problems.extend(unusable_annotations(&annotations(&object.metadata), api::PROVIDER_CONFIG_KIND));
+    let mut config = provider_config(name, &spec, Some(&arguments), interner);
+    config.problems.extend(errors);
+    config.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_CONFIG_KIND));
     let account = spec.service_account_name.as_deref();
     config.service_account = account.map_or_else(|| default_service_account.clone(), Arc::from);
     config
+}
+
+/// The `spec`, or the fields of it that can be read together, and the errors of the others.
+fn spec<K, S: DeserializeOwned + Default>(raw: &RawObject<K>) -> (S, Diagnostics) {
+    let unreadable = match raw.spec() {
+        Ok(spec) => return (spec, Diagnostics::new()),
+        Err(unreadable) => unreadable,
+    };
+    let typed = serde_json::from_value(unreadable.fields.into());
+    let mut errors: Diagnostics =
+        unreadable.undecodable.into_iter().map(|(field, why)| undecodable_field(&field, why)).collect();
+    if typed.is_err() {
+        errors.push(invalid(Path::of(&["spec"]), "it cannot be read", "").because(unreadable.message));
+    }
+    (typed.unwrap_or_default(), errors)
 }
 
 fn annotations(metadata: &ObjectMeta) -> Vec<(&str, &str)> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{FreeFields, Metadata, Written, annotations, instance};
+use super::{FreeFields, Metadata, Written, annotations, instance, invalid, spec_path};
 use crate::api;
 use crate::load::check::{self, Findings};
 use crate::load::intern::Interner;
 use crate::load::tree::Tree;
 use crate::load::{Instance, deserialize, shape};
-use crate::model::HookKind;
+use crate::model::{Diagnostic, HookKind, Reason};
 
 /// Returns the instance of a Resource as the API server has it. Rules of the CRD are checked again, because the schema
 /// may have been older when the Resource was written. Without `serviceAccountName`, it acts as
@@ -27,21 +27,65 @@ pub fn data_from_api(data: &api::DataSource, default_service_account: &Arc<str>,
     decode(&resource.metadata, true, &resource.spec, free, Findings::default(), default_service_account, interner)
 }
 
-/// Returns the instance of an object with a `spec` that is not of its type, with the errors of the fields. The fields
-/// that can be read count, such as `preventDestroy`.
-pub fn from_untyped(
+/// Returns the instance of a Resource that may not be decodable, and its status. A Resource that cannot be decoded exists
+/// with errors, so that nothing is destroyed. The fields that can be read count, such as `preventDestroy`.
+pub fn from_raw(
+    raw: &api::RawObject<api::Resource>,
+    default_service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> (Instance, Option<api::ResourceStatus>) {
+    let instance = match raw.spec() {
+        Ok(spec) => {
+            let free = FreeFields::of_spec(&spec, interner);
+            decode(&raw.metadata, false, &spec, free, Findings::default(), default_service_account, interner)
+        }
+        Err(unreadable) => undecodable(&raw.metadata, unreadable, false, default_service_account, interner),
+    };
+    (instance, raw.status())
+}
+
+/// Returns the instance of a `DataSource`, like [`from_raw`].
+pub fn data_from_raw(
+    raw: &api::RawObject<api::DataSource>,
+    default_service_account: &Arc<str>,
+    interner: &mut Interner,
+) -> (Instance, Option<api::ResourceStatus>) {
+    match raw.spec() {
+        Ok(spec) => {
+            let data = api::DataSource { metadata: raw.metadata.clone(), spec, status: raw.status() };
+            (data_from_api(&data, default_service_account, interner), data.to_resource().status)
+        }
+        Err(unreadable) => (undecodable(&raw.metadata, unreadable, true, default_service_account, interner), None),
+    }
+}
+
+fn undecodable(
     metadata: &ObjectMeta,
-    spec: &serde_json::Value,
+    unreadable: api::UnreadableSpec,
     is_data: bool,
     default_service_account: &Arc<str>,
     interner: &mut Interner,
 ) -> Instance {
-    let tree = Tree::from_json(&serde_json::json!({"spec": spec}), interner);
+    let tree = Tree::from_json(&serde_json::json!({"spec": unreadable.fields}), interner);
     let shape = shape::of(if is_data { api::DATA_SOURCE_KIND } else { api::KIND });
     let findings = check::check(&tree, shape, None);
     let typed = deserialize::read(tree.get("spec"), shape.spec()).unwrap_or_default();
     let free = FreeFields::of_tree(tree.get("spec"));
-    decode(metadata, is_data, &typed, free, findings, default_service_account, interner)
+    let mut instance = decode(metadata, is_data, &typed, free, findings, default_service_account, interner);
+    for (field, why) in unreadable.undecodable {
+        instance.problems.push(undecodable_field(&field, why));
+    }
+    if !instance.has_errors() {
+        let what = format!("the {} cannot be read", instance.address.kind());
+        let why = unreadable.message;
+        instance.problems.push(Diagnostic::error(&instance.address, Reason::InvalidManifest, what).because(why));
+    }
+    instance
+}
+
+/// The error of a field that is no readable JSON.
+pub(super) fn undecodable_field(field: &str, why: String) -> Diagnostic {
+    invalid(spec_path(&[field]), "the value cannot be decoded", "").because(why)
 }
 
 fn decode(

@@ -331,7 +331,7 @@ fn provider_config(name: &str, version: u64, generation: i64, setting: &str) -> 
         },
         "spec": {"provider": {"name": "cloud"}, "config": {"address": setting}},
     });
-    let object: crate::api::ProviderConfig = serde_json::from_value(object).unwrap();
+    let object = serde_json::from_value(object).unwrap();
     let account = Arc::from("default");
     Event::ProviderConfigApplied(crate::controller::watch::observe_provider_config(
         &object,

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
-use kube::api::{GetParams, ObjectMeta, PartialObjectMeta};
+use kube::api::{GetParams, ObjectMeta};
 use kube::core::Request;
 use serde_json::{Value, json};
 
+use crate::api::Head;
 use crate::store::secrets::{ApiCaller, RequestError, RetryPolicy};
 
 /// The finalizer of a Resource that has a record.
@@ -164,7 +165,7 @@ impl Marks {
     ) -> Result<Option<ResourceMeta>, RequestError> {
         let request = requests(namespace).get_metadata(name, &GetParams::default());
         let request = request.map_err(|error| RequestError::Rejected(error.to_string()))?;
-        match self.caller.send::<PartialObjectMeta>(&request, policy).await {
+        match self.caller.send::<Head>(&request, policy).await {
             Ok(found) => Ok(Some(ResourceMeta::of(&found.metadata, |text| text.into()))),
             Err(RequestError::NotFound) => Ok(None),
             Err(other) => Err(other),
@@ -185,7 +186,7 @@ impl Marks {
             .header(CONTENT_TYPE, "application/json-patch+json")
             .body(Value::Array(patch).to_string().into_bytes())
             .map_err(|error| RequestError::Rejected(error.to_string()))?;
-        self.caller.send::<PartialObjectMeta>(&request, policy).await.map(drop)
+        self.caller.send::<Head>(&request, policy).await.map(drop)
     }
 }
 

@@ -1,0 +1,71 @@
+//! Objects that harm other tenants if the controller handles them carelessly. Each costs only its own tenant.
+
+use crate::controller::Controller;
+use crate::controlplane::wait_until;
+use crate::installation::*;
+
+/// A string that no log may contain.
+const MARKER: &str = "value-of-the-tenant";
+
+/// A JSON object of this depth.
+fn nested(levels: usize) -> String {
+    format!("{}\"{MARKER}\"{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+}
+
+fn deep(kind: &str, name: &str, spec: &str) -> String {
+    format!(r#"{{"apiVersion":"purlin.dev/v1alpha1","kind":"{kind}","metadata":{{"name":"{name}"}},"spec":{spec}}}"#)
+}
+
+/// One condition as `REASON: MESSAGE`. The objects are too deep for a parser.
+fn ready(namespace: &str, object: &str) -> String {
+    let path = "jsonpath={range .status.conditions[?(@.type==\"Ready\")]}{.reason}: {.message}{end}";
+    plane().kubectl_ok(&["-n", namespace, "get", object, "-o", path])
+}
+
+#[test]
+fn objects_that_are_too_deep_are_errors_of_their_own() {
+    let _guard = exclusive();
+    let (quiet, hostile) = (plane().namespace("quiet"), plane().namespace("deep"));
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &quiet], &data("calm", "one", ""));
+    wait_ready(&quiet, &["calm"]);
+    let config = |levels| format!(r#"{{"type":"terraform_data","config":{{"input":{}}}}}"#, nested(levels));
+    let source = format!(r#"{{"type":"terraform_data","config":{{"input":{}}}}}"#, nested(200));
+    let objects = [
+        deep("Resource", "deep", &config(130)),
+        deep("Resource", "deeper", &config(3000)),
+        deep("DataSource", "deep", &source),
+        deep("ProviderConfig", "deep", &format!(r#"{{"provider":{{"name":"none"}},"config":{}}}"#, nested(200))),
+    ];
+    for object in &objects {
+        let output = plane().kubectl_with_stdin(&["create", "-n", &hostile, "-f", "-"], object);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let told = |object: &str| ready(&hostile, object).contains("the value cannot be decoded: it is nested too deeply");
+    for object in ["pres/deep", "pres/deeper", "datasources/deep", "providerconfigs/deep"] {
+        wait_until(&format!("{object} has its error"), LIMIT, || told(object));
+    }
+    assert!(
+        ready(&hostile, "pres/deep").starts_with("InvalidManifest: spec.config: "),
+        "{}",
+        ready(&hostile, "pres/deep")
+    );
+    plane().apply(&["-n", &quiet], &data("calm", "two", ""));
+    wait_until("another tenant proceeds", LIMIT, || {
+        resource(&quiet, "calm").is_some_and(|calm| is_ready(&calm) && calm["status"]["attributes"]["output"] == "two")
+    });
+    let log = first.log();
+    first.kill(plane());
+
+    // The objects are in the first list of the next process.
+    let second = Controller::start(plane());
+    plane().apply(&["-n", &quiet], &data("calm", "three", ""));
+    wait_until("another tenant proceeds after a restart", LIMIT, || {
+        resource(&quiet, "calm")
+            .is_some_and(|calm| is_ready(&calm) && calm["status"]["attributes"]["output"] == "three")
+    });
+    plane().kubectl_ok(&["-n", &hostile, "delete", "pres,datasources,providerconfigs", "--all", "--timeout=60s"]);
+    for log in [log, second.log()] {
+        assert!(!log.contains(MARKER), "no log contains a value of a tenant");
+    }
+}
