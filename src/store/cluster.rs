@@ -57,6 +57,8 @@ pub trait ResourceView: Send + Sync {
 #[derive(Debug)]
 enum Attached {
     Complete,
+    /// The Resource already had the marks of a record, although it is no family.
+    WasMarked,
     /// The index was lost and replaced, so an instance without a record may have had one.
     IndexLost,
 }
@@ -228,6 +230,12 @@ impl ClusterJournal {
                 self.remove_unproven(record, version).await.map_err(failed)?;
                 Err(refuse(Loss::Index))
             }
+            // The watch does not show the marks yet, or the index would have reported the loss.
+            Ok(Attached::WasMarked) if creates => {
+                let Record { namespace, address, .. } = record;
+                self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await.map_err(failed)?;
+                Err(refuse(Loss::Record))
+            }
             Ok(_) => Ok(version),
             Err(failure) => {
                 // The write was certainly rejected, so the record proves that no call was made. It has the version that
@@ -315,7 +323,10 @@ impl ClusterJournal {
             // queried. For a first create, the usual case, the view shows none.
             let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
             match self.marks.add(namespace, &address.name, uid, known, RetryPolicy::SHORT).await? {
-                MarkOutcome::Marked => guard.set_marked(Some(uid.clone())),
+                MarkOutcome::AlreadyMarked if !guard.is_in_family(address, &siblings) => {
+                    return Ok(Attached::WasMarked);
+                }
+                MarkOutcome::Marked | MarkOutcome::AlreadyMarked => guard.set_marked(Some(uid.clone())),
                 MarkOutcome::ResourceMissing => {
                     guard.remove(address, uid, &siblings, false).await?;
                     return Err(RequestError::Conflict);

@@ -196,7 +196,7 @@ impl FamilyGuard<'_> {
     }
 
     /// Whether the index lists the address. It lists the object without a key only if it has sibling instances.
-    fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
+    pub(super) fn is_in_family(&self, address: &Address, siblings: &Siblings) -> bool {
         let known = self.state.index.iter().flat_map(|index| &index.instances).chain(&self.state.recorded);
         let seen = siblings.recorded.iter().chain(&siblings.indexed).filter(|other| !self.is_removed(other));
         address.key != InstanceKey::None

@@ -4,6 +4,7 @@
 //! the Resource, such as its status, and never removes values of other clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kube::api::{GetParams, ObjectMeta};
@@ -69,8 +70,10 @@ impl ResourceMeta {
 /// The outcome of adding the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkOutcome {
-    /// Both marks exist.
+    /// This request added the marks, or may have added them.
     Marked,
+    /// Both marks existed before.
+    AlreadyMarked,
     /// The Resource does not exist, is being deleted, or has another UID.
     ResourceMissing,
 }
@@ -94,6 +97,8 @@ impl Marks {
         policy: RetryPolicy,
     ) -> Result<MarkOutcome, RequestError> {
         let mut known = known;
+        // Without a retry, a rejected patch proves that the marks were not added by this request.
+        let mut patches = RetryPolicy::Bounded(Duration::ZERO);
         for _ in 0..ATTEMPTS {
             let Some(meta) = self.known_or_read(namespace, name, known.take(), policy).await? else {
                 return Ok(MarkOutcome::ResourceMissing);
@@ -104,12 +109,14 @@ impl Marks {
             }
             let patch = patch_to_add(&meta);
             if patch.is_empty() {
-                return Ok(MarkOutcome::Marked);
+                let may_be_own = patches == policy;
+                return Ok(if may_be_own { MarkOutcome::Marked } else { MarkOutcome::AlreadyMarked });
             }
-            match self.patch(namespace, name, &meta, patch, policy).await {
+            match self.patch(namespace, name, &meta, patch, patches).await {
                 Ok(()) => return Ok(MarkOutcome::Marked),
                 Err(RequestError::NotFound) => return Ok(MarkOutcome::ResourceMissing),
                 Err(RequestError::Unprocessable(_) | RequestError::Conflict) => {}
+                Err(RequestError::Unavailable(_)) if patches != policy => patches = policy,
                 Err(other) => return Err(other),
             }
         }

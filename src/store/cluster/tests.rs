@@ -97,6 +97,16 @@ fn with_object(intent: &Record) -> Arc<Record> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_record_that_is_lost_before_the_watch_shows_its_marks_is_not_created_again() {
+    let scene = fixture();
+    scene.journal.intend(first_intent("web"), None).await.unwrap();
+    scene.server.lock().unwrap().objects.retain(|path, _| !path.contains("/secrets/"));
+    let refused = scene.journal.intend(first_intent("web"), None).await.unwrap_err();
+    assert!(matches!(refused, JournalError::Missing(_)), "{refused:?}");
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([FINALIZER])));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lifecycle_takes_one_request_for_each_write() {
     let scene = fixture();
     let intent = first_intent("web");
