@@ -146,19 +146,19 @@ impl<K: kube::Resource<DynamicType = ()>> kube::Resource for RawObject<K> {
     type DynamicType = ();
     type Scope = K::Scope;
 
-    fn kind(_: &()) -> Cow<'_, str> {
+    fn kind((): &()) -> Cow<'_, str> {
         K::kind(&())
     }
 
-    fn group(_: &()) -> Cow<'_, str> {
+    fn group((): &()) -> Cow<'_, str> {
         K::group(&())
     }
 
-    fn version(_: &()) -> Cow<'_, str> {
+    fn version((): &()) -> Cow<'_, str> {
         K::version(&())
     }
 
-    fn plural(_: &()) -> Cow<'_, str> {
+    fn plural((): &()) -> Cow<'_, str> {
         K::plural(&())
     }
 

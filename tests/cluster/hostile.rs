@@ -41,9 +41,10 @@ fn objects_that_are_too_deep_are_errors_of_their_own() {
         let output = plane().kubectl_with_stdin(&["create", "-n", &hostile, "-f", "-"], object);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let told = |object: &str| ready(&hostile, object).contains("the value cannot be decoded: it is nested too deeply");
+    let has_error =
+        |object: &str| ready(&hostile, object).contains("the value cannot be decoded: it is nested too deeply");
     for object in ["pres/deep", "pres/deeper", "datasources/deep", "providerconfigs/deep"] {
-        wait_until(&format!("{object} has its error"), LIMIT, || told(object));
+        wait_until(&format!("{object} has its error"), LIMIT, || has_error(object));
     }
     assert!(
         ready(&hostile, "pres/deep").starts_with("InvalidManifest: spec.config: "),

@@ -79,7 +79,8 @@ const PURITY: &[(&str, bool)] = &[
     ("migrate", true),
 ];
 /// Type descriptions without I/O.
-const PURE_ITEMS: &[&[&str]] = &[&["kube", "CustomResource"], &["kube", "CustomResourceExt"]];
+const PURE_ITEMS: &[&[&str]] =
+    &[&["kube", "CustomResource"], &["kube", "CustomResourceExt"], &["kube", "Resource"], &["kube", "core"]];
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
 const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
 

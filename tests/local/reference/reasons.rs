@@ -128,7 +128,9 @@ fn next_step(reason: Reason) -> &'static str {
              minutes, and immediately after a change of the Resource. Locally, run `purlin apply` again."
         }
         Reason::OperationInProgress => {
-            "Wait. Purlin checks again automatically, at the time in the message if it names one."
+            "Wait. Purlin checks again automatically. The message names the latest time at which the operation counts as \
+             interrupted. It counts earlier if the process has shut down, or if its Pod no longer exists, has ended, or \
+             was restarted. If the Pod is on a node that is lost for good, delete the Pod."
         }
         Reason::CreateBeforeDestroyForced => {
             "Remove `createBeforeDestroy: false`, or disable create-before-destroy in the dependent that the message \
