@@ -3,6 +3,8 @@
 use crate::controller::Controller;
 use crate::controlplane::wait_until;
 use crate::installation::*;
+use crate::kubernetes_objects::object;
+use crate::trouble::{deployments, slow, with_rights};
 
 /// A string that no log may contain.
 const MARKER: &str = "value-of-the-tenant";
@@ -69,4 +71,18 @@ fn objects_that_are_too_deep_are_errors_of_their_own() {
     for log in [log, second.log()] {
         assert!(!log.contains(MARKER), "no log contains a value of a tenant");
     }
+}
+
+/// More Deployments than `kubernetes_object` makes calls at the same time, and none becomes ready.
+#[test]
+fn objects_that_never_become_ready_stop_no_other_namespace() {
+    let _guard = shared();
+    let (quiet, hostile) = (with_rights("calls"), with_rights("unready"));
+    plane().apply(&["-n", &hostile], &(slow("web") + "  count: 100\n  timeouts: { create: 2m }\n"));
+    wait_until("all are created", LIMIT, || deployments(&hostile).len() == 100);
+    let map = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: calm }, data: { a: b } }";
+    plane().apply(&["-n", &quiet], &object("calm", map, ""));
+    wait_ready(&quiet, &["calm"]);
+    assert!(resource(&hostile, "web").is_some_and(|web| !is_ready(&web)), "they still wait");
+    plane().kubectl_ok(&["-n", &hostile, "delete", "pres", "--all", "--wait=false"]);
 }

@@ -9,7 +9,7 @@ use crate::kubernetes_objects::{object, writes_of};
 use crate::proxy::{Fault, Proxy};
 
 /// A Deployment whose Pods become ready only when the test calls [`release`].
-fn slow(name: &str) -> String {
+pub(crate) fn slow(name: &str) -> String {
     format!(
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
          kubernetes_object\n  config:\n    manifest: {{ apiVersion: apps/v1, kind: Deployment, metadata: {{ \
@@ -19,7 +19,7 @@ fn slow(name: &str) -> String {
     )
 }
 
-fn deployments(namespace: &str) -> Vec<String> {
+pub(crate) fn deployments(namespace: &str) -> Vec<String> {
     let list = plane().get(&["-n", namespace, "deployments"]);
     let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["uid"].as_str());
     names.map(str::to_owned).collect()
@@ -42,7 +42,7 @@ fn release(namespace: &str, name: &str) {
     });
 }
 
-fn with_rights(prefix: &str) -> String {
+pub(crate) fn with_rights(prefix: &str) -> String {
     let ns = plane().namespace(prefix);
     let account = format!("--serviceaccount={ns}:default");
     plane().kubectl_ok(&["-n", &ns, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
