@@ -293,10 +293,6 @@ impl ClusterJournal {
 
     async fn remove(&self, base: &Stored) -> Result<(), RequestError> {
         let Record { namespace, address, uid, .. } = base.record.as_ref();
-        // The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
-        // one, and the record is what they are for.
-        let marked = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
-        let uid = marked.as_ref().map_or(uid, |meta| &meta.uid);
         self.detach(namespace, address, uid, RetryPolicy::UntilStopped, false).await?;
         let removed = self.secrets.remove(base, RetryPolicy::UntilStopped).await;
         if matches!(removed, Err(RequestError::Conflict)) {
@@ -365,6 +361,10 @@ impl ClusterJournal {
             if guard.is_last(address, &siblings).await? {
                 // The view may lack marks that were added a moment ago.
                 let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
+                // The record may still have the UID of an earlier Resource with the same name. The marks are those of
+                // the present one, and this record, or another one that is removed with it, is what they are for.
+                let present = known.as_ref().map(|meta| meta.uid.clone());
+                let uid = present.as_ref().unwrap_or(uid);
                 self.marks.remove(namespace, &address.name, uid, known, policy).await?;
                 guard.set_marked(None);
             }
