@@ -448,7 +448,20 @@ impl Reconciler {
             self.untrack_resource(&name);
         }
         records.iter().for_each(|address| self.sync_record(address));
-        names.iter().for_each(|name| self.touch(name));
+        for name in &names {
+            self.touch(name);
+            self.end_outdated_waits(name);
+        }
+    }
+
+    /// Ends the readiness waits of steps that started for an older desired state: the object may never become ready,
+    /// and the change may be a deletion.
+    fn end_outdated_waits(&mut self, name: &Arc<str>) {
+        let latest = self.index.desired_digest(name);
+        let started = self.objects.of(name).flat_map(|(_, tracked)| tracked.started.iter());
+        let outdated = started.filter(|(_, start)| start.desired_digest != latest);
+        let ends = outdated.map(|(step, _)| Command::Execute(WorkerCommand::EndWait(step.clone())));
+        self.commands.extend(ends);
     }
 
     /// Schedules a plan of a name.
@@ -498,7 +511,8 @@ impl Reconciler {
         self.planning.stop();
         self.objects.stop_timers();
         self.schedule.stop();
-        self.commands.push(Command::Execute(WorkerCommand::EndWaits));
+        let running = self.schedule.running_steps().cloned();
+        self.commands.extend(running.map(|step| Command::Execute(WorkerCommand::EndWait(step))));
     }
 
     fn is_idle(&self) -> bool {

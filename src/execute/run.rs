@@ -48,7 +48,9 @@ impl Run {
     /// Starts no more steps and ends readiness waits. Running calls continue.
     pub fn stop(&mut self) {
         self.schedule.stop();
-        self.workers.execute(WorkerCommand::EndWaits);
+        for step in self.schedule.running_steps() {
+            self.workers.execute(WorkerCommand::EndWait(step.clone()));
+        }
     }
 
     pub fn workers(&self) -> &Workers {

@@ -139,6 +139,11 @@ impl Schedule {
             .collect()
     }
 
+    /// The running steps, as they started.
+    pub fn running_steps(&self) -> impl Iterator<Item = &Step> {
+        self.running.keys()
+    }
+
     pub fn is_running(&self, address: &Address) -> bool {
         // Steps are ordered by address first.
         let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };

@@ -2,11 +2,12 @@
 
 use super::permits::Permit;
 use super::step::StepInput;
+use crate::model::Step;
 
 #[derive(Debug)]
 pub enum WorkerCommand {
     /// Start a step, which holds its permit. The worker answers with a [`StepEnd`](super::StepEnd).
     Start(Box<StepInput>, Permit),
-    /// End the readiness waits of all steps that are running.
-    EndWaits,
+    /// End the readiness wait of a running step, also if it begins later.
+    EndWait(Step),
 }

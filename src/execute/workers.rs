@@ -1,5 +1,6 @@
 //! Workers: the tasks that execute the commands of one namespace's schedule.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -34,8 +35,8 @@ pub struct Workers {
     updates: UnboundedReceiver<(Step, StepUpdate)>,
     update_sender: UnboundedSender<(Step, StepUpdate)>,
     exhausted: ExhaustedPools,
-    /// Ends the readiness waits of the steps that subscribed to it.
-    readiness_waits: watch::Sender<bool>,
+    /// Ends the readiness wait of each running step.
+    readiness_waits: BTreeMap<Step, watch::Sender<bool>>,
 }
 
 impl Workers {
@@ -49,7 +50,7 @@ impl Workers {
             updates,
             update_sender,
             exhausted: ExhaustedPools::default(),
-            readiness_waits: watch::Sender::new(false),
+            readiness_waits: BTreeMap::new(),
         }
     }
 
@@ -61,9 +62,8 @@ impl Workers {
     pub fn execute(&mut self, order: WorkerCommand) {
         match order {
             WorkerCommand::Start(input, permit) => self.start(*input, permit),
-            // Steps that start later get a new channel and wait normally.
-            WorkerCommand::EndWaits => {
-                _ = std::mem::replace(&mut self.readiness_waits, watch::Sender::new(false)).send(true);
+            WorkerCommand::EndWait(step) => {
+                self.readiness_waits.get(&step).into_iter().for_each(|wait| _ = wait.send_replace(true));
             }
         }
     }
@@ -79,7 +79,10 @@ impl Workers {
             // A fixed order makes simulated runs reproducible.
             biased;
             Some(ended) = self.tasks.join_next() => match ended {
-                Ok(end) => WorkerEvent::StepEnded(Box::new(end)),
+                Ok(end) => {
+                    self.readiness_waits.remove(&end.step);
+                    WorkerEvent::StepEnded(Box::new(end))
+                }
                 // Tasks catch their panics, and are aborted only when the process ends.
                 Err(error) => {
                     tracing::error!(%error, "a step's task was aborted");
@@ -111,10 +114,12 @@ impl Workers {
     fn start(&mut self, input: StepInput, permit: Permit) {
         let step = input.step.clone();
         let guard = self.engine.in_flight.begin(&input.namespace, &step, self.update_sender.clone(), permit);
+        let (end_wait, stop) = watch::channel(false);
+        self.readiness_waits.insert(step.clone(), end_wait);
         let task = StepTask {
             engine: Arc::clone(&self.engine),
             desired: self.desired.clone(),
-            stop: self.readiness_waits.subscribe(),
+            stop,
             input,
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),

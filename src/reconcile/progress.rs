@@ -8,8 +8,8 @@ use super::planning::{AdoptedPlan, CRD_AGAIN};
 use super::summarize::{Note, StepState, step_note};
 use super::time::Time;
 use super::tracked::{Hold, StepStart, TrackedObject};
-use super::{Reconciler, ReportSubject, retry};
-use crate::execute::{HookNote, ProgressKind};
+use super::{Command, Reconciler, ReportSubject, retry};
+use crate::execute::{HookNote, ProgressKind, WorkerCommand};
 use crate::load::Instance;
 use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
 use crate::plan::ObjectBlock;
@@ -159,6 +159,9 @@ impl Reconciler {
         let tracked = self.objects.entry(address);
         let start = StepStart { at: self.now.time, desired_digest: tracked.desired_digest, shared_fingerprint };
         tracked.started.insert(step.clone(), start);
+        if start.desired_digest != self.index.desired_digest(&address.name) {
+            self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
+        }
         self.set_state(step, StepState::Running);
     }
 

@@ -84,5 +84,6 @@ fn objects_that_never_become_ready_stop_no_other_namespace() {
     plane().apply(&["-n", &quiet], &object("calm", map, ""));
     wait_ready(&quiet, &["calm"]);
     assert!(resource(&hostile, "web").is_some_and(|web| !is_ready(&web)), "they still wait");
-    plane().kubectl_ok(&["-n", &hostile, "delete", "pres", "--all", "--wait=false"]);
+    plane().kubectl_ok(&["-n", &hostile, "delete", "pres", "--all", "--timeout=60s"]);
+    assert!(deployments(&hostile).is_empty(), "a deletion ends the waits");
 }
