@@ -31,7 +31,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::context::Context;
@@ -44,7 +44,7 @@ use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, inference_problem, kubeconfig_problem};
 use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
-use crate::execute::Engine;
+use crate::execute::{Engine, Pool};
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
@@ -187,8 +187,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         status,
         events,
         metrics,
-        plannings: Semaphore::new(MAX_PLANNINGS),
-        provider_plannings: Semaphore::new(MAX_PLANNINGS),
+        plannings: Pool::shared(MAX_PLANNINGS),
+        provider_plannings: Pool::shared(MAX_PLANNINGS),
         threads,
         leadership,
         shutdown,

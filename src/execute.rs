@@ -30,7 +30,7 @@ pub use hooks::HookNote;
 pub use in_flight::{Delay, StepUpdate};
 pub use journal::{Journal, JournalError, Loss};
 pub use moves::{apply_moves, conclude_moves, prepare_moves};
-pub use permits::{Permit, Permits};
+pub use permits::{Permit, Permits, Pool};
 pub use progress::{Progress, ProgressKind, Summary};
 pub use publish::transfer_copies;
 pub use recover::{HolderState, Recovery, recover};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::crd_guard::CrdGuard;
@@ -16,7 +15,7 @@ use super::namespaces::Namespaces;
 use super::status::StatusWriter;
 use crate::api;
 use crate::driver::ObjectWatcher;
-use crate::execute::Engine;
+use crate::execute::{Engine, Pool};
 use crate::process::{Shutdown, Threads};
 use crate::reconcile::time::{Moment, Time};
 use crate::reconcile::{Note, ReportSubject};
@@ -40,9 +39,9 @@ pub struct Context {
     /// Holds destroys while the CRD is being deleted.
     pub guard: CrdGuard,
     /// Limits the plannings of all namespaces.
-    pub plannings: Semaphore,
+    pub plannings: Arc<Pool>,
     /// Limits the plannings that call providers, which may be unresponsive.
-    pub provider_plannings: Semaphore,
+    pub provider_plannings: Arc<Pool>,
     pub threads: Threads,
     pub leadership: Leadership,
     /// Triggered when the process must terminate.

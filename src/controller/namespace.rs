@@ -73,7 +73,7 @@ impl NamespaceTask {
         let newest = shared.clone();
         let desired = DesiredDigests::live(move |name| newest.lock().index().desired_digest(name));
         Self {
-            workers: Workers::new(context.engine.clone(), desired),
+            workers: Workers::new(context.engine.clone(), shared.name().clone(), desired),
             context,
             shared,
             running: BTreeMap::new(),

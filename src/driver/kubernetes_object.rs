@@ -60,9 +60,9 @@ pub const TYPE_NAME: &str = "kubernetes_object";
 /// The field manager of Purlin's server-side applies.
 pub const FIELD_MANAGER: &str = "purlin";
 
-/// A create or update is about three short requests. This many concurrent calls keep two cores of an API server busy
-/// without queueing.
-const CALLS_AT_ONCE: usize = 64;
+/// A create or update is about three short requests. One namespace can use half of these calls, and 64 concurrent calls
+/// keep two cores of an API server busy without queueing.
+const CALLS_AT_ONCE: usize = 128;
 
 /// The first part of owner annotations. Within a scope, namespace and name of a Resource are unique.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Semaphore;
 
 use super::in_flight::InFlightSteps;
+use super::permits::{Permit, Pool};
 use super::unsent_calls::UnsentCalls;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
@@ -48,28 +48,29 @@ pub struct Engine {
     pools: Pools,
 }
 
-/// The semaphores that limit calls: one for the whole process, and one for each driver with its own limit.
+/// The limits of calls: one for the whole process, and one for each driver with its own limit.
 struct Pools {
-    total: Arc<Semaphore>,
-    by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)>,
+    total: Arc<Pool>,
+    by_driver: Vec<(Arc<dyn Driver>, Arc<Pool>)>,
     /// One for each provider configuration, so that a provider that hangs does not block the others.
-    by_configuration: Mutex<BTreeMap<ConfigurationKey, Arc<Semaphore>>>,
+    by_configuration: Mutex<BTreeMap<ConfigurationKey, Arc<Pool>>>,
 }
 
-/// The name of a provider and the digest of its configuration.
-type ConfigurationKey = (Arc<str>, Arc<str>);
+/// A namespace, the name of a provider and the digest of its configuration.
+type ConfigurationKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// Above this number of entries, the unused ones are removed.
 const PRUNE_ABOVE: usize = 1000;
 
 impl Pools {
-    fn for_configuration(&self, used: &ProviderUse) -> Arc<Semaphore> {
+    fn for_configuration(&self, namespace: &Arc<str>, used: &ProviderUse) -> Arc<Pool> {
         let mut by_configuration = lock(&self.by_configuration);
         if by_configuration.len() > PRUNE_ABOVE {
             by_configuration.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
-        let pool = || Arc::new(Semaphore::new((used.provider.max_calls as usize).max(1)));
-        Arc::clone(by_configuration.entry((used.provider.name.clone(), used.digest.clone())).or_insert_with(pool))
+        let key = (Arc::clone(namespace), used.provider.name.clone(), used.digest.clone());
+        let pool = || Pool::exclusive((used.provider.max_calls as usize).max(1));
+        Arc::clone(by_configuration.entry(key).or_insert_with(pool))
     }
 }
 
@@ -83,7 +84,7 @@ impl Engine {
         holder: Holder,
     ) -> Self {
         let pools = Pools {
-            total: Arc::new(Semaphore::new(limits.total)),
+            total: Pool::shared(limits.total),
             by_driver: pools_by_driver(&drivers),
             by_configuration: Mutex::default(),
         };
@@ -106,13 +107,17 @@ impl Engine {
         Self { hooks, ..self }
     }
 
-    /// The semaphores that a call of this type must acquire, the most contended ones last.
-    pub(crate) fn pools(&self, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Semaphore>> {
-        let configuration = used.map(|used| self.pools.for_configuration(used));
+    /// Waits for the right to make calls of this type in a namespace.
+    pub(crate) async fn permit(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Permit {
+        Permit::wait(self.pools(namespace, type_name, used), namespace).await
+    }
+
+    /// The pools from which a call of this type needs a permit, the most contended ones last.
+    pub(crate) fn pools(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Pool>> {
+        let configuration = used.map(|used| self.pools.for_configuration(namespace, used));
         let driver = self.drivers.get(type_name);
-        let own =
-            |(other, _): &&(Arc<dyn Driver>, Arc<Semaphore>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
-        let driver_pool = self.pools.by_driver.iter().find(own).map(|(_, places)| places);
+        let own = |(other, _): &&(Arc<dyn Driver>, Arc<Pool>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
+        let driver_pool = self.pools.by_driver.iter().find(own).map(|(_, pool)| pool);
         configuration
             .into_iter()
             .chain(driver_pool.into_iter().chain(std::iter::once(&self.pools.total)).cloned())
@@ -148,13 +153,13 @@ pub(crate) struct Call<'a> {
     pub service_account: &'a Arc<str>,
 }
 
-/// Returns one semaphore for each driver with a limit, even if the driver serves several types.
-fn pools_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Semaphore>)> {
-    let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Semaphore>)> = Vec::new();
+/// Returns one pool for each driver with a limit, even if the driver serves several types.
+fn pools_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Pool>)> {
+    let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Pool>)> = Vec::new();
     for driver in drivers.types().filter_map(|served| drivers.get(served)) {
         let Some(limit) = driver.concurrency() else { continue };
         if !by_driver.iter().any(|(other, _)| Arc::ptr_eq(other, driver)) {
-            by_driver.push((Arc::clone(driver), Arc::new(Semaphore::new(limit))));
+            by_driver.push((Arc::clone(driver), Pool::shared(limit)));
         }
     }
     by_driver
@@ -190,17 +195,20 @@ mod tests {
         let journal = Arc::new(MemoryJournal::default());
         let limits = Limits::default();
         let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
-        let own = |type_name: &str| engine.pools(type_name, None).first().map(Arc::as_ptr);
-        assert_eq!(engine.pools("cloud_disk", None).len(), 2);
+        let shop: Arc<str> = "shop".into();
+        let own = |type_name: &str| engine.pools(&shop, type_name, None).first().map(Arc::as_ptr);
+        assert_eq!(engine.pools(&shop, "cloud_disk", None).len(), 2);
         assert_eq!(own("cloud_disk"), own("cloud_network"));
         assert_ne!(own("cloud_disk"), own("other"));
-        assert_eq!(engine.pools("unknown", None).len(), 1);
+        assert_eq!(engine.pools(&shop, "unknown", None).len(), 1);
         let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
         let provider: Arc<crate::model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
         let used = |text: &str| ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
-        let of = |text: &str| engine.pools("far_thing", Some(&used(text)));
-        assert_eq!((of("a").len(), of("a")[0].available_permits()), (2, 2));
-        assert!(Arc::ptr_eq(&of("a")[0], &of("a")[0]));
-        assert!(!Arc::ptr_eq(&of("a")[0], &of("b")[0]));
+        let of = |namespace: &Arc<str>, text: &str| engine.pools(namespace, "far_thing", Some(&used(text)));
+        let first = of(&shop, "a");
+        assert_eq!(first.len(), 2);
+        assert!(Arc::ptr_eq(&first[0], &of(&shop, "a")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &of(&shop, "b")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &of(&"other".into(), "a")[0]), "no two namespaces share a limit");
     }
 }

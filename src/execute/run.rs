@@ -16,9 +16,9 @@ pub struct Run {
 
 impl Run {
     /// Creates an idle run over the records of one namespace.
-    pub fn new(engine: Arc<Engine>, records: Recorded) -> Self {
+    pub fn new(engine: Arc<Engine>, namespace: Arc<str>, records: Recorded) -> Self {
         let schedule = Schedule::new(engine.limits.per_namespace, records);
-        Self { schedule, workers: Workers::new(engine, DesiredDigests::default()) }
+        Self { schedule, workers: Workers::new(engine, namespace, DesiredDigests::default()) }
     }
 
     /// Returns the next event, or `None` when no step runs and none can start. Cancel safe.

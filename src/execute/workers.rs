@@ -40,8 +40,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Creates idle workers.
-    pub fn new(engine: Arc<Engine>, desired: DesiredDigests) -> Self {
+    /// Creates the idle workers of a namespace.
+    pub fn new(engine: Arc<Engine>, namespace: Arc<str>, desired: DesiredDigests) -> Self {
         let (update_sender, updates) = unbounded_channel();
         Self {
             engine,
@@ -49,7 +49,7 @@ impl Workers {
             tasks: JoinSet::new(),
             updates,
             update_sender,
-            exhausted: ExhaustedPools::default(),
+            exhausted: ExhaustedPools::new(namespace),
             readiness_waits: BTreeMap::new(),
         }
     }
@@ -144,6 +144,7 @@ impl Workers {
 
 impl Permits for Workers {
     fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
-        self.exhausted.try_take(self.engine.pools(type_name, provider))
+        let pools = self.engine.pools(self.exhausted.namespace(), type_name, provider);
+        self.exhausted.try_take(pools)
     }
 }

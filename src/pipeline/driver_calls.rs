@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use crate::driver::CallContext;
 use crate::execute::driver_calls::{read_data, validate_and_plan};
 use crate::execute::engine::Call;
-use crate::execute::{Engine, Permit, mask, publish};
+use crate::execute::{Engine, mask, publish};
 use crate::load::{Config, Timeouts};
 use crate::model::{Address, DriverError, ErrorKind, ObjectState, ProviderUse, Recorded, Secrets, Value};
 use crate::plan::{CallId, DriverCall, DriverRequest, DriverResponse, Planner, ResponseCache};
@@ -84,7 +84,7 @@ async fn call_driver(
         };
         return (driver_call.id, DriverResponse::Object(Vec::new(), Err(error), Arc::from("")));
     };
-    let _place = Permit::wait(engine.pools(&driver_call.type_name, driver_call.provider.as_deref())).await;
+    let _place = engine.permit(&config.namespace, &driver_call.type_name, driver_call.provider.as_deref()).await;
     let call = Call {
         type_name: &driver_call.type_name,
         namespace: &config.namespace,

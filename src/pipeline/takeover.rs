@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::driver::{CallContext, Driver, Warnings, unsupported_move};
+use crate::execute::Engine;
 use crate::execute::engine::Call;
 use crate::execute::failure::with_address;
-use crate::execute::{Engine, Permit};
 use crate::load::{Config, Instance};
 use crate::model::{
     Address, Diagnostics, DriverError, ErrorKind, ProviderUse, Reason, Record, RecordedObject, Secrets,
@@ -50,7 +50,7 @@ async fn convert_record(
     let provider = provider(instance, record)?;
     let schema = driver.schema(type_name, provider.as_ref().map(|used| used.provider.as_ref()));
     let version = schema.ok_or_else(|| unknown_type(type_name))?.version;
-    let _places = Permit::wait(engine.pools(type_name, provider.as_deref())).await;
+    let _places = engine.permit(&config.namespace, type_name, provider.as_deref()).await;
     let call = Call {
         type_name,
         namespace: &config.namespace,

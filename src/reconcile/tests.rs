@@ -61,7 +61,7 @@ impl Bench {
         let policy = Policy { max_running_steps: 8, max_names_per_plan: 256, destroy_orphans: false };
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
-            workers: Workers::new(engine.clone(), DesiredDigests::default()),
+            workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),
             engine,
             world,
             now: Duration::ZERO,

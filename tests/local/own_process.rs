@@ -49,7 +49,7 @@ impl TestProcess {
     async fn adopt(&self, yaml: &str) -> Run {
         let loaded = load(yaml);
         let recorded = self.journal.load("default").records;
-        let mut run = Run::new(Arc::clone(&self.engine), recorded);
+        let mut run = Run::new(Arc::clone(&self.engine), "default".into(), recorded);
         let options = PlanOptions { seed: 1, refresh: Refresh::All, ..PlanOptions::default() };
         let config = Arc::new(loaded.config);
         let planned = purlin::pipeline::plan(

@@ -157,7 +157,7 @@ async fn walk(
     execute::apply_moves(engine.journal.as_ref(), &mut inputs.recorded, &planned.moves).await?;
     let scope = inputs.addresses();
     // The run is abandoned at the end.
-    let mut run = Run::new(engine, inputs.recorded);
+    let mut run = Run::new(engine, inputs.config.namespace.clone(), inputs.recorded);
     reporter.planned(&planned.plan.changes);
     let shown = reporter.expect_steps(planned.graph.len()) + planned.moves.len();
     let adoption = planned.adoption(scope, inputs.namespace, Vec::new());

@@ -84,7 +84,7 @@ impl DevSession {
             watch: Watch::new(files.sources.clone(), local::source_paths(&files), std::time::Instant::now()),
             files,
             sources,
-            workers: Workers::new(engine.clone(), DesiredDigests::default()),
+            workers: Workers::new(engine.clone(), namespace.clone(), DesiredDigests::default()),
             engine,
             reconciler,
             plans: JoinSet::new(),

@@ -13,11 +13,11 @@ use crate::pipeline;
 use crate::reconcile::{PlanRequest, PlanResult, Signal};
 
 /// Computes a plan on its own thread: it may take long, and must not block the threads of streams and calls. The number
-/// of concurrent plannings is limited.
+/// of concurrent plannings is limited, and namespaces share it.
 pub(super) async fn compute(context: Arc<Context>, request: PlanRequest) -> Signal {
     let names = request.names().clone();
-    let places = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
-    let Ok(_place) = places.acquire().await else { return Signal::Wake };
+    let pool = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
+    let _permit = pool.acquire(&request.config.namespace).await;
     let (surroundings, began) = (context.clone(), Instant::now());
     let making = async move {
         tokio::select! {

@@ -276,7 +276,7 @@ impl History {
         let Some(held) = self.recover_all(engine).await else { return Ok(RunOutcome::Crashed) };
         self.check_objections()?;
         let recorded = self.records();
-        let mut run = Run::new(Arc::clone(engine), recorded);
+        let mut run = Run::new(Arc::clone(engine), "default".into(), recorded);
         let Some(mut tape) = self.adopt_new_plan(engine, &mut run, &held, trouble).await? else {
             return Ok(RunOutcome::Crashed);
         };

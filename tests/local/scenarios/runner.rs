@@ -318,7 +318,7 @@ impl Runner {
             }
         }
         sections.push(("recovered", lines));
-        let run = Run::new(Arc::clone(&engine), self.records());
+        let run = Run::new(Arc::clone(&engine), "default".into(), self.records());
         Ok(Some(Process { engine, run, held }))
     }
 
