@@ -100,7 +100,10 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Provider(command) => local_runtime()?.block_on(provider::run(command, console)),
         Command::ExplainType(args) => local_runtime()?.block_on(provider::explain_type(args, console)),
         Command::Controller(args) => {
-            Builder::new_multi_thread().enable_all().build()?.block_on(c::controller::run(*args))
+            let heartbeat =
+                Builder::new_multi_thread().worker_threads(1).thread_name("heartbeat").enable_all().build()?;
+            let main = Builder::new_multi_thread().enable_all().build()?;
+            main.block_on(c::controller::run(*args, heartbeat.handle().clone()))
         }
     }
 }

@@ -9,9 +9,11 @@
 //! The index, the debounce, the summary and the decisions about leases and holders are pure and synchronous. The tasks
 //! around them only do the I/O.
 
+pub mod connection;
 pub mod context;
 pub mod events;
 pub mod crd_guard;
+pub mod heartbeat;
 pub mod holders;
 pub mod http;
 pub mod inputs;
@@ -29,20 +31,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use self::connection::connect;
 use self::context::Context;
 use self::holders::Holders;
-use self::lease::{Elector, Leadership};
 use self::namespaces::Namespaces;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::watch::Watch;
 use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, inference_problem, kubeconfig_problem};
+use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
 use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
 use crate::execute::{Engine, Pool};
 use crate::install::{InstallOptions, Installer};
@@ -53,6 +55,7 @@ use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRand
 use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
 
+pub use heartbeat::Heartbeat;
 pub use options::{ElectionTimes, Options, Pod};
 
 /// How many plannings compute at the same time, each on its own thread: far fewer than the runtime allows, so that
@@ -81,6 +84,7 @@ pub enum ControllerError {
 /// The external services of a controller. A simulation replaces those of [`Services::system`].
 pub struct Services {
     pub client: Client,
+    pub heartbeat: Heartbeat,
     pub clock: Arc<dyn Clock>,
     /// For ids and jitter.
     pub random: Arc<dyn Random>,
@@ -92,18 +96,19 @@ pub struct Services {
 }
 
 impl Services {
-    /// The services of a real process.
+    /// The services of a real process. `heartbeat` is the runtime of the Lease and of the HTTP server.
     ///
     /// # Errors
     /// When the API server cannot be configured.
-    pub async fn system(options: &Options) -> Result<Self, ControllerError> {
-        let client = connect(options).await?;
+    pub async fn system(options: &Options, heartbeat: Handle) -> Result<Self, ControllerError> {
+        let client = connect(options).await.map_err(ControllerError::Connect)?;
+        let heartbeat = Heartbeat::start(heartbeat, options).await.map_err(ControllerError::Connect)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         // Each provider runs in its own directory and cannot access the others.
         let confined = ProviderOptions { confine: Some(Sandbox::system()), ..ProviderOptions::new(installer.clone()) };
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(confined, clock.clone())));
-        Ok(Self { client, clock, random, drivers, installer, threads: Threads::Blocking })
+        Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking })
     }
 }
 
@@ -113,12 +118,13 @@ impl Services {
 ///
 /// When it cannot start, or when it terminates before all running calls are recorded.
 pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let Services { client, clock, random, drivers, installer, threads } = surroundings;
+    let Services { client, heartbeat, clock, random, drivers, installer, threads } = surroundings;
     let pod = options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into();
     let me = Holder { pod, process: random.uuid().into() };
     let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
-    serve(&mut background, &options, &metrics, &readiness, &ended).await?;
+    let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, &ended).await;
+    serving.map_err(ControllerError::Bind)?;
     let (namespaces, opened) = Namespaces::new(options.limits.per_namespace, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
@@ -145,7 +151,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
     let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
-    let (leadership, election) = elect(&options, &client, holders::identity(&host, &me), &clock, &ended);
+    let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &ended);
     if let Some(providers) = providers.clone() {
         let checks = ProviderChecks {
             client: client.clone(),
@@ -218,24 +224,6 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     outcome(lost, drained)
 }
 
-async fn serve(
-    tasks: &mut JoinSet<()>,
-    options: &Options,
-    metrics: &metrics::Metrics,
-    readiness: &Readiness,
-    ended: &Shutdown,
-) -> Result<(), ControllerError> {
-    let Some(address) = options.metrics_address else { return Ok(()) };
-    let listener = http::bind(address).await.map_err(ControllerError::Bind)?;
-    let (metrics, readiness, ended) = (metrics.clone(), readiness.clone(), ended.clone());
-    tasks.spawn(async move {
-        if let Err(error) = http::serve(listener, metrics, readiness, ended).await {
-            tracing::error!(%error, "metrics and health are no longer served");
-        }
-    });
-    Ok(())
-}
-
 /// The result of the process.
 fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
     match (lost, drained) {
@@ -243,20 +231,6 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
         (0, false) => Err(ControllerError::CallsAborted),
         (lost, _) => Err(ControllerError::ResultsLost(lost)),
     }
-}
-
-async fn connect(options: &Options) -> Result<Client, ControllerError> {
-    let unusable = |error: KubeconfigError| ControllerError::Connect(kubeconfig_problem(&error));
-    let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-    let config = match (&options.kubeconfig, &options.context) {
-        (Some(path), _) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
-            Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(unusable)?
-        }
-        (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(unusable)?,
-        (None, None) => Config::infer().await.map_err(|error| ControllerError::Connect(inference_problem(&error)))?,
-    };
-    Client::try_from(config).map_err(|error| ControllerError::Connect(error.to_string()))
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one composition, called once")]
@@ -290,19 +264,4 @@ fn watch_everything(
         let gate = readiness.gate(format!("resources{of}"));
         tasks.spawn(watch.clone().resources(client.clone(), namespace, account, gate));
     }
-}
-
-fn elect(
-    options: &Options,
-    client: &Client,
-    identity: String,
-    clock: &Arc<dyn Clock>,
-    ended: &Shutdown,
-) -> (Leadership, JoinSet<()>) {
-    let mut tasks = JoinSet::new();
-    let Some(times) = options.election else { return (Leadership::alone(), tasks) };
-    let elector = Elector::new(client.clone(), &options.namespace, identity, times, clock.clone());
-    let leadership = elector.leadership();
-    tasks.spawn(elector.run(ended.clone()));
-    (leadership, tasks)
 }

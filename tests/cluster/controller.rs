@@ -126,13 +126,18 @@ impl Controller {
 
     /// Sends one request to the HTTP port, and returns the status and the body.
     pub(crate) fn http(&self, path: &str) -> Option<(u16, String)> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
-        let mut response = String::new();
-        stream.read_to_string(&mut response).ok()?;
-        let status = response.split_whitespace().nth(1)?.parse().ok()?;
-        Some((status, response.split_once("\r\n\r\n")?.1.to_owned()))
+        http(self.port, path)
     }
+}
+
+/// Sends one request to a local port, and returns the status and the body.
+pub(crate) fn http(port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let status = response.split_whitespace().nth(1)?.parse().ok()?;
+    Some((status, response.split_once("\r\n\r\n")?.1.to_owned()))
 }
 
 impl Drop for Controller {
@@ -183,7 +188,7 @@ fn create_pod(plane: &ControlPlane, name: &str, template: &Value) -> String {
     pod["metadata"]["uid"].as_str().expect("a UID").to_owned()
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("its address").port()
 }

@@ -31,6 +31,7 @@ mod families;
 mod family_lifecycle;
 mod hostile;
 mod inputs;
+mod heartbeat;
 mod hooks;
 mod installation;
 mod kubectl_provider;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use purlin::controller::holders::CONTAINER;
-use purlin::controller::{self, ControllerError, ElectionTimes, Options, Pod, Services};
+use purlin::controller::{self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, Services};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};
@@ -64,8 +64,10 @@ impl Replica {
         let connection = env.cluster.connection(&name);
         let tap = Observer { line: connection, judge: env.judge.clone(), replica: name.clone() };
         let scripted = Arc::new(FaultyDriver::new(env.outside.clone(), name.clone()));
+        let client = kube::Client::new(tap, "default");
         let surroundings = Services {
-            client: kube::Client::new(tap, "default"),
+            heartbeat: Heartbeat::shared(client.clone()),
+            client,
             clock: Arc::new(clock),
             random: Arc::new(SeededRandom::new(env.seed, &name)),
             drivers: Registry::default().with_family("scripted", scripted),

@@ -1,5 +1,7 @@
 //! `purlin controller`.
 
+use tokio::runtime::Handle;
+
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
@@ -7,8 +9,8 @@ use crate::controller::{self, Services};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
 
-/// Runs until the controller is shut down.
-pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
+/// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
+pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit> {
     let format = match args.log_format {
         LogFormat::Json => telemetry::LogFormat::Json,
         LogFormat::Text => telemetry::LogFormat::Text,
@@ -18,7 +20,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<Exit> {
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
     let controller = async {
-        let surroundings = Services::system(&options).await?;
+        let surroundings = Services::system(&options, heartbeat).await?;
         controller::run(options, surroundings, shutdown).await
     };
     tokio::select! {

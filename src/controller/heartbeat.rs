@@ -1,0 +1,83 @@
+//! The runtime of the Lease and of the HTTP server. With every thread of the main runtime busy, the Lease is renewed and
+//! health checks are answered: otherwise the kubelet would restart the controller, and another replica would take over,
+//! because of the work of one tenant.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use super::connection::connect;
+use super::http;
+use super::lease::{Elector, Leadership};
+use super::metrics::Metrics;
+use super::options::Options;
+use crate::process::{Clock, Readiness, Shutdown};
+
+/// The tasks that show that this process is alive.
+pub struct Heartbeat {
+    runtime: Handle,
+    /// Its connections belong to the runtime.
+    client: Client,
+}
+
+impl Heartbeat {
+    /// Uses the runtime of the caller, as in a simulation, which has only one thread.
+    pub fn shared(client: Client) -> Self {
+        Self { runtime: Handle::current(), client }
+    }
+
+    /// Connects to the API server on a runtime of its own.
+    ///
+    /// # Errors
+    /// Why the API server cannot be configured.
+    pub async fn start(runtime: Handle, options: &Options) -> Result<Self, String> {
+        let options = options.clone();
+        let client = runtime.spawn(async move { connect(&options).await }).await;
+        let client = client.unwrap_or_else(|error| Err(error.to_string()))?;
+        Ok(Self { runtime, client })
+    }
+
+    /// Serves metrics and health until `ended`, if the options have an address.
+    ///
+    /// # Errors
+    /// When the address is in use or not available.
+    pub async fn serve(
+        &self,
+        tasks: &mut JoinSet<()>,
+        options: &Options,
+        metrics: &Metrics,
+        readiness: &Readiness,
+        ended: &Shutdown,
+    ) -> std::io::Result<()> {
+        let Some(address) = options.metrics_address else { return Ok(()) };
+        let bound = self.runtime.spawn(http::bind(address)).await;
+        let listener = bound.unwrap_or_else(|error| Err(error.into()))?;
+        let served = http::serve(listener, metrics.clone(), readiness.clone(), ended.clone());
+        let serve = async move {
+            if let Err(error) = served.await {
+                tracing::error!(%error, "metrics and health are no longer served");
+            }
+        };
+        tasks.spawn_on(serve, &self.runtime);
+        Ok(())
+    }
+
+    /// Participates in the election until `ended`. The tasks end after the release of the Lease. Without an election,
+    /// this process is the leader.
+    pub fn elect(
+        self,
+        options: &Options,
+        identity: String,
+        clock: &Arc<dyn Clock>,
+        ended: &Shutdown,
+    ) -> (Leadership, JoinSet<()>) {
+        let mut tasks = JoinSet::new();
+        let Some(times) = options.election else { return (Leadership::alone(), tasks) };
+        let elector = Elector::new(self.client, &options.namespace, identity, times, clock.clone());
+        let leadership = elector.leadership();
+        tasks.spawn_on(elector.run(ended.clone()), &self.runtime);
+        (leadership, tasks)
+    }
+}
