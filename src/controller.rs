@@ -12,6 +12,7 @@
 pub mod connection;
 pub mod context;
 pub mod events;
+pub mod fair_queue;
 pub mod crd_guard;
 pub mod heartbeat;
 pub mod holders;
@@ -149,7 +150,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let drivers = drivers.with_built_in(kubernetes.with_change_sink(Arc::new(report_change)));
     let providers = drivers.providers().cloned();
     let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
-    let engine = Arc::new(engine.with_hooks(Arc::new(JobHooks::new(client.clone(), clock.clone()))));
+    let hooks = Arc::new(JobHooks::new(client.clone(), clock.clone()));
+    let engine = Arc::new(engine.with_hooks(hooks).with_threads(threads));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &ended);
     if let Some(providers) = providers.clone() {
@@ -209,19 +211,23 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     }
     // All running calls are recorded. After the last status, another replica may take over.
     drop(context);
+    finish(writers, election, &ended).await;
+    background.shutdown().await;
+    tracing::info!(drained, "controller stopped");
+    outcome(lost, drained)
+}
+
+/// Waits for the last status writes, then releases the Lease: another replica may take over after the last status.
+async fn finish(mut writers: JoinSet<()>, mut election: JoinSet<()>, ended: &Shutdown) {
     let last_words = async { while writers.join_next().await.is_some() {} };
     if tokio::time::timeout(FINAL_WRITES_LIMIT, last_words).await.is_err() {
         tracing::warn!("could not write the last status in time; the next leader writes it");
     }
     ended.trigger();
-    let mut election = election;
     let handed_over = async { while election.join_next().await.is_some() {} };
     if tokio::time::timeout(FINAL_WRITES_LIMIT, handed_over).await.is_err() {
         tracing::warn!("could not release the Lease in time; it expires");
     }
-    background.shutdown().await;
-    tracing::info!(drained, "controller stopped");
-    outcome(lost, drained)
 }
 
 /// The result of the process.

@@ -16,11 +16,17 @@ use self::takeover::take_over;
 use crate::execute::Engine;
 use crate::graph::{self, ActionGraph};
 use crate::load::Config;
+use crate::load::expression::within_plan;
 use crate::model::{Diagnostics, Recorded};
 use crate::plan::moves::{self, Move, Moves, Takeovers};
 use crate::plan::{Plan, PlanOptions, Planner, ResponseCache};
 
 pub use import::{ImportedObject, import};
+
+/// The cost of all expressions of a plan, about five seconds, so that one namespace cannot occupy a thread for long.
+const EXPRESSION_UNITS: u64 = 20_000_000;
+/// The cost that each object adds: planning it takes longer than that.
+const EXPRESSION_UNITS_PER_OBJECT: u64 = 2_000;
 
 /// A plan and the order of its steps.
 #[derive(Debug, Default)]
@@ -36,6 +42,18 @@ pub struct OrderedPlan {
 /// Creates a plan. Driver calls run in parallel as far as dependencies and limits allow. `memo` caches the responses
 /// of drivers for later plans.
 pub async fn plan(
+    engine: &Engine,
+    config: &Arc<Config>,
+    recorded: &Recorded,
+    options: &PlanOptions,
+    memo: &mut ResponseCache,
+) -> OrderedPlan {
+    let objects = config.instances.len().max(recorded.len()) as u64;
+    let units = EXPRESSION_UNITS + objects * EXPRESSION_UNITS_PER_OBJECT;
+    within_plan(units, plan_within_budget(engine, config, recorded, options, memo)).await
+}
+
+async fn plan_within_budget(
     engine: &Engine,
     config: &Arc<Config>,
     recorded: &Recorded,

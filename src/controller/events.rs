@@ -3,13 +3,14 @@
 //! It replaces kube's `Recorder`, which ignores the note when it deduplicates events, so that a second, different
 //! failure would count as a repetition, and which has no rate limit. This one drops repeated notes for ten minutes,
 //! limits the rate, and drops and counts the events that exceed its queue: events are hints for users and must not slow
-//! down the work or the API server.
+//! down the work or the API server. Namespaces take turns, and one namespace can use at most half of the queue.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, Fuse, FusedFuture as _, FutureExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -19,6 +20,7 @@ use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::fair_queue::{Choice, FairQueue};
 use super::metrics::Metrics;
 use crate::process::{Clock, Random};
 use crate::reconcile::Note;
@@ -66,16 +68,12 @@ impl Bucket {
         Self { tokens: BURST, filled: now }
     }
 
-    /// Takes a token, or returns how long to wait for one.
-    fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    /// Takes a token. Returns how long to wait until it is there.
+    fn take(&mut self, now: Instant) -> Duration {
         let gained = now.saturating_duration_since(self.filled).as_secs_f64() * PER_SECOND;
-        self.tokens = (self.tokens + gained).min(BURST);
+        self.tokens = (self.tokens + gained).min(BURST) - 1.0;
         self.filled = now;
-        if self.tokens < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - self.tokens) / PER_SECOND));
-        }
-        self.tokens -= 1.0;
-        Ok(())
+        Duration::from_secs_f64((-self.tokens).max(0.0) / PER_SECOND)
     }
 }
 
@@ -105,6 +103,31 @@ impl RecentEvents {
     }
 }
 
+/// The events that are not sent yet.
+#[derive(Default)]
+struct EventQueue {
+    queue: FairQueue<QueuedEvent>,
+    recent: RecentEvents,
+}
+
+impl EventQueue {
+    /// Queues an event that is not a repetition. Returns `false` if the queue is full for its namespace.
+    fn push(&mut self, event: QueuedEvent, now: Instant) -> bool {
+        let namespace: Arc<str> = event.regarding.namespace.as_deref().unwrap_or_default().into();
+        if self.queue.len_of(&namespace) >= WAITING - self.queue.total() {
+            return false;
+        }
+        if self.recent.is_news(&event, now) {
+            self.queue.push(&namespace, event);
+        }
+        true
+    }
+
+    fn pop(&mut self) -> Option<QueuedEvent> {
+        self.queue.pop(|_| Choice::Take)
+    }
+}
+
 /// The sender of events.
 pub struct Reporter {
     pub client: Client,
@@ -126,16 +149,34 @@ impl Reporter {
 
     async fn work(self, mut receiver: mpsc::Receiver<QueuedEvent>) {
         let mut bucket = Bucket::new(Instant::now());
-        let mut memory = RecentEvents::default();
-        while let Some(queued) = receiver.recv().await {
-            if !memory.is_news(&queued, Instant::now()) {
-                continue;
+        let mut queue = EventQueue::default();
+        let mut sending: Fuse<BoxFuture<'_, ()>> = Fuse::terminated();
+        let mut open = true;
+        loop {
+            if sending.is_terminated()
+                && let Some(event) = queue.pop()
+            {
+                sending = self.send_after(bucket.take(Instant::now()), event).boxed().fuse();
             }
-            while let Err(wait) = bucket.take(Instant::now()) {
-                tokio::time::sleep(wait).await;
+            if !open && sending.is_terminated() {
+                return;
             }
-            self.send(queued).await;
+            tokio::select! {
+                biased;
+                received = receiver.recv(), if open => match received {
+                    Some(event) => if !queue.push(event, Instant::now()) {
+                        self.metrics.event_dropped();
+                    },
+                    None => open = false,
+                },
+                () = &mut sending, if !sending.is_terminated() => {}
+            }
         }
+    }
+
+    async fn send_after(&self, wait: Duration, queued: QueuedEvent) {
+        tokio::time::sleep(wait).await;
+        self.send(queued).await;
     }
 
     async fn send(&self, queued: QueuedEvent) {
@@ -196,12 +237,28 @@ mod tests {
     }
 
     #[test]
+    fn one_namespace_uses_at_most_half_of_the_queue() {
+        let (mut queue, start) = (EventQueue::default(), Instant::now());
+        let of = |namespace: &str, number: usize| {
+            let mut event = queued(&number.to_string());
+            event.regarding.namespace = Some(namespace.to_owned());
+            event
+        };
+        let taken = (0..WAITING).filter(|number| queue.push(of("loud", *number), start)).count();
+        assert_eq!(taken, WAITING / 2);
+        assert!(queue.push(of("quiet", WAITING), start));
+        let next = [queue.pop(), queue.pop()].map(|event| event.unwrap().regarding.namespace.unwrap());
+        assert_eq!(next, ["loud", "quiet"], "namespaces take turns");
+    }
+
+    #[test]
     fn the_rate_is_bounded() {
         let start = Instant::now();
         let mut bucket = Bucket::new(start);
-        let sent = (0..1000).filter(|_| bucket.take(start).is_ok()).count();
+        let sent = (0..100).filter(|_| bucket.take(start).is_zero()).count();
         assert_eq!(sent, 100);
-        assert!(bucket.take(start).is_err());
-        assert!(bucket.take(start + Duration::from_secs(1)).is_ok());
+        assert_eq!(bucket.take(start), Duration::from_millis(20));
+        assert_eq!(bucket.take(start), Duration::from_millis(40));
+        assert!(bucket.take(start + Duration::from_secs(1)).is_zero());
     }
 }

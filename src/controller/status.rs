@@ -1,11 +1,12 @@
 //! Writes the status of Resources. One writer serves the whole process: it keeps only the latest status of each object
-//! and writes many objects concurrently.
+//! and writes many objects concurrently. Namespaces take turns, and a status whose write failed occupies no request while
+//! it waits for the next attempt.
 //!
 //! A JSON patch replaces the whole status: a merge patch would not remove fields. The patch tests the UID, so that a
 //! status never reaches another Resource of the same name, and the generation, so that a new leader whose watch lags
 //! does not replace the status of a newer generation. It has no resourceVersion, because only the leader writes status.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use kube::core::Request;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::fair_queue::{Choice, FairQueue};
 use super::lease::Leadership;
 use super::metrics::Metrics;
 use crate::api;
@@ -81,9 +83,11 @@ enum Outcome {
 #[derive(Default)]
 struct Queue {
     latest: BTreeMap<StatusTarget, StatusUpdate>,
-    finals: VecDeque<StatusTarget>,
-    interim: VecDeque<StatusTarget>,
+    finals: FairQueue<StatusTarget>,
+    interim: FairQueue<StatusTarget>,
     in_flight: BTreeMap<StatusTarget, Urgency>,
+    /// Objects that wait for the next attempt after a failed one.
+    pausing: BTreeSet<StatusTarget>,
     attempts: BTreeMap<StatusTarget, u32>,
 }
 
@@ -92,20 +96,21 @@ impl Queue {
         let urgency = pending.urgency;
         let before = self.latest.insert(target.clone(), pending).map(|before| before.urgency);
         // An entry with another urgency remains and is skipped later.
-        if before != Some(urgency) {
-            self.order(urgency).push_back(target);
+        if before != Some(urgency) && !self.pausing.contains(&target) {
+            self.enqueue(target, urgency);
         }
     }
 
-    fn order(&mut self, urgency: Urgency) -> &mut VecDeque<StatusTarget> {
-        match urgency {
+    fn enqueue(&mut self, target: StatusTarget, urgency: Urgency) {
+        let queue = match urgency {
             Urgency::Interim => &mut self.interim,
             Urgency::Final => &mut self.finals,
-        }
+        };
+        queue.push(&target.namespace.clone(), target);
     }
 
     /// The next status to write. Each object is written by one request at a time.
-    fn pop(&mut self) -> Option<(StatusTarget, StatusUpdate, u32)> {
+    fn pop(&mut self) -> Option<(StatusTarget, StatusUpdate)> {
         if self.in_flight.len() >= AT_ONCE {
             return None;
         }
@@ -116,38 +121,40 @@ impl Queue {
         };
         let pending = self.latest.remove(&target)?;
         self.in_flight.insert(target.clone(), pending.urgency);
-        let attempts = self.attempts.get(&target).copied().unwrap_or(0);
-        Some((target, pending, attempts))
+        Some((target, pending))
     }
 
     fn next(&mut self, urgency: Urgency) -> Option<StatusTarget> {
         let Self { latest, in_flight, finals, interim, .. } = self;
-        let order = if urgency == Urgency::Final { finals } else { interim };
-        let counts = |target: &StatusTarget| latest.get(target).is_some_and(|pending| pending.urgency == urgency);
-        while order.front().is_some_and(|target| !counts(target)) {
-            order.pop_front();
-        }
-        let at = order.iter().position(|target| counts(target) && !in_flight.contains_key(target))?;
-        order.remove(at)
+        let queue = if urgency == Urgency::Final { finals } else { interim };
+        queue.pop(|target| match latest.get(target) {
+            Some(pending) if pending.urgency == urgency => match in_flight.contains_key(target) {
+                true => Choice::Keep,
+                false => Choice::Take,
+            },
+            _ => Choice::Drop,
+        })
     }
 
-    fn finish(&mut self, target: StatusTarget, outcome: Outcome) {
-        self.in_flight.remove(&target);
-        match outcome {
-            Outcome::Done(_) => {
-                self.attempts.remove(&target);
-                if self.latest.is_empty() {
-                    // Frees the memory of a burst.
-                    self.finals = VecDeque::new();
-                    self.interim = VecDeque::new();
-                }
-            }
-            Outcome::Again(pending) => {
-                *self.attempts.entry(target.clone()).or_default() += 1;
-                if !self.latest.contains_key(&target) {
-                    self.push(target, *pending);
-                }
-            }
+    /// Handles the end of a write. Returns the number of failed attempts if there must be another one: the caller calls
+    /// [`Self::resume`] after a pause.
+    fn finish(&mut self, target: &StatusTarget, outcome: Outcome) -> Option<u32> {
+        self.in_flight.remove(target);
+        let Outcome::Again(pending) = outcome else {
+            self.attempts.remove(target);
+            return None;
+        };
+        let attempts = self.attempts.entry(target.clone()).or_default();
+        *attempts += 1;
+        self.latest.entry(target.clone()).or_insert(*pending);
+        self.pausing.insert(target.clone());
+        Some(*attempts)
+    }
+
+    fn resume(&mut self, target: StatusTarget) {
+        self.pausing.remove(&target);
+        if let Some(urgency) = self.latest.get(&target).map(|pending| pending.urgency) {
+            self.enqueue(target, urgency);
         }
     }
 }
@@ -173,15 +180,13 @@ async fn work(
     metrics: Metrics,
 ) {
     let mut queue = Queue::default();
-    let mut requests = JoinSet::new();
+    let (mut requests, mut pauses) = (JoinSet::new(), JoinSet::new());
     let mut open = true;
     while open || !requests.is_empty() || !queue.latest.is_empty() {
-        while let Some((target, pending, attempts)) = queue.pop() {
+        while let Some((target, pending)) = queue.pop() {
             let (client, metrics, leadership) = (client.clone(), metrics.clone(), leadership.clone());
             let digest = pending.digest;
-            let pause = (attempts > 0).then(|| retry::delay(attempts, random.number()).min(LONGEST_PAUSE));
             requests.spawn(async move {
-                tokio::time::sleep(pause.unwrap_or_default()).await;
                 let outcome = match leadership.is_leading() {
                     true => attempt(&client, &target, pending, &metrics).await,
                     // The current leader writes its own status.
@@ -197,10 +202,17 @@ async fn work(
                     if let Outcome::Done(version) = &outcome {
                         report(&target, digest, *version);
                     }
-                    queue.finish(target, outcome);
+                    if let Some(attempts) = queue.finish(&target, outcome) {
+                        let pause = retry::delay(attempts, random.number()).min(LONGEST_PAUSE);
+                        pauses.spawn(async move {
+                            tokio::time::sleep(pause).await;
+                            target
+                        });
+                    }
                 }
                 Err(error) => tracing::error!(%error, "a status write panicked because of a bug in Purlin"),
             },
+            Some(Ok(target)) = pauses.join_next() => queue.resume(target),
             message = receiver.recv(), if open => match message {
                 Some((target, pending)) => queue.push(target, pending),
                 None => open = false,
@@ -283,13 +295,36 @@ mod tests {
         let mut queue = Queue::default();
         queue.push(target("a"), pending(1, Urgency::Final));
         queue.push(target("a"), pending(2, Urgency::Final));
-        let (_, first, _) = queue.pop().unwrap();
+        let (_, first) = queue.pop().unwrap();
         assert_eq!(first.status.observed_generation, 2);
         queue.push(target("a"), pending(3, Urgency::Final));
         assert!(queue.pop().is_none());
-        queue.finish(target("a"), Outcome::Again(Box::new(first)));
-        let (_, next, attempts) = queue.pop().unwrap();
-        assert_eq!((next.status.observed_generation, attempts), (3, 1), "a newer status replaces the one that failed");
+        assert_eq!(queue.finish(&target("a"), Outcome::Again(Box::new(first))), Some(1));
+        queue.resume(target("a"));
+        let (_, next) = queue.pop().unwrap();
+        assert_eq!(next.status.observed_generation, 3, "a newer status replaces the one that failed");
+        assert_eq!(queue.finish(&target("a"), Outcome::Done(None)), None);
+    }
+
+    #[test]
+    fn a_failed_write_occupies_no_request_until_its_next_attempt() {
+        let mut queue = Queue::default();
+        for number in 0..AT_ONCE {
+            queue.push(target(&format!("bad-{number}")), pending(1, Urgency::Final));
+        }
+        let failing: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(failing.len(), AT_ONCE);
+        queue.push(target("good"), pending(1, Urgency::Final));
+        assert!(queue.pop().is_none(), "all requests are in use");
+        for (target, pending) in failing {
+            queue.finish(&target, Outcome::Again(Box::new(pending)));
+        }
+        assert_eq!(queue.pop().unwrap().0.name, "good".into());
+        assert!(queue.pop().is_none());
+        queue.push(target("bad-0"), pending(2, Urgency::Final));
+        assert!(queue.pop().is_none(), "a newer status waits for the same pause");
+        queue.resume(target("bad-0"));
+        assert_eq!(queue.pop().unwrap().1.status.observed_generation, 2);
     }
 
     #[test]
@@ -300,11 +335,11 @@ mod tests {
         }
         queue.push(target("d"), pending(2, Urgency::Final));
         let mut names = Vec::new();
-        while let Some((target, pending, _)) = queue.pop() {
+        while let Some((target, pending)) = queue.pop() {
             names.push((target.name, pending.status.observed_generation));
         }
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1)], "one at a time");
-        queue.finish(target("a"), Outcome::Done(None));
+        queue.finish(&target("a"), Outcome::Done(None));
         assert_eq!(queue.pop().unwrap().0.name, "b".into());
     }
 

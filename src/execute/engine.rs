@@ -14,7 +14,7 @@ use crate::driver::{CallContext, Driver, Registry, Warnings};
 use crate::execute::Journal;
 use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
-use crate::process::{Clock, Random, lock};
+use crate::process::{Clock, Random, Threads, lock};
 
 /// Concurrency limits.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub struct Engine {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub hooks: Arc<dyn HookRunner>,
+    /// Where steps evaluate expressions.
+    pub threads: Threads,
     pub limits: Limits,
     /// Identifies this process in intents.
     pub holder: Holder,
@@ -94,6 +96,7 @@ impl Engine {
             clock,
             random,
             hooks: Arc::new(NoHooks),
+            threads: Threads::Caller,
             limits,
             holder,
             unsent_calls: UnsentCalls::default(),
@@ -105,6 +108,11 @@ impl Engine {
     #[must_use]
     pub fn with_hooks(self, hooks: Arc<dyn HookRunner>) -> Self {
         Self { hooks, ..self }
+    }
+
+    #[must_use]
+    pub fn with_threads(self, threads: Threads) -> Self {
+        Self { threads, ..self }
     }
 
     /// Waits for the right to make calls of this type in a namespace.

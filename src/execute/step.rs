@@ -235,6 +235,14 @@ impl StepTask {
         self.engine.drivers.get(&self.type_name).ok_or_else(missing)
     }
 
+    /// Evaluates expressions of the object. Other tasks continue if this takes long.
+    fn evaluate<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.instance.as_deref().is_some_and(Instance::is_computed) {
+            true => self.engine.threads.run(work),
+            false => work(),
+        }
+    }
+
     fn schema(&self) -> Result<Arc<Schema>, Failure> {
         let missing = || Failure::internal(format!("the driver has no schema of the type `{}`", self.type_name));
         let provider = self.prepared()?.recorded.provider.as_ref();
@@ -263,7 +271,8 @@ impl StepTask {
             return Ok(self.prepared()?.recorded.clone());
         }
         let revisions = |target: &Address| self.scope.revisions.get(target).cloned().unwrap_or_default();
-        Ok(recorded(self.prepared()?, self.instance.as_deref(), &self.scope, &revisions))
+        let prepared = self.prepared()?;
+        Ok(self.evaluate(|| recorded(prepared, self.instance.as_deref(), &self.scope, &revisions)))
     }
 
     /// Whether the step only updates the record: with a refreshed value, or with lifecycle settings of the manifest.

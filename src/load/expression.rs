@@ -32,8 +32,9 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
+pub(crate) use budget::within_plan;
 pub(crate) use missing::instead_of_missing;
-pub(crate) use names::{is_identifier, is_label, path_expression};
+pub(crate) use names::{is_identifier, path_expression};
 pub use reference::{InstanceSelector, Reference};
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.
@@ -131,11 +132,16 @@ impl Template {
         }
     }
 
+    /// Whether the evaluation may take long: it does more than to read paths.
+    pub fn is_computed(&self) -> bool {
+        self.0.is_computed()
+    }
+
     /// Evaluates the template. Unknown and sensitive marks apply only to the paths that are read. `Err` holds one
     /// diagnostic for each expression that failed, with its path below `spec.config` and without address.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let mut problems = Vec::new();
-        let value = self.0.evaluate(scope, None, &mut problems);
+        let value = budget::within_template(|| self.0.evaluate(scope, None, &mut problems));
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
 }
@@ -170,6 +176,16 @@ impl Trail<'_> {
 }
 
 impl Node {
+    fn is_computed(&self) -> bool {
+        match self {
+            Self::Literal(_) | Self::Path(_) => false,
+            Self::Program(_) => true,
+            Self::Text(parts) => parts.iter().any(|part| matches!(part, Part::Program(_))),
+            Self::List(items) => items.iter().any(Self::is_computed),
+            Self::Map(entries) => entries.iter().any(|(_, item)| item.is_computed()),
+        }
+    }
+
     /// Returns the value, with `Null` at each place that failed.
     fn evaluate(&self, scope: &dyn Scope, trail: Option<&Trail<'_>>, problems: &mut Diagnostics) -> Value {
         let result = match self {

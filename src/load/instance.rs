@@ -94,6 +94,13 @@ impl Instance {
         !self.deleting
     }
 
+    /// Whether the evaluation of its expressions may take long: they do more than to read paths.
+    pub fn is_computed(&self) -> bool {
+        let has_conditions = !self.preconditions.is_empty() || !self.postconditions.is_empty();
+        let has_others = !self.hooks.is_empty() || !self.publish.is_empty() || self.prevent_destroy_when.is_some();
+        self.config.is_computed() || has_conditions || has_others
+    }
+
     /// Whether the Resource has Purlin's finalizer and record annotation. It gets both with its record.
     pub fn is_marked(&self) -> bool {
         self.has_finalizer && self.record_annotation == self.uid

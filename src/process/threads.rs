@@ -1,4 +1,4 @@
-//! The thread on which long computations run.
+//! The threads on which long computations run.
 
 use futures::future::BoxFuture;
 
@@ -26,6 +26,14 @@ impl Threads {
             Ok(result) => Some(result),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => None,
+        }
+    }
+
+    /// Runs a function that may take long. The other tasks of the thread continue on another one.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Blocking => tokio::task::block_in_place(work),
+            Self::Caller => work(),
         }
     }
 }

@@ -9,14 +9,14 @@ use crate::plan::conditions::{self, ConditionOutcome};
 /// Checks the preconditions, before anything is changed or destroyed.
 pub(super) fn before(task: &StepTask) -> Result<(), Failure> {
     let Some(instance) = checked_instance(task) else { return Ok(()) };
-    into_result(conditions::before(instance, &task.scope))
+    into_result(task.evaluate(|| conditions::before(instance, &task.scope)))
 }
 
 /// Checks the preconditions before a destroy-before-create replacement destroys the old object. Conditions that read
 /// values which are known only after the destroy are checked later.
 pub(super) fn before_destroy(task: &StepTask) -> Result<(), Failure> {
     let Some(instance) = checked_instance(task) else { return Ok(()) };
-    match conditions::before(instance, &task.scope) {
+    match task.evaluate(|| conditions::before(instance, &task.scope)) {
         ConditionOutcome::Holds | ConditionOutcome::Unknown => Ok(()),
         violated @ ConditionOutcome::Violated(_) => into_result(violated),
     }
@@ -34,7 +34,7 @@ pub(super) fn after(task: &StepTask, effect: RecordEffect) -> Result<RecordEffec
         _ => stored.and_then(|stored| Some(stored.record.current.as_ref()?.value.clone())),
     };
     let Some(value) = value else { return Ok(effect) };
-    match into_result(conditions::after(instance, &value, &task.scope)) {
+    match into_result(task.evaluate(|| conditions::after(instance, &value, &task.scope))) {
         Ok(()) => Ok(effect),
         // A reading that violates its postconditions is not used.
         Err(failure) if matches!(effect, RecordEffect::Read(_)) => Err(failure.into()),

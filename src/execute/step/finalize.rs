@@ -18,7 +18,8 @@ pub(super) async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
         return Ok(as_planned(prepared));
     }
     let schema = task.schema()?;
-    let request = request(prepared, desired_instance(task)?, &schema, &task.scope).map_err(first_error)?;
+    let instance = desired_instance(task)?;
+    let request = task.evaluate(|| request(prepared, instance, &schema, &task.scope)).map_err(first_error)?;
     let config = request.config.clone();
     let response = plan_again(task, prepared, request).await?;
     Ok(narrow(&task.step.address, prepared, &schema, config, response)?)
@@ -33,7 +34,8 @@ pub(super) async fn check_replacement(task: &StepTask) -> Result<(), Failure> {
         return Ok(());
     }
     let schema = task.schema()?;
-    let request = partial_request(prepared, desired_instance(task)?, &schema, &task.scope).map_err(first_error)?;
+    let instance = desired_instance(task)?;
+    let request = task.evaluate(|| partial_request(prepared, instance, &schema, &task.scope)).map_err(first_error)?;
     let config = request.config.clone();
     let response = plan_again(task, prepared, request).await?;
     narrow(&task.step.address, prepared, &schema, config, response)?;

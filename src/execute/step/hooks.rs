@@ -26,7 +26,8 @@ pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<Reco
         return Ok(RecordEffect::Written(stored));
     };
     let instance = task.instance.as_deref();
-    let hooks = instance.map(|instance| planned::after_create(instance, &object.value, &task.scope));
+    let evaluated = |instance| task.evaluate(|| planned::after_create(instance, &object.value, &task.scope));
+    let hooks = instance.map(evaluated);
     let ended = run(task, &stored, &object, hooks.unwrap_or_default(), timeout).await;
     let mut record = stored.record.as_ref().clone();
     record.intent = None;

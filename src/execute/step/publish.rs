@@ -49,7 +49,8 @@ async fn publish_all(task: &StepTask, stored: Stored) -> Result<Stored, StepErro
 /// The data to publish; all values must be known.
 fn desired_copies(task: &StepTask, record: &Record) -> Result<Vec<(DataRef, StringData)>, Failure> {
     let (Some(instance), Some(current)) = (&task.instance, &record.current) else { return Ok(Vec::new()) };
-    let published = publish::evaluate(instance, &current.value, &task.scope).map_err(|mut problems| {
+    let published = task.evaluate(|| publish::evaluate(instance, &current.value, &task.scope));
+    let published = published.map_err(|mut problems| {
         problems.pop().map_or_else(|| Failure::internal("the published data cannot be evaluated"), Failure::from)
     })?;
     let known = published.into_iter().map(|(target, texts)| match texts {

@@ -1,20 +1,23 @@
-//! The cost limit of expressions. It is checked during the evaluation, so that no expression can hang or exhaust the
-//! memory.
+//! The cost limits of expressions. They are checked during the evaluation, so that no expression can hang or exhaust the
+//! memory, and no Resource can occupy the thread of a plan for long.
 //!
-//! Each argument and result of a call, and each element that a comprehension visits, costs units by its size. An
-//! expression that exceeds [`LIMIT`] fails. Calls whose cost is not proportional to their operands use functions of
+//! Each argument and result of a call, and each element that a comprehension visits, costs units by its size. The
+//! expressions of one template share [`LIMIT`], and those of one plan share the limit of [`within_plan`]. An expression
+//! that exceeds one of them fails. Calls whose cost is not proportional to their operands use functions of
 //! this module, which check the cost before they start.
 #![expect(clippy::needless_pass_by_value, reason = "the evaluator passes arguments by value")]
 
 use std::cell::Cell;
+use std::pin::pin;
+use std::task::Poll;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-/// Units for one evaluation: at most about a second and ten megabytes.
-pub(super) const LIMIT: u64 = 4_000_000;
+/// Units for the evaluation of one template: at most about a second and ten megabytes.
+const LIMIT: u64 = 4_000_000;
 
 /// An element of a loop costs more than an element of a value.
 const LOOP_FACTOR: u64 = 4;
@@ -22,22 +25,43 @@ const LOOP_FACTOR: u64 = 4;
 /// A regular expression is compiled each time, which takes about as long as visiting this many elements.
 const PATTERN: u64 = 2_000;
 
-/// The function name in the error that ends the evaluation.
-pub(super) const EXHAUSTED: &str = "@budget";
+/// The function names in the errors that end the evaluation.
+pub(super) const TEMPLATE_EXHAUSTED: &str = "@budget";
+pub(super) const PLAN_EXHAUSTED: &str = "@budget_of_plan";
 
 thread_local! {
-    /// The remaining units of the evaluation on this thread: functions of an `Env` have no other state.
-    static LEFT: Cell<u64> = const { Cell::new(0) };
+    /// The remaining units of the template and of the plan that this thread evaluates: functions of an `Env` have no
+    /// other state.
+    static TEMPLATE: Cell<u64> = const { Cell::new(0) };
+    static PLAN: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Resets the budget before an evaluation.
-pub(super) fn refill() {
-    LEFT.set(LIMIT);
+/// Evaluates a template with a new budget.
+pub(super) fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
+    let outer = TEMPLATE.replace(LIMIT);
+    let result = evaluate();
+    TEMPLATE.set(outer);
+    result
+}
+
+/// Limits all expressions that `work` evaluates together, in units: about four million take a second.
+pub async fn within_plan<T>(units: u64, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let mut left = units;
+    std::future::poll_fn(|context| {
+        let outer = PLAN.replace(left);
+        let result: Poll<T> = work.as_mut().poll(context);
+        left = PLAN.replace(outer);
+        result
+    })
+    .await
 }
 
 fn spend(units: u64) -> Result<(), ExecutionError> {
-    let left = LEFT.get().checked_sub(units).ok_or_else(|| ExecutionError::function_error(EXHAUSTED, ""))?;
-    LEFT.set(left);
+    for (budget, exhausted) in [(&TEMPLATE, TEMPLATE_EXHAUSTED), (&PLAN, PLAN_EXHAUSTED)] {
+        let left = budget.get().checked_sub(units).ok_or_else(|| ExecutionError::function_error(exhausted, ""))?;
+        budget.set(left);
+    }
     Ok(())
 }
 

@@ -34,7 +34,6 @@ impl Program {
                 context.add_variable_as_val(format!("@{position}"), value);
             }
         }
-        budget::refill();
         let value = context.resolve(&self.expression).map_err(Failure::Execution)?;
         convert::from_cel(value).map_err(Failure::Result)
     }
@@ -43,9 +42,18 @@ impl Program {
         let problem = match failure {
             Failure::Result(what) => Problem::new(format!("the result is {what}")),
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
-            Failure::Execution(ExecutionError::FunctionError { function, .. }) if function == budget::EXHAUSTED => {
-                Problem::new("the expression exceeds the cost limit")
-                    .hint("an expression can process about four million elements; loop over smaller lists")
+            Failure::Execution(ExecutionError::FunctionError { function, .. })
+                if function == budget::TEMPLATE_EXHAUSTED =>
+            {
+                Problem::new("the expression exceeds the cost limit").hint(
+                    "the expressions of an object can process about four million elements; loop over smaller lists",
+                )
+            }
+            Failure::Execution(ExecutionError::FunctionError { function, .. })
+                if function == budget::PLAN_EXHAUSTED =>
+            {
+                Problem::new("the expressions of this plan together exceed the cost limit")
+                    .hint("loop over smaller lists, in this object or in those that are planned with it")
             }
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Problem, Variable, terraform};
 use crate::load::intern::Interner;
+use crate::model::kube_names::is_label;
 use crate::model::{Address, Segment};
 
 /// CEL's reserved words, except `true`, `false`, `null` and `in`.
@@ -222,16 +223,6 @@ fn is_word(key: &str) -> bool {
         && ![RESERVED_WORDS, LITERALS].iter().any(|words| words.contains(&key))
 }
 
-/// Whether a string is a DNS label, which the API server requires for names of Resources.
-pub(crate) fn is_label(name: &str) -> bool {
-    let plain = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && bytes.first().is_some_and(plain)
-        && bytes.last().is_some_and(plain)
-        && bytes.iter().all(|b| plain(b) || *b == b'-')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +234,5 @@ mod tests {
             let identifier = Address::single(name).identifier();
             assert_eq!(resource_name(&identifier, &mut Interner::default()).unwrap().as_ref(), name);
         }
-        assert!(!is_label("a_b"), "a name with `_` would clash with one with `-`");
     }
 }

@@ -529,6 +529,38 @@ fn loops_over_small_lists_stay_within_the_budget() {
     assert_eq!(evaluate("${size(lists.range(20000).map(x, x * 2))}"), "20000");
 }
 
+/// About 1.2 million units.
+const COSTLY: &str = "${size(lists.range(100000).map(x, x * 2))}";
+
+fn costly(count: usize) -> Template {
+    let json = serde_json::json!({ "list": vec![COSTLY; count] });
+    Template::parse_json(&json, &Path::default(), &[]).0
+}
+
+#[test]
+fn the_expressions_of_a_template_share_a_budget() {
+    assert!(costly(1).evaluate(&objects()).is_ok());
+    let problems = costly(20).evaluate(&objects()).unwrap_err();
+    assert!(problems.len() > 10, "only the first ones fit");
+    assert!(problems[0].message().contains("the expression exceeds the cost limit"), "{}", problems[0].message());
+}
+
+#[tokio::test]
+async fn the_expressions_of_a_plan_share_a_budget() {
+    let (first, second) = super::within_plan(1_500_000, async {
+        let first = costly(1).evaluate(&objects());
+        tokio::task::yield_now().await;
+        let other = async { costly(1).evaluate(&objects()) };
+        assert!(super::within_plan(1_500_000, other).await.is_ok(), "another plan has its own budget");
+        (first, costly(1).evaluate(&objects()))
+    })
+    .await;
+    assert!(first.is_ok());
+    let problem = second.unwrap_err()[0].message();
+    assert!(problem.contains("the expressions of this plan together exceed the cost limit"), "{problem}");
+    assert!(costly(1).evaluate(&objects()).is_ok(), "no plan has no budget");
+}
+
 #[test]
 fn a_failed_expression_reports_its_path() {
     let json = serde_json::json!({"a": ["${app_key.id}", {"b c": "${app_key.no}"}], "d": "${absent.x}"});
