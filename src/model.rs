@@ -9,6 +9,7 @@ pub mod data;
 pub mod diagnostic;
 pub mod hook;
 pub mod import;
+pub mod kube_names;
 pub mod number;
 pub mod path;
 pub mod provider;

@@ -87,8 +87,9 @@ pub struct KubernetesObject {
 }
 
 impl KubernetesObject {
-    /// For a controller: impersonates the service account of each Resource. Only discovery, the UID of `kube-system`,
-    /// and the status of a namespace that is being deleted are read with the controller's own identity.
+    /// For a controller: impersonates the service account of each Resource. Only the UID of `kube-system`,
+    /// the status of a namespace that is being deleted, and discovery that the service account is denied are read with
+    /// the controller's own identity.
     pub fn impersonating(client: kube::Client, scope: OwnerScope, clock: Arc<dyn Clock>) -> Self {
         Self::new(Connection::Ready(client), scope, true, clock)
     }
@@ -183,7 +184,7 @@ impl KubernetesObject {
 
     /// The kind as the server currently serves it.
     async fn kind(&self, context: &CallContext, api_version: &str, kind: &str) -> Result<Option<ApiKind>, DriverError> {
-        let found = self.server.kind(api_version, kind, context.deadline).await;
+        let found = self.server.kind(self.caller(context)?, api_version, kind, context.deadline).await;
         found.map_err(|failure| discovery_error(context, &failure, api_version, kind))
     }
 }

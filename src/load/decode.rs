@@ -18,10 +18,12 @@ use super::lines::Lines;
 use super::tree::{Node, Tree};
 use super::{
     Condition, DeletionPolicy, Drift, DriftAction, Inputs, Instance, Reference, Repeat, Repetition, Template, Timeouts,
-    duration, expression, lifecycle,
+    duration, lifecycle,
 };
 use crate::api;
 use crate::load::expression::Variable;
+use crate::load::publication::NAME_HINT;
+use crate::model::kube_names::{is_label, is_subdomain};
 use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Segment, Value};
 
 pub(crate) use annotations::concerns_own;
@@ -185,8 +187,12 @@ impl Decoder<'_> {
     }
 
     fn check(&mut self, name: &str) {
-        if !expression::is_label(name) {
+        if !is_label(name) {
             self.invalid(Path::of(&["metadata", "name"]), format!("`{name}` is not a valid DNS label"), LABEL);
+        }
+        if let Some(account) = self.spec.service_account_name.as_deref().filter(|account| !is_subdomain(account)) {
+            let what = format!("`{account}` is not a valid ServiceAccount name");
+            self.invalid(spec_path(&["serviceAccountName"]), what, NAME_HINT);
         }
         let type_name = &self.spec.type_name;
         if type_name.is_empty() {
@@ -388,7 +394,7 @@ impl Decoder<'_> {
         for (index, api::Dependency { name: target }) in depends_on.iter().enumerate() {
             let at = Path(vec![name_segment("spec", interner), name_segment("dependsOn", interner)]).index(index);
             let address = Address::single(interner.get(target));
-            if !expression::is_label(address.object_name()) {
+            if !is_label(address.object_name()) {
                 let what = format!("`{target}` is not a valid Resource name");
                 self.invalid(at.name("name"), what, LABEL);
             } else if depends_on[..index].iter().any(|earlier| earlier.name == *target) {

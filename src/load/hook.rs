@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::expression::{Variable, is_label};
+use super::expression::Variable;
 use super::intern::{Interner, shared_slice};
 use super::tree::{Node, Tree};
 use super::{Reference, Template};
 use crate::api;
+use crate::model::kube_names::is_label;
 use crate::model::{Diagnostic, Diagnostics, HookKind, OnFailure, Path, Reason, RecordedHook, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

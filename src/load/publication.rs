@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Template;
 use super::expression::{Scope, Variable, kind};
 use crate::model::data::StringData;
+use crate::model::kube_names::is_subdomain;
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, InstanceKey, Map, Path, Reason, Value};
 
 /// The hint for an invalid ConfigMap or Secret name.
@@ -133,18 +134,6 @@ pub(super) fn reference_field(kind: DataKind) -> &'static str {
 
 pub(super) fn invalid_name(target: &DataRef) -> String {
     format!("`{}` is not a valid {} name", target.name, target.kind.as_str())
-}
-
-/// Whether it is a DNS subdomain, which the API server requires for these names.
-pub(super) fn is_subdomain(name: &str) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let label = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(plain)
-            && bytes.last().is_some_and(plain)
-            && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
-    };
-    name.len() <= 253 && name.split('.').all(label)
 }
 
 /// A scope with only the key of an instance. The target of a copy must be known before any object is created, and

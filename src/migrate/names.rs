@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::Problem;
 use super::address::{Key, ModuleStep, ResourceAddress};
-use crate::load;
 use crate::model::Address;
+use crate::model::kube_names::is_label;
 
 /// Returns the names of resources and data sources in the order of their addresses, or all problems. Both kinds have
 /// separate namespaces.
@@ -29,7 +29,7 @@ pub fn names(addresses: &[&ResourceAddress], chosen: &BTreeMap<String, String>) 
     }
     let hint = |address: &ResourceAddress| format!("choose a name: `--name '{address}=NAME'`");
     for (position, (address, name)) in addresses.iter().zip(&names).enumerate() {
-        if !load::expression::is_label(name) {
+        if !is_label(name) {
             let what =
                 format!("`{address}` cannot be named `{name}`: a name must be a DNS label of at most 63 characters");
             problems.push(Problem::hinted(what, hint(address)));

@@ -337,10 +337,11 @@ impl KubernetesObject {
         if let Some(watches) = &self.watches {
             watches.forget(context, &target);
         }
-        let uid = prior.id().unwrap_or_default();
+        let (uid, caller) = (prior.id().unwrap_or_default(), self.caller(context)?);
         // Retried once for a kind that changed or was removed after it was cached.
         for _ in 0..2 {
-            let found = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
+            let deadline = context.deadline;
+            let found = self.server.kind_in_any_version(caller, &target.api_version, &target.kind, deadline).await;
             let found =
                 found.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
             // All objects of a kind are deleted with its definition.

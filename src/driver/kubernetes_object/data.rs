@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::driver::{CallContext, DataPlan, DataSources, arguments};
-use crate::model::{AttributeType, Diagnostics, DriverError, ErrorKind, Path, Provider, Schema, Value};
+use crate::model::{AttributeType, Diagnostics, DriverError, ErrorKind, Path, Provider, Schema, Value, kube_names};
 
 use super::target::Target;
 use super::{KubernetesObject, TYPE_NAME, no_such_kind, object};
@@ -30,13 +30,17 @@ pub(super) fn schema() -> Schema {
     Schema { version: 0, attributes }
 }
 
-/// Rejects empty strings.
+/// Rejects strings that cannot name an object.
 fn check(context: &CallContext, config: &Value) -> Diagnostics {
-    let is_empty = |name: &str| config.get(name).and_then(Value::as_str).is_some_and(str::is_empty);
-    let empty = ARGUMENTS.iter().filter(|(name, _)| is_empty(name));
-    empty
-        .map(|(name, _)| arguments::error(context, Path::default().name(*name), format!("`{name}` is empty")))
-        .collect()
+    let rules: [fn(&str) -> bool; 3] = [kube_names::is_api_version, kube_names::is_kind, kube_names::is_name];
+    let texts =
+        ARGUMENTS.iter().map(|(name, _)| (*name, config.get(name).map(Value::unmarked).and_then(Value::as_str)));
+    let invalid = texts.zip(rules).filter(|((_, text), is_valid)| text.is_some_and(|text| !is_valid(text)));
+    let error = |name: &str| {
+        let what = if config.get(name).and_then(Value::as_str) == Some("") { "empty" } else { "not valid" };
+        arguments::error(context, Path::default().name(name), format!("`{name}` is {what}"))
+    };
+    invalid.map(|((name, _), _)| error(name)).collect()
 }
 
 fn value(config: &Value, id: Value, object: Value) -> Value {

@@ -1,9 +1,10 @@
 //! API discovery: maps apiVersion and kind to the path of the collection.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::Value as Json;
+use tokio::sync::Mutex as AsyncMutex;
 
 /// A kind as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,10 +87,15 @@ pub(crate) fn may_gain_kinds(group: &str) -> bool {
     group.contains('.') && !BUILT_IN.contains(&group)
 }
 
+/// How many API versions are cached. A cluster serves far fewer, unless a tenant creates and deletes definitions.
+const MAX_CACHED: usize = 1000;
+
 /// The cached kinds. A missing kind is not cached, so that a kind that is installed later is found.
 #[derive(Default)]
 pub(crate) struct Kinds {
     known: Mutex<BTreeMap<String, Arc<BTreeMap<String, ApiKind>>>>,
+    /// For each API version that is being discovered.
+    locks: Mutex<BTreeMap<String, Weak<AsyncMutex<()>>>>,
 }
 
 impl Kinds {
@@ -98,7 +104,23 @@ impl Kinds {
     }
 
     pub(crate) fn put(&self, api_version: &str, kinds: BTreeMap<String, ApiKind>) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), Arc::new(kinds));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_CACHED {
+            known.clear();
+        }
+        known.insert(api_version.to_owned(), Arc::new(kinds));
+    }
+
+    /// The lock that a discovery of this API version holds. A slow response delays only those who need it.
+    pub(crate) fn lock_of(&self, api_version: &str) -> Arc<AsyncMutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(api_version).and_then(Weak::upgrade) {
+            return lock;
+        }
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let lock = Arc::new(AsyncMutex::new(()));
+        locks.insert(api_version.to_owned(), Arc::downgrade(&lock));
+        lock
     }
 
     /// Invalidates a group and version after the server rejected one of its paths.

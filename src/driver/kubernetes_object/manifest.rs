@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 
 use crate::driver::{CallContext, arguments};
-use crate::model::{Diagnostics, Path, Value};
+use crate::model::{Diagnostics, Path, Value, kube_names};
 
 use super::target::{OWNER_ANNOTATION, Target};
 
@@ -32,9 +32,16 @@ pub(crate) fn check(context: &CallContext, manifest: &Value) -> Diagnostics {
     if !matches!(manifest.unmarked(), Value::Map(_)) {
         return found;
     }
-    for name in ["apiVersion", "kind"] {
+    for (name, is_valid) in
+        [("apiVersion", kube_names::is_api_version as fn(&str) -> bool), ("kind", kube_names::is_kind)]
+    {
         if !is_text_or_unknown(manifest.get(name)) {
             found.push(arguments::error(context, at(&[name]), format!("the manifest must set `{name}` to a string")));
+        } else if text(manifest.get(name)).is_some_and(|text| !is_valid(text)) {
+            found.push(
+                arguments::error(context, at(&[name]), format!("`{name}` is not valid"))
+                    .hint("for example `apiVersion: apps/v1` and `kind: Deployment`"),
+            );
         }
     }
     if manifest.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
@@ -102,11 +109,22 @@ fn check_metadata(context: &CallContext, metadata: &Value, path: &Path) -> Diagn
         );
     }
     for key in ["name", "generateName", "namespace"] {
+        let is_valid = if key == "namespace" { kube_names::is_label } else { kube_names::is_name };
         let value = metadata.get(key);
         if present(value) && !is_text_or_unknown(value) {
             found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` must be a string")));
+        } else if text(value).is_some_and(|text| !is_valid(text)) {
+            found.push(arguments::error(context, path.name(key), format!("`metadata.{key}` is not a valid name")));
         }
     }
+    let labels = entries(metadata.get("labels"));
+    let invalid =
+        labels.iter().filter(|(_, value)| text(Some(*value)).is_some_and(|text| !kube_names::is_label_value(text)));
+    found.extend(invalid.map(|(key, _)| {
+        arguments::error(context, path.name("labels").name(key.clone()), "the value of a label is not valid").hint(
+            "a label has at most 63 letters, digits, `-`, `_` and `.`, and starts and ends with a letter or a digit",
+        )
+    }));
     if metadata.get("annotations").is_some_and(|annotations| present(annotations.get(OWNER_ANNOTATION))) {
         let path = path.name("annotations").name(OWNER_ANNOTATION);
         found.push(arguments::error(context, path, format!("the annotation `{OWNER_ANNOTATION}` is set by Purlin")));
@@ -202,6 +220,10 @@ fn without_nulls(value: &Value) -> Value {
         Value::Sensitive(inner) => without_nulls(inner).into_sensitive(),
         other => other.clone(),
     }
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    value.map(Value::unmarked).and_then(Value::as_str)
 }
 
 fn present(value: Option<&Value>) -> bool {

@@ -123,7 +123,8 @@ impl KubernetesObject {
         let caller = self.caller(context)?;
         // Retried once for a kind that changed or was removed after it was cached.
         for _ in 0..2 {
-            let kind = self.server.kind_in_any_version(&target.api_version, &target.kind, context.deadline).await;
+            let kind =
+                self.server.kind_in_any_version(caller, &target.api_version, &target.kind, context.deadline).await;
             let kind = kind.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
             let Some(kind) = kind else { return Ok(None) };
             let collection = kind.collection(&target.namespace);

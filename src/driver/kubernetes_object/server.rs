@@ -7,8 +7,9 @@ use http::{Method, Request, header};
 use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::Value as Json;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
+use crate::model::kube_names;
 use crate::process::Clock;
 
 use super::api_error::{ApiError, RequestError};
@@ -79,20 +80,12 @@ pub(crate) struct Server {
     connection: Connection,
     clock: Arc<dyn Clock>,
     kinds: Kinds,
-    /// Serializes discovery, so that concurrent calls for one kind share a response.
-    discovery_lock: Mutex<()>,
     cluster_uid: OnceCell<Arc<str>>,
 }
 
 impl Server {
     pub(crate) fn new(connection: Connection, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            connection,
-            clock,
-            kinds: Kinds::default(),
-            discovery_lock: Mutex::new(()),
-            cluster_uid: OnceCell::new(),
-        }
+        Self { connection, clock, kinds: Kinds::default(), cluster_uid: OnceCell::new() }
     }
 
     /// The time until `deadline`; `None` if it has passed.
@@ -200,9 +193,11 @@ impl Server {
         uid.await.cloned()
     }
 
-    /// Looks up a kind; `Ok(None)` if the server does not serve it.
+    /// Looks up a kind; `Ok(None)` if the server does not serve it. Concurrent calls for one API version share a
+    /// response.
     pub(crate) async fn kind(
         &self,
+        caller: Caller<'_>,
         api_version: &str,
         kind: &str,
         deadline: Timestamp,
@@ -210,11 +205,15 @@ impl Server {
         if let Some(found) = self.kinds.get(api_version, kind) {
             return Ok(Some(found));
         }
-        let _one_at_a_time = self.discovery_lock.lock().await;
+        if !kube_names::is_api_version(api_version) {
+            return Ok(None);
+        }
+        let lock = self.kinds.lock_of(api_version);
+        let _one_at_a_time = lock.lock().await;
         if let Some(found) = self.kinds.get(api_version, kind) {
             return Ok(Some(found));
         }
-        match self.call(Caller::Process, &Call::get(group_version_path(api_version)), deadline).await {
+        match self.discover(caller, group_version_path(api_version), deadline).await {
             Ok(answer) => {
                 self.kinds.put(api_version, kinds_of(api_version, &answer.body));
                 Ok(self.kinds.get(api_version, kind))
@@ -228,28 +227,46 @@ impl Server {
     /// served still exists. `Ok(None)` if the server does not serve the kind, and so has no objects of it.
     pub(crate) async fn kind_in_any_version(
         &self,
+        caller: Caller<'_>,
         api_version: &str,
         kind: &str,
         deadline: Timestamp,
     ) -> Result<Option<ApiKind>, RequestError> {
-        if let Some(found) = self.kind(api_version, kind, deadline).await? {
+        if let Some(found) = self.kind(caller, api_version, kind, deadline).await? {
             return Ok(Some(found));
         }
         let group = group_of(api_version);
-        if group.is_empty() {
+        if group.is_empty() || !kube_names::is_api_version(api_version) {
             return Ok(None);
         }
-        let versions = match self.call(Caller::Process, &Call::get(format!("/apis/{group}")), deadline).await {
+        let versions = match self.discover(caller, format!("/apis/{group}"), deadline).await {
             Ok(answer) => versions_of(&answer.body),
             Err(RequestError::Api(api_error)) if api_error.code == 404 => Vec::new(),
             Err(failure) => return Err(failure),
         };
         for version in versions {
-            if let Some(found) = self.kind(&version, kind, deadline).await? {
+            if let Some(found) = self.kind(caller, &version, kind, deadline).await? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
+    }
+
+    /// Sends a discovery request as the service account, so that the API server attributes it to the tenant. If the
+    /// service account is not allowed to discover, the controller asks: the response holds nothing of a tenant.
+    async fn discover(
+        &self,
+        caller: Caller<'_>,
+        path: String,
+        deadline: Timestamp,
+    ) -> Result<ServerResponse, RequestError> {
+        let call = Call::get(path);
+        match self.call(caller, &call, deadline).await {
+            Err(RequestError::Api(api_error)) if matches!(api_error.code, 401 | 403) => {
+                self.call(Caller::Process, &call, deadline).await
+            }
+            answer => answer,
+        }
     }
 
     /// Invalidates the cached kind after the server rejected its path.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{Address, InstanceKey, Value};
+use crate::model::{Address, InstanceKey, Value, kube_names};
 
 /// The annotation with the Resource that owns an object: `<cluster-uid>/<namespace>/<name>/<instance>`.
 pub const OWNER_ANNOTATION: &str = "purlin.dev/owner";
@@ -80,8 +80,10 @@ impl Target {
             [kind, namespace, name] => (kind, *namespace, name),
             _ => return None,
         };
-        let complete = !kind.is_empty() && !name.is_empty() && (rest.len() == 2 || !namespace.is_empty());
-        complete.then(|| Self {
+        let has_valid_namespace = rest.len() == 2 || kube_names::is_label(namespace);
+        let complete =
+            kube_names::is_api_version(&api_version) && kube_names::is_kind(kind) && kube_names::is_name(name);
+        (complete && has_valid_namespace).then(|| Self {
             api_version,
             kind: (*kind).to_owned(),
             namespace: namespace.to_owned(),

@@ -40,6 +40,12 @@ fn play(lines: Lines) -> Play {
 async fn answer(request: Request, lines: &Mutex<VecDeque<Line>>, requests: &Mutex<Vec<(String, Json)>>) -> Response {
     let (parts, body) = request.into_parts();
     let request_line = format!("{} {}", parts.method, parts.uri.path());
+    // The service account `tenant` may not discover.
+    let user = parts.headers.get("impersonate-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
+    if request_line == "GET /api/v1" && user.ends_with(":tenant") {
+        requests.lock().unwrap().push((format!("{request_line} as {user}"), Json::Null));
+        return axum_json(403, &json!({"message": "forbidden", "reason": "Forbidden"}));
+    }
     if request_line == "GET /api/v1" {
         let resources = [
             json!({"name": "configmaps", "kind": "ConfigMap", "namespaced": true}),
@@ -105,6 +111,36 @@ const WATCH: &str = "GET /api/v1/namespaces/shop/configmaps";
 
 fn nothing() -> Json {
     json!({"message": "configmaps \"site\" not found", "reason": "NotFound"})
+}
+
+#[tokio::test]
+async fn strings_that_would_change_a_path_are_errors_and_are_never_sent() {
+    let play = play(vec![]);
+    let manifest = json!({"apiVersion": "../api/v1/namespaces/kube-system/secrets?x=", "kind": "Config/Map", "metadata": {
+        "name": "../x", "namespace": "a/b", "labels": {"good": "a", "bad": "a b"}}});
+    let config = Value::from_json(json!({"manifest": manifest}));
+    let found = play.driver.validate(&context(TYPE_NAME), &config).await.unwrap();
+    let paths: Vec<String> = found.iter().map(|one| one.path.as_ref().unwrap().to_string()).collect();
+    let metadata = ["name", "namespace", "labels.bad"].map(|field| format!("manifest.metadata.{field}"));
+    assert_eq!(paths[..2], ["manifest.apiVersion", "manifest.kind"]);
+    assert_eq!(paths[2..], metadata);
+    for version in ["../api/v1/namespaces/kube-system/secrets?x=", "v1/..", "", "a/b/c"] {
+        let caller = Caller::ServiceAccount { namespace: "shop", name: "tenant" };
+        let deadline = play.driver.server.deadline_in(std::time::Duration::from_secs(5));
+        assert_eq!(play.driver.server.kind_in_any_version(caller, version, "Secret", deadline).await.unwrap(), None);
+    }
+    assert!(play.requests.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn discovery_acts_as_the_tenant_unless_the_service_account_is_denied() {
+    let play = play(vec![]);
+    let caller = Caller::ServiceAccount { namespace: "shop", name: "tenant" };
+    let deadline = play.driver.server.deadline_in(std::time::Duration::from_secs(5));
+    let found = play.driver.server.kind(caller, "v1", "ConfigMap", deadline).await.unwrap();
+    assert_eq!(found.unwrap().plural, "configmaps");
+    let requests = play.requests.lock().unwrap().clone();
+    assert_eq!(requests[0].0, "GET /api/v1 as system:serviceaccount:shop:tenant");
 }
 
 #[tokio::test]

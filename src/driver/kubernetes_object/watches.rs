@@ -295,7 +295,7 @@ fn jitter(scope: &Scope) -> u8 {
 async fn list_and_watch(shared: &Shared, scope: &Scope, list: &Notify) -> WatchEnd {
     let server = &shared.server;
     let caller = Caller::ServiceAccount { namespace: &scope.account.0, name: &scope.account.1 };
-    let kind = server.kind_in_any_version(&scope.api_version, &scope.kind, server.deadline_in(LIST_TIME)).await;
+    let kind = server.kind_in_any_version(caller, &scope.api_version, &scope.kind, server.deadline_in(LIST_TIME)).await;
     let kind = match kind {
         Ok(Some(kind)) => kind,
         // All objects of a kind are deleted with its definition. The next refresh confirms it.

@@ -4,7 +4,9 @@ use super::{invalid, spec_path};
 use crate::api;
 use crate::load::expression::{self, Template, Variable};
 use crate::load::inputs::{Input, Inputs};
+use crate::load::publication::{NAME_HINT, invalid_name};
 use crate::load::suggest::closest;
+use crate::model::kube_names::is_subdomain;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 
 /// Checks the declarations. An invalid entry still declares its name, so that it is reported once.
@@ -35,9 +37,15 @@ pub(super) fn decode(written: &[api::Input], problems: &mut Diagnostics) -> Inpu
                 problems.push(invalid(at.name(place).name(field), "required field is missing", ""));
             }
         }
+        let object = DataRef { kind, name: reference.name.as_str().into() };
+        let is_valid = object.name.is_empty() || is_subdomain(&object.name);
+        if !is_valid {
+            problems.push(invalid(at.name(place).name("name"), invalid_name(&object), NAME_HINT));
+        }
         declared.push(Input {
             name: input.name.as_str().into(),
-            object: DataRef { kind, name: reference.name.as_str().into() },
+            // No request may contain an invalid name.
+            object: if is_valid { object } else { DataRef { kind, name: "".into() } },
             key: reference.key.as_str().into(),
             optional: reference.optional,
             position,

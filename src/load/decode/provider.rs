@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use super::resource::undecodable_field;
 use super::{LABEL, config, inputs, invalid, name_segment, spec_path, unusable_annotations};
 use crate::api::{self, RawObject};
-use crate::load::expression::{self, Variable};
+use crate::load::expression::Variable;
 use crate::load::intern::Interner;
 use crate::load::tree::Tree;
 use crate::load::{Lines, ProviderConfig, ProviderSpec};
+use crate::model::kube_names::is_label;
 use crate::model::{Diagnostics, Files, Package, Path, Provider, VersionConstraint};
 
 /// The registry of a source that names none, as OpenTofu has it.
@@ -123,7 +124,7 @@ fn limits(written: &api::ProviderLimits, problems: &mut Diagnostics) -> (u32, Op
 
 pub(in crate::load) fn provider(name: &str, spec: &api::ProviderSpec) -> ProviderSpec {
     let mut problems = Diagnostics::new();
-    if !expression::is_label(name) {
+    if !is_label(name) {
         let what = format!("`{name}` is not a valid DNS label");
         problems.push(invalid(Path::of(&["metadata", "name"]), what, LABEL));
     }
@@ -185,7 +186,7 @@ pub(in crate::load) fn provider_config(
     interner: &mut Interner,
 ) -> ProviderConfig {
     let mut problems = Diagnostics::new();
-    if !expression::is_label(name) {
+    if !is_label(name) {
         let what = format!("`{name}` is not a valid DNS label");
         problems.push(invalid(Path::of(&["metadata", "name"]), what, LABEL));
     }

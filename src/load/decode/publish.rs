@@ -3,9 +3,10 @@
 use super::{Decoder, invalid, spec_path};
 use crate::load::expression::{Template, Variable};
 use crate::load::intern::Interner;
-use crate::load::publication::{NAME_HINT, Publication, duplicate_target, invalid_name, is_subdomain, reference_field};
+use crate::load::publication::{NAME_HINT, Publication, duplicate_target, invalid_name, reference_field};
 use crate::load::tree::Tree;
 use crate::load::{Inputs, Reference};
+use crate::model::kube_names::is_subdomain;
 use crate::model::{DataKind, DataRef, Diagnostics, Path};
 
 impl Decoder<'_> {
