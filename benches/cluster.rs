@@ -20,8 +20,9 @@ mod controller;
 mod programs;
 #[path = "../tests/support/providers.rs"]
 mod providers;
-#[allow(dead_code, reason = "the benchmark uses the shape of the objects only")]
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod processes;
+mod server;
 #[path = "../tests/support/controlplane.rs"]
 mod controlplane;
 #[path = "../tests/cluster/installation.rs"]
@@ -36,18 +37,15 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersionKind;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, Config};
+
 use serde_json::{Value, json};
 
 use controller::Controller;
 use controlplane::ControlPlane;
-
-/// The number of concurrent requests when the limits are measured and objects are created.
-const CLIENTS: usize = 48;
+use processes::{Process, mib};
+use server::{CLIENTS, Server};
 
 /// The user of the controller. This includes the calls of `kubernetes_object`, which impersonate other users.
 const CONTROLLER: &str = "system:serviceaccount:purlin-system:purlin";
@@ -109,45 +107,6 @@ async fn run() {
     }
     if many > 0 {
         unchanged_objects(&server, process, before, many).await;
-    }
-}
-
-/// The API server, with the account of an administrator.
-struct Server {
-    plane: &'static ControlPlane,
-    client: Client,
-}
-
-impl Server {
-    async fn new(plane: &'static ControlPlane) -> Self {
-        let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).expect("a kubeconfig");
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        Self { plane, client: Client::try_from(config.expect("a configuration")).expect("a client") }
-    }
-
-    fn resources(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("purlin.dev", "v1alpha1", "Resource"));
-        Api::namespaced_with(self.client.clone(), namespace, &kind)
-    }
-
-    fn secrets(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret"));
-        Api::namespaced_with(self.client.clone(), namespace, &kind)
-    }
-
-    fn config_maps(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
-        Api::namespaced_with(self.client.clone(), namespace, &kind)
-    }
-
-    async fn create(&self, namespace: &str, manifests: Vec<Value>) {
-        let api = self.resources(namespace);
-        let objects = manifests.into_iter().map(|manifest| serde_json::from_value(manifest).expect("an object"));
-        let created = stream::iter(objects).map(|object: DynamicObject| {
-            let api = api.clone();
-            async move { api.create(&PostParams::default(), &object).await.map(drop) }
-        });
-        created.buffer_unordered(CLIENTS).try_collect::<()>().await.expect("created Resources");
     }
 }
 
@@ -528,40 +487,3 @@ fn counted(writes: &[Write]) -> BTreeMap<String, usize> {
 }
 
 // --- The process of the controller ----------------------------------------------------------------------------------
-
-#[derive(Clone, Copy)]
-struct Process(u32);
-
-impl Process {
-    fn file(self, name: &str) -> String {
-        fs::read_to_string(format!("/proc/{}/{name}", self.0)).expect("a running controller")
-    }
-
-    fn size(self, label: &str) -> u64 {
-        let text = self.file("status");
-        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
-        line.trim().trim_end_matches("kB").trim().parse::<u64>().map_or(0, |kib| kib * 1024)
-    }
-
-    fn memory(self) -> u64 {
-        self.size("VmRSS:")
-    }
-
-    fn peak(self) -> u64 {
-        self.size("VmHWM:")
-    }
-
-    /// The CPU time in user and system mode.
-    fn cpu(self) -> Duration {
-        let text = self.file("stat");
-        // The name of the program is in parentheses and may contain any character; the state is the first field after
-        // it.
-        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-        Duration::from_millis(ticks * 10)
-    }
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}

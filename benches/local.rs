@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod processes;
 
 use std::fmt::Write as _;

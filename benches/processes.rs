@@ -75,3 +75,40 @@ pub(crate) fn report(what: &str, count: usize, runs: &[(Duration, u64)]) {
 pub(crate) fn exists(program: &str) -> bool {
     Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
+
+#[derive(Clone, Copy)]
+pub(crate) struct Process(pub(crate) u32);
+
+impl Process {
+    fn file(self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.0)).expect("a running controller")
+    }
+
+    fn size(self, label: &str) -> u64 {
+        let text = self.file("status");
+        let line = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().map_or(0, |kib| kib * 1024)
+    }
+
+    pub(crate) fn memory(self) -> u64 {
+        self.size("VmRSS:")
+    }
+
+    pub(crate) fn peak(self) -> u64 {
+        self.size("VmHWM:")
+    }
+
+    /// The CPU time in user and system mode.
+    pub(crate) fn cpu(self) -> Duration {
+        let text = self.file("stat");
+        // The name of the program is in parentheses and may contain any character; the state is the first field after
+        // it.
+        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+pub(crate) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}

@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod processes;
 #[path = "../tests/support/programs.rs"]
 mod programs;
