@@ -126,7 +126,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let mut background = JoinSet::new();
     let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, &ended).await;
     serving.map_err(ControllerError::Bind)?;
-    let (namespaces, opened) = Namespaces::new(options.limits.per_namespace, random.clone());
+    let (namespaces, opened) = Namespaces::new(&options.limits, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
     watch_everything(&mut background, &options, &client, &namespaces, &secrets, &metrics, &random, &readiness);

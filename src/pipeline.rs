@@ -8,6 +8,7 @@ mod takeover;
 mod types;
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 
 use self::driver_calls::run_calls;
@@ -16,7 +17,7 @@ use self::takeover::take_over;
 use crate::execute::Engine;
 use crate::graph::{self, ActionGraph};
 use crate::load::Config;
-use crate::load::expression::within_plan;
+use crate::load::expression::PlanBudget;
 use crate::model::{Diagnostics, Recorded};
 use crate::plan::moves::{self, Move, Moves, Takeovers};
 use crate::plan::{Plan, PlanOptions, Planner, ResponseCache};
@@ -49,8 +50,9 @@ pub async fn plan(
     memo: &mut ResponseCache,
 ) -> OrderedPlan {
     let objects = config.instances.len().max(recorded.len()) as u64;
-    let units = EXPRESSION_UNITS + objects * EXPRESSION_UNITS_PER_OBJECT;
-    within_plan(units, plan_within_budget(engine, config, recorded, options, memo)).await
+    let mut budget = PlanBudget::new(EXPRESSION_UNITS + objects * EXPRESSION_UNITS_PER_OBJECT);
+    let mut planning = pin!(plan_within_budget(engine, config, recorded, options, memo));
+    std::future::poll_fn(|context| budget.within(|| planning.as_mut().poll(context))).await
 }
 
 async fn plan_within_budget(

@@ -56,8 +56,8 @@ pub use data_dependencies::DataDependencies;
 pub use driver_calls::{CallId, DriverCall, DriverRequest, DriverResponse, Types};
 pub use missing_record::Loss;
 pub use options::{
-    MissingCount, Mode, ObjectBlock, OtherComponents, PendingImport, PlanOptions, ProviderConfigId, Refresh,
-    RunningStep,
+    MissingCount, Mode, ObjectBlock, ObjectQuota, OtherComponents, PendingImport, PlanOptions, ProviderConfigId,
+    Refresh, RunningStep,
 };
 pub use planner::Planner;
 pub use response_cache::ResponseCache;

@@ -35,6 +35,7 @@ mod planning;
 mod progress;
 mod provider_configs;
 mod provider_status;
+mod quota;
 mod recovery;
 mod resources;
 pub mod retry;
@@ -96,6 +97,8 @@ pub struct Policy {
     /// The maximum number of names in one plan; a component is never split. Planning components together is cheaper,
     /// but a slow driver must not block too many of them.
     pub max_names_per_plan: usize,
+    /// The maximum number of objects in a namespace, unless its annotation sets another one.
+    pub max_objects: Option<usize>,
     /// Whether to destroy an object whose Resource no longer exists without a deletion request. In a cluster,
     /// finalizers request deletion, and a record without a Resource is abandoned.
     pub destroy_orphans: bool,
@@ -258,6 +261,8 @@ pub struct Gauges {
     /// Names that are not planned yet.
     pub queued: usize,
     pub abandoned: usize,
+    /// Names whose objects the limit of the namespace holds back.
+    pub over_quota: usize,
     pub objects: BTreeMap<ObjectState, usize>,
 }
 
@@ -341,6 +346,7 @@ impl Reconciler {
         Gauges {
             queued: self.planning.debounce.len(),
             abandoned: self.objects.abandoned.len(),
+            over_quota: self.objects.over_quota.len(),
             objects: self.resources.count(),
         }
     }

@@ -15,6 +15,9 @@ pub const REPLACE_REQUESTED_AT: &str = "purlin.dev/replace-requested-at";
 /// Annotation: the UID of the Resource for which the record was written. Without it, no record was written yet.
 pub const RECORD: &str = "purlin.dev/record";
 
+/// Annotation of a Namespace: the maximum number of objects in it.
+pub const MAX_OBJECTS: &str = "purlin.dev/max-objects";
+
 /// An annotation of Purlin on a Resource.
 #[derive(Debug)]
 pub struct Annotation {

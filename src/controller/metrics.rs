@@ -63,6 +63,7 @@ pub struct Metrics {
     running: Gauge,
     queued: Gauge,
     abandoned: Gauge,
+    over_quota: Gauge,
     writes: Family<WriteLabels, Counter>,
     watch_errors: Family<WatchLabels, Counter>,
     events_dropped: Counter,
@@ -86,6 +87,7 @@ impl Default for Metrics {
             running: Gauge::default(),
             queued: Gauge::default(),
             abandoned: Gauge::default(),
+            over_quota: Gauge::default(),
             writes: Family::default(),
             watch_errors: Family::default(),
             events_dropped: Counter::default(),
@@ -99,6 +101,7 @@ impl Default for Metrics {
         registry.register("steps_running", "Running steps", metrics.running.clone());
         registry.register("names_queued", "Changed Resources that are not planned yet", metrics.queued.clone());
         registry.register("records_abandoned", "Records without a Resource", metrics.abandoned.clone());
+        registry.register("names_over_quota", "Resources held back by the limit", metrics.over_quota.clone());
         registry.register("api_writes", "Status and event writes to the API server", metrics.writes.clone());
         registry.register("watch_errors", "Watch interruptions", metrics.watch_errors.clone());
         registry.register("events_dropped", "Events dropped because of the rate limit", metrics.events_dropped.clone());
@@ -149,6 +152,7 @@ impl Metrics {
         };
         self.queued.inc_by(difference(before.queued, now.queued));
         self.abandoned.inc_by(difference(before.abandoned, now.abandoned));
+        self.over_quota.inc_by(difference(before.over_quota, now.over_quota));
         let count = |gauges: &Gauges, state: ObjectState| gauges.objects.get(&state).copied().unwrap_or(0);
         for state in ObjectState::ALL {
             let change = difference(count(before, state), count(now, state));

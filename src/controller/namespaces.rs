@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::sync::{Notify, mpsc};
 
+use crate::execute::Limits;
 use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value, Version};
 use crate::process::{Random, lock};
@@ -80,14 +81,15 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// An empty set, and a receiver of the namespaces that become non-empty. `max_running_steps`: how many steps of one
-    /// namespace may run at the same time.
-    pub fn new(
-        max_running_steps: usize,
-        random: Arc<dyn Random>,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
+    /// An empty set, and a receiver of the namespaces that become non-empty. `limits`: those of each namespace.
+    pub fn new(limits: &Limits, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
         let (opened, receiver) = mpsc::unbounded_channel();
-        let policy = Policy { max_running_steps, max_names_per_plan: MAX_NAMES_PER_PLAN, destroy_orphans: false };
+        let policy = Policy {
+            max_running_steps: limits.per_namespace,
+            max_names_per_plan: MAX_NAMES_PER_PLAN,
+            max_objects: limits.objects_per_namespace,
+            destroy_orphans: false,
+        };
         (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
     }
 
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
-        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });

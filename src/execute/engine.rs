@@ -16,19 +16,21 @@ use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
 use crate::process::{Clock, Random, Threads, lock};
 
-/// Concurrency limits.
+/// The limits of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Concurrent steps and driver queries of the whole process.
     pub total: usize,
     /// Concurrent steps of one namespace.
     pub per_namespace: usize,
+    /// Objects in one namespace. `None`: there is no limit.
+    pub objects_per_namespace: Option<usize>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
-        Self { total: 256, per_namespace: 128 }
+        Self { total: 256, per_namespace: 128, objects_per_namespace: None }
     }
 }
 

@@ -190,7 +190,9 @@ impl Decoder<'_> {
         if !is_label(name) {
             self.invalid(Path::of(&["metadata", "name"]), format!("`{name}` is not a valid DNS label"), LABEL);
         }
-        if let Some(account) = self.spec.service_account_name.as_deref().filter(|account| !is_subdomain(account)) {
+        if let Some(account) =
+            self.spec.service_account_name.as_deref().filter(|account| !account.is_empty() && !is_subdomain(account))
+        {
             let what = format!("`{account}` is not a valid ServiceAccount name");
             self.invalid(spec_path(&["serviceAccountName"]), what, NAME_HINT);
         }

@@ -32,7 +32,7 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
-pub(crate) use budget::within_plan;
+pub(crate) use budget::PlanBudget;
 pub(crate) use missing::instead_of_missing;
 pub(crate) use names::{is_identifier, path_expression};
 pub use reference::{InstanceSelector, Reference};

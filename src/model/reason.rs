@@ -142,6 +142,8 @@ reasons! {
     CustomResourceDefinitionUnknown,
     /// The namespace is terminating, so Purlin does not create objects in it.
     NamespaceTerminating,
+    /// The namespace has its maximum number of objects, so Purlin creates no more.
+    QuotaExceeded,
     /// The object has a record but no Resource.
     Abandoned,
     /// An inherited create-before-destroy overrides an explicit `false`.

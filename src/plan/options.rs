@@ -91,6 +91,15 @@ pub struct PendingImport {
     pub started: bool,
 }
 
+/// The limit of objects in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectQuota {
+    /// The maximum number.
+    pub limit: usize,
+    /// How many objects this plan may create.
+    pub left: usize,
+}
+
 /// All input of planning besides configuration and records, including randomness and time.
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
@@ -130,6 +139,8 @@ pub struct PlanOptions {
     pub destroy_orphans: bool,
     /// The limit of consecutive failed creations. `None` for one-off runs, which only warn.
     pub max_failed_creates: Option<u32>,
+    /// `None`: there is no limit.
+    pub object_quota: Option<ObjectQuota>,
 }
 
 /// The status of a recorded object in CLI output.

@@ -21,6 +21,7 @@ use crate::model::{
 pub(super) fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option<Decision>> {
     let cycles = cycle_errors(input, config);
     let claims = publish::conflicts(input);
+    let mut new_objects = 0;
     (0..input.nodes.len())
         .map(|id| {
             let node = input.nodes[id];
@@ -37,7 +38,9 @@ pub(super) fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option
             } else {
                 let block = match (frozen(input, id, cycles.get(&id)), node.desired) {
                     (Some(block), _) => Some(block),
-                    (None, true) => broken(input, id).or_else(|| claims.get(&id).cloned().map(Block::broken)),
+                    (None, true) => broken(input, id)
+                        .or_else(|| claims.get(&id).cloned().map(Block::broken))
+                        .or_else(|| over_quota(input, id, &mut new_objects)),
                     (None, false) if input.options.mode == Mode::RefreshOnly => None,
                     (None, false) => destroys::early_block(input, id),
                 };
@@ -181,6 +184,22 @@ fn broken(input: &PlanInput<'_>, id: Id) -> Option<Block> {
         return Some(Block::broken(not_found(input, input.address(id), missing)));
     }
     exhausted(input, id)
+}
+
+/// The block of a new object beyond the limit of the namespace. `new_objects` counts those within it.
+fn over_quota(input: &PlanInput<'_>, id: Id, new_objects: &mut usize) -> Option<Block> {
+    let node = input.nodes[id];
+    let quota = input.options.object_quota.filter(|_| node.record.is_none() && !node.address.is_data())?;
+    *new_objects += 1;
+    if *new_objects <= quota.left {
+        return None;
+    }
+    let what = format!("the namespace has reached its limit of {} objects", quota.limit);
+    let hint = format!(
+        "delete other objects, or ask an administrator to set the annotation `{}` of the Namespace",
+        crate::api::MAX_OBJECTS
+    );
+    Some(Block::broken(Diagnostic::error(node.address, Reason::QuotaExceeded, what).hint(hint)))
 }
 
 /// The error for a reference to an object that does not exist.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::missing::MissingObjects;
+use super::quota::OverQuota;
 use super::summarize::{Note, Steps};
 use super::time::Time;
 use super::tracked::{StepStart, TrackedObject};
@@ -20,6 +21,7 @@ pub(super) struct Objects {
     /// Objects that went missing recently.
     pub(super) missing: MissingObjects,
     pub(super) abandoned: BTreeSet<Address>,
+    pub(super) over_quota: OverQuota,
     /// Objects whose watch may have to start, change or end.
     to_watch: BTreeSet<Address>,
 }
@@ -39,6 +41,14 @@ impl Objects {
 
     pub(super) fn of<'a>(&'a self, name: &'a Arc<str>) -> impl Iterator<Item = (&'a Address, &'a TrackedObject)> {
         in_family(&self.tracked, name).map(|(address, tracked)| (address, &**tracked))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.tracked.len()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Address, &TrackedObject)> {
+        self.tracked.iter().map(|(address, tracked)| (address, &**tracked))
     }
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = (&Address, &mut TrackedObject)> {

@@ -46,6 +46,9 @@ impl Reconciler {
             self.objects.entry(address).clear_in_flight();
         }
         for name in &part.names {
+            let held_for_quota = |tracked: &TrackedObject| tracked.held_for() == Some(Reason::QuotaExceeded);
+            let is_over_quota = self.objects.of(name).any(|(_, tracked)| held_for_quota(tracked));
+            self.objects.over_quota.set(name, is_over_quota);
             self.track_resource(name, &part.config);
             self.release_if_empty(name);
         }
@@ -206,6 +209,9 @@ impl Reconciler {
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
             self.report_finished(step, adopted, id.as_deref());
+        }
+        if own.is_none() && before.is_some() {
+            self.object_removed();
         }
         let exists = !failed && !step.operation.removes();
         if exists && step.operation == Operation::Create {

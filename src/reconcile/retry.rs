@@ -39,6 +39,7 @@ pub fn may_pass(reason: Reason) -> bool {
             | Reason::InternalError
             | Reason::PreconditionFailed
             | Reason::PostconditionFailed
+            | Reason::QuotaExceeded
     )
 }
 

@@ -29,6 +29,10 @@ pub struct ControllerArgs {
     /// The maximum number of concurrent steps in one namespace.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency_per_namespace: u32,
+    /// The maximum number of objects in one namespace. The annotation `purlin.dev/max-objects` of a Namespace takes
+    /// precedence.
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_objects_per_namespace: u32,
     /// The address to serve /metrics, /healthz and /readyz on, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = listening)]
     pub metrics_address: Listening,

@@ -52,7 +52,11 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
         pod: own_pod(),
         watch_namespaces: args.watch_namespaces,
         default_service_account: args.default_service_account,
-        limits: Limits { total: args.concurrency as usize, per_namespace: args.concurrency_per_namespace as usize },
+        limits: Limits {
+            total: args.concurrency as usize,
+            per_namespace: args.concurrency_per_namespace as usize,
+            objects_per_namespace: Some(args.max_objects_per_namespace as usize),
+        },
         grace: args.grace_period,
         metrics_address: match args.metrics_address {
             Listening::On(address) => Some(address),

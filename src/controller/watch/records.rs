@@ -187,6 +187,7 @@ fn instance_of(secret: &Secret) -> Option<InstanceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::Limits;
     use crate::model::{Record, Value};
     use crate::process::SystemRandom;
     use crate::store::codec::arbitrary::typical;
@@ -212,7 +213,7 @@ mod tests {
         let (secrets, _stop) = secrets(client);
         let record = large();
         secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
         let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
@@ -234,7 +235,7 @@ mod tests {
         let (server, client) = server();
         let (secrets, _stop) = secrets(client);
         secrets.put(&large(), None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(1, Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
         let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);

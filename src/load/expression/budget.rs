@@ -2,14 +2,12 @@
 //! memory, and no Resource can occupy the thread of a plan for long.
 //!
 //! Each argument and result of a call, and each element that a comprehension visits, costs units by its size. The
-//! expressions of one template share [`LIMIT`], and those of one plan share the limit of [`within_plan`]. An expression
+//! expressions of one template share [`LIMIT`], and those of one plan share a [`PlanBudget`]. An expression
 //! that exceeds one of them fails. Calls whose cost is not proportional to their operands use functions of
 //! this module, which check the cost before they start.
 #![expect(clippy::needless_pass_by_value, reason = "the evaluator passes arguments by value")]
 
 use std::cell::Cell;
-use std::pin::pin;
-use std::task::Poll;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type};
@@ -44,17 +42,22 @@ pub(super) fn within_template<T>(evaluate: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Limits all expressions that `work` evaluates together, in units: about four million take a second.
-pub async fn within_plan<T>(units: u64, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    let mut left = units;
-    std::future::poll_fn(|context| {
-        let outer = PLAN.replace(left);
-        let result: Poll<T> = work.as_mut().poll(context);
-        left = PLAN.replace(outer);
+/// What the expressions of a plan may still cost together.
+pub struct PlanBudget(u64);
+
+impl PlanBudget {
+    /// `units`: about four million take a second.
+    pub fn new(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// Evaluates expressions at the cost of this budget.
+    pub fn within<T>(&mut self, evaluate: impl FnOnce() -> T) -> T {
+        let outer = PLAN.replace(self.0);
+        let result = evaluate();
+        self.0 = PLAN.replace(outer);
         result
-    })
-    .await
+    }
 }
 
 fn spend(units: u64) -> Result<(), ExecutionError> {

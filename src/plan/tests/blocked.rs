@@ -285,6 +285,20 @@ fn failed_creates_are_limited() {
 }
 
 #[test]
+fn objects_beyond_the_limit_of_the_namespace_are_not_created() {
+    check(
+        "
+         want a input=1
+         want b input=1
+         want c input=2
+         have c input=1
+         want d input=1
+         option quota=1",
+        expect![[]],
+    );
+}
+
+#[test]
 fn a_requested_replacement_ignores_the_limit() {
     check(
         "

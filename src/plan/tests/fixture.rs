@@ -26,8 +26,8 @@ use crate::model::*;
 use crate::plan::eval_scope::Evaluate;
 use crate::plan::planner::Planner;
 use crate::plan::{
-    DriverCall, DriverRequest, DriverResponse, Mode, ObjectBlock, PendingImport, Plan, PlanOptions, Refresh,
-    RunningStep, Types,
+    DriverCall, DriverRequest, DriverResponse, Mode, ObjectBlock, ObjectQuota, PendingImport, Plan, PlanOptions,
+    Refresh, RunningStep, Types,
 };
 
 #[derive(Default)]
@@ -275,6 +275,10 @@ impl Fixture {
             "no-refresh" => options.refresh = Refresh::None,
             "due" => options.refresh = Refresh::Due(words.addresses("due").into_iter().collect()),
             "terminating" => options.namespace_terminating = true,
+            "quota" => {
+                let left = value.unwrap().parse().unwrap();
+                options.object_quota = Some(ObjectQuota { limit: 10, left });
+            }
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "up-to-date" => options.up_to_date = words.addresses("up-to-date").into_iter().collect(),
             "rebuilt-index" => options.rebuilt_indexes = value.map(Into::into).into_iter().collect(),

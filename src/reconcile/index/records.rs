@@ -101,16 +101,14 @@ impl Index {
     pub(super) fn insert_record(&mut self, stored: Stored) {
         let name = stored.record.address.name.clone();
         let used = dependency_names(&stored);
-        let forces =
-            |stored: &Stored| stored.record.current.as_ref().is_some_and(|object| object.create_before_destroy);
-        let forces_now = forces(&stored);
+        let forces_now = has_create_before_destroy(&stored);
         let before = self.records.insert(stored.record.address.clone(), stored);
         // A record that only adds links does not cost a visit of the other records of its family.
         match before.as_ref().map(|before| (before, dependency_names(before))) {
             Some((before, was_used)) if !was_used.is_subset(&used) => {
                 // Its previous dependencies were create-before-destroy because of it. The step that ended this dependency
                 // may also be the one that made it create-before-destroy.
-                if forces(before) || forces_now {
+                if has_create_before_destroy(before) || forces_now {
                     self.to_plan.extend(was_used.difference(&used).cloned());
                 }
                 self.relink(&name);
@@ -129,9 +127,16 @@ impl Index {
             self.relink(&address.name);
         }
         // Its dependencies may have been create-before-destroy only because of it.
-        if before.record.current.as_ref().is_some_and(|object| object.create_before_destroy) {
+        if has_create_before_destroy(&before) {
             self.to_plan.extend(dependency_names(&before));
         }
         self.update_renames(&address.name);
     }
+}
+
+/// Whether an object of the record makes its dependencies create-before-destroy. A deposed object does until it is
+/// destroyed.
+fn has_create_before_destroy(stored: &Stored) -> bool {
+    let mut objects = stored.record.current.iter().chain(stored.record.deposed.values());
+    objects.any(|object| object.create_before_destroy)
 }

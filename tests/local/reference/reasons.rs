@@ -80,6 +80,9 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::ActionForbiddenByPolicy => {
             "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
         }
+        Reason::QuotaExceeded => {
+            "Delete other objects. Or ask an administrator to set the annotation `purlin.dev/max-objects` of the Namespace."
+        }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
         Reason::Forbidden => {
             "Bind a Role with the missing verbs to the service account in the message. In a namespace that is being \

@@ -1,6 +1,7 @@
 //! Events of records, own writes and reads.
 
 use super::*;
+use crate::model::DeposedKey;
 
 #[test]
 fn events_up_to_the_own_version_are_ignored() {
@@ -157,4 +158,25 @@ fn a_late_deletion_does_not_remove_a_newer_own_record() {
     index.end(&address, Some(&record("a", 9, &[])));
     wakes(&mut index, Event::RecordDeleted(address.clone(), Version(7)), &[]);
     assert_eq!(index.records()[&address].version, Version(9));
+}
+
+/// Its dependency was create-before-destroy because of the deposed object only.
+#[test]
+fn the_dependencies_of_a_destroyed_deposed_object_are_planned() {
+    let current = record("app", 3, &[]);
+    let old = RecordedObject { create_before_destroy: true, ..object(&record("app", 3, &["db"])) };
+    let mut replaced = Record::clone(&current.record);
+    replaced.deposed.insert(DeposedKey(1), Arc::new(old));
+    let replaced = Stored { record: Arc::new(replaced), version: Version(3) };
+    let events = [applied(marked(resource("app", 1, &[]))), applied(resource("db", 1, &[]))];
+    let mut index = index(events.into_iter().chain([Event::RecordApplied(replaced)]));
+    let app = Address::single("app");
+    index.begin(&app, Some(Version(3)));
+    index.end(&app, Some(&Stored { version: Version(4), ..current }));
+    let (names, _) = index.take_changes();
+    assert!(names.contains("db"), "{names:?}");
+}
+
+fn object(stored: &Stored) -> RecordedObject {
+    stored.record.current.as_deref().unwrap().clone()
 }
