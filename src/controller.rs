@@ -189,7 +189,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         engine,
         journal,
         client,
-        default_service_account: options.default_service_account.as_str().into(),
+        accounts: options.accounts(),
         namespace: options.namespace.as_str().into(),
         namespaces,
         status,
@@ -261,13 +261,13 @@ fn watch_everything(
         let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
         let gate = readiness.gate(format!("namespaces{of}"));
         tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
-        let account: Arc<str> = options.default_service_account.as_str().into();
+        let accounts = options.accounts();
         let gate = readiness.gate(format!("providerconfigs{of}"));
-        let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), account.clone(), gate);
+        let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), accounts.clone(), gate);
         tasks.spawn(configs);
         let gate = readiness.gate(format!("datasources{of}"));
-        tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), account.clone(), gate));
+        tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), accounts.clone(), gate));
         let gate = readiness.gate(format!("resources{of}"));
-        tasks.spawn(watch.clone().resources(client.clone(), namespace, account, gate));
+        tasks.spawn(watch.clone().resources(client.clone(), namespace, accounts, gate));
     }
 }

@@ -35,7 +35,10 @@ mod yaml;
 pub(crate) use crate::model::suggest::{self, closest};
 pub use condition::Condition;
 pub use config::Config;
-pub use decode::{data_from_api, data_from_raw, from_api, from_raw, provider_config_from_raw, provider_from_raw};
+pub use decode::{
+    ServiceAccount, ServiceAccounts, data_from_api, data_from_raw, from_api, from_raw, provider_config_from_raw,
+    provider_from_raw,
+};
 pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};
 pub use hook::{Hook, HookPhase};

@@ -174,11 +174,11 @@ fn as_resource(data: &DataSource) -> Resource {
 
 /// Loads each Resource and `DataSource` without linking them.
 fn instances(resources: &[Resource], data: &[DataSource]) -> Vec<Instance> {
-    let service_account = Arc::from(DEFAULT_SERVICE_ACCOUNT);
+    let accounts = DEFAULT_SERVICE_ACCOUNT.into();
     let mut interner = load::Interner::default();
     let mut all: Vec<Instance> =
-        resources.iter().map(|resource| load::from_api(resource, &service_account, &mut interner)).collect();
-    all.extend(data.iter().map(|data| load::data_from_api(data, &service_account, &mut interner)));
+        resources.iter().map(|resource| load::from_api(resource, &accounts, &mut interner)).collect();
+    all.extend(data.iter().map(|data| load::data_from_api(data, &accounts, &mut interner)));
     all
 }
 

@@ -16,6 +16,7 @@ use super::status::StatusWriter;
 use crate::api;
 use crate::driver::ObjectWatcher;
 use crate::execute::{Engine, Pool};
+use crate::load::ServiceAccounts;
 use crate::process::{Shutdown, Threads};
 use crate::reconcile::time::{Moment, Time};
 use crate::reconcile::{Note, ReportSubject};
@@ -27,8 +28,8 @@ pub struct Context {
     /// The journal of `engine`, with its cluster-specific functions.
     pub journal: Arc<ClusterJournal>,
     pub client: kube::Client,
-    /// The service account of built-in drivers for Resources that name none.
-    pub default_service_account: Arc<str>,
+    /// The service accounts that objects act as.
+    pub accounts: ServiceAccounts,
     /// The namespace of the records and of the Lease.
     pub namespace: Arc<str>,
     pub namespaces: Arc<Namespaces>,

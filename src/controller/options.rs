@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::execute::Limits;
+use crate::load::{ServiceAccount, ServiceAccounts};
 
 /// The options of the controller: the flags of `purlin controller` as values.
 #[derive(Clone, Debug)]
@@ -34,6 +35,15 @@ pub struct Options {
 pub struct Pod {
     pub name: String,
     pub uid: String,
+    pub service_account: ServiceAccount,
+}
+
+impl Options {
+    /// The service accounts that objects act as.
+    pub fn accounts(&self) -> ServiceAccounts {
+        let own = self.pod.as_ref().map(|pod| pod.service_account.clone());
+        ServiceAccounts { default: self.default_service_account.as_str().into(), own }
+    }
 }
 
 /// The times of leader election, with the usual meaning of Kubernetes controllers.
@@ -62,9 +72,17 @@ pub fn own_namespace() -> Option<String> {
     variable("POD_NAMESPACE").or_else(file).filter(|name| !name.is_empty())
 }
 
-/// The Pod of this process: `POD_NAME` and `POD_UID`.
-pub fn own_pod() -> Option<Pod> {
-    Some(Pod { name: variable("POD_NAME")?, uid: variable("POD_UID")? })
+/// The Pod of this process: `POD_NAME`, `POD_UID` and `POD_SERVICE_ACCOUNT`. `None` outside of a cluster.
+///
+/// # Errors
+/// The name of a variable that is missing in a Pod: without it, objects could act as the controller.
+pub fn own_pod() -> Result<Option<Pod>, &'static str> {
+    const SERVICE_ACCOUNT: &str = "POD_SERVICE_ACCOUNT";
+    let (Some(name), Some(uid)) = (variable("POD_NAME"), variable("POD_UID")) else { return Ok(None) };
+    let namespace = own_namespace().ok_or("POD_NAMESPACE")?.into();
+    let service_account = variable(SERVICE_ACCOUNT).ok_or(SERVICE_ACCOUNT)?.into();
+    let service_account = ServiceAccount { namespace, name: service_account };
+    Ok(Some(Pod { name, uid, service_account }))
 }
 
 fn variable(name: &str) -> Option<String> {

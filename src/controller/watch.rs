@@ -19,7 +19,7 @@ use kube::{Api, Client, ResourceExt};
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
 use crate::api::{self, RawObject};
-use crate::load::{self, Interner};
+use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
 use crate::process::{Gate, Random};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
@@ -71,9 +71,9 @@ impl Backoff for Pauses {
 }
 
 impl Watch {
-    pub async fn resources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
+    pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: Gate) {
         let observe = |raw: &RawObject<api::Resource>, interner: &mut Interner| {
-            let decoded = load::from_raw(raw, &service_account, interner);
+            let decoded = load::from_raw(raw, &accounts, interner);
             observe(&raw.metadata, decoded, interner)
         };
         let kind = WatchedKind {
@@ -85,9 +85,9 @@ impl Watch {
         self.objects(client, namespace, gate, kind, observe).await;
     }
 
-    pub async fn data_sources(self, client: Client, namespace: Option<String>, service_account: Arc<str>, gate: Gate) {
+    pub async fn data_sources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: Gate) {
         let observe = |raw: &RawObject<api::DataSource>, interner: &mut Interner| {
-            let decoded = load::data_from_raw(raw, &service_account, interner);
+            let decoded = load::data_from_raw(raw, &accounts, interner);
             observe(&raw.metadata, decoded, interner)
         };
         let kind = WatchedKind {
@@ -188,7 +188,7 @@ impl Watch {
         self,
         client: Client,
         namespace: Option<String>,
-        service_account: Arc<str>,
+        accounts: ServiceAccounts,
         gate: Gate,
     ) {
         let api: Api<RawObject<api::ProviderConfig>> = match &namespace {
@@ -208,7 +208,7 @@ impl Watch {
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let place = place(&object);
                     unlisted.remove(&place);
-                    let observed = observe_provider_config(&object, &service_account, &mut interner);
+                    let observed = observe_provider_config(&object, &accounts, &mut interner);
                     self.namespaces.apply(&place.0, Event::ProviderConfigApplied(observed));
                     known.insert(place);
                 }
@@ -290,10 +290,10 @@ fn observe(
 
 pub fn observe_provider_config(
     object: &RawObject<api::ProviderConfig>,
-    service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> ObservedProviderConfig {
-    let config = Arc::new(load::provider_config_from_raw(object, service_account, interner));
+    let config = Arc::new(load::provider_config_from_raw(object, accounts, interner));
     let metadata = &object.metadata;
     let meta = ProviderConfigMeta {
         uid: metadata.uid.as_deref().unwrap_or_default().into(),

@@ -1,5 +1,6 @@
 //! From a Resource to an [`Instance`]: the checks and defaults that hold for files and cluster objects alike.
 
+mod account;
 mod annotations;
 mod free;
 mod inputs;
@@ -26,6 +27,7 @@ use crate::load::publication::NAME_HINT;
 use crate::model::kube_names::{is_label, is_subdomain};
 use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Segment, Value};
 
+pub use account::{ServiceAccount, ServiceAccounts};
 pub(crate) use annotations::concerns_own;
 pub(super) use annotations::{holds_destroys, is_own, unusable_annotations};
 pub(super) use free::FreeFields;

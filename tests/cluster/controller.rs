@@ -33,10 +33,12 @@ impl Controller {
     /// Starts a controller as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let controller = Self::launch(plane);
-        wait_until("the controller is ready", LIMIT, || {
-            controller.http("/readyz").is_some_and(|(status, _)| status == 200)
-        });
+        controller.wait_ready();
         controller
+    }
+
+    fn wait_ready(&self) {
+        wait_until("the controller is ready", LIMIT, || self.http("/readyz").is_some_and(|(status, _)| status == 200));
     }
 
     /// Starts a controller and does not wait until it is ready.
@@ -51,11 +53,24 @@ impl Controller {
 
     /// As [`Self::launch_with`], with another kubeconfig.
     pub(crate) fn launch_over(plane: &ControlPlane, more: &[&str], kubeconfig: PathBuf) -> Self {
+        let port = free_port();
+        Self::spawn(plane, more, kubeconfig, port, &rendered_pod(plane, port, "purlin", &[]))
+    }
+
+    /// Starts a controller of another release, with the account of that release, and waits until it is ready.
+    pub(crate) fn start_release(plane: &ControlPlane, release: &str, values: &[&str]) -> Self {
+        let port = free_port();
+        let template = rendered_pod(plane, port, release, values);
+        let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, account(&template));
+        let controller = Self::spawn(plane, &[], kubeconfig, port, &template);
+        controller.wait_ready();
+        controller
+    }
+
+    fn spawn(plane: &ControlPlane, more: &[&str], kubeconfig: PathBuf, port: u16, template: &Value) -> Self {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pod = format!("purlin-controller-{number}");
-        let port = free_port();
-        let template = rendered_pod(plane, port);
-        let uid = create_pod(plane, &pod, &template);
+        let uid = create_pod(plane, &pod, template);
         let mut arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         arguments.retain(|argument| !more.iter().any(|other| flag(other) == flag(argument)));
@@ -69,7 +84,8 @@ impl Controller {
             .env("POD_NAMESPACE", NAMESPACE)
             .env("POD_NAME", &pod)
             .env("POD_UID", uid)
-            .envs(literal_env(&template))
+            .env("POD_SERVICE_ACCOUNT", account(template))
+            .envs(literal_env(template))
             .stdin(Stdio::piped())
             .stdout(output.try_clone().expect("a second handle"))
             .stderr(output)
@@ -164,14 +180,19 @@ fn literal_env(template: &Value) -> Vec<(&str, &str)> {
     entries.iter().filter_map(|entry| Some((entry["name"].as_str()?, entry["value"].as_str()?))).collect()
 }
 
+/// The name of the ServiceAccount of a Pod template.
+fn account(template: &Value) -> &str {
+    template["spec"]["serviceAccountName"].as_str().expect("a name")
+}
+
 /// The Pod template of the chart's Deployment, with a separate metrics port.
-fn rendered_pod(plane: &ControlPlane, port: u16) -> Value {
+fn rendered_pod(plane: &ControlPlane, port: u16, release: &str, values: &[&str]) -> Value {
     // A short lease, because many tests kill its holder.
     let lease = ["leaseDuration=3s", "renewDeadline=2s", "retryPeriod=500ms"];
     let lease = lease.map(|time| format!("controller.leaderElection.{time}")).join(",");
     let set = format!("metrics.port={port},{lease}");
     let shown = ["-s", "templates/deployment.yaml", "--set", &set];
-    let yaml = plane.helm_ok(&[&["template", "purlin", chart(), "-n", NAMESPACE], &shown[..]].concat());
+    let yaml = plane.helm_ok(&[&["template", release, chart(), "-n", NAMESPACE], &shown[..], values].concat());
     let json = plane.kubectl_with_stdin(&["create", "--dry-run=client", "-o", "json", "-f", "-"], &yaml);
     let deployment: Value = serde_json::from_slice(&json.stdout).expect("a Deployment");
     deployment["spec"]["template"].clone()

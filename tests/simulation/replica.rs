@@ -9,6 +9,7 @@ use purlin::controller::{self, ControllerError, ElectionTimes, Heartbeat, Option
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};
+use purlin::load::ServiceAccount;
 use purlin::process::{Clock, Shutdown, Threads};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -53,7 +54,8 @@ impl Replica {
             });
             server.insert(now, pod).value["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
         });
-        Self::start_in(env, name, Pod { name: name.to_owned(), uid }, skew)
+        let service_account = ServiceAccount { namespace: HOME.into(), name: "purlin".into() };
+        Self::start_in(env, name, Pod { name: name.to_owned(), uid, service_account }, skew)
     }
 
     /// Starts a process in an existing Pod, as the kubelet does after a crash.

@@ -34,6 +34,10 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
     let namespace = args.namespace.or_else(own_namespace).ok_or_else(|| {
         Failure::hinted("the namespace of the records is not known outside a Pod", "specify it with --namespace")
     })?;
+    let pod = own_pod().map_err(|variable| {
+        let hint = "set it in the Pod with the downward API, as the chart does";
+        Failure::hinted(format!("the environment variable {variable} is not set"), hint)
+    })?;
     let election = args.leader_elect.then_some(ElectionTimes {
         lease: args.lease_duration,
         renew: args.lease_renew_deadline,
@@ -49,7 +53,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
         kubeconfig: args.kubeconfig,
         context: args.context,
         namespace,
-        pod: own_pod(),
+        pod,
         watch_namespaces: args.watch_namespaces,
         default_service_account: args.default_service_account,
         limits: Limits {

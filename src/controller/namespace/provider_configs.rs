@@ -40,8 +40,7 @@ pub(super) async fn write(
     context.metrics.wrote("status", written.is_ok());
     let done = match written {
         Ok(object) => {
-            let account = &context.default_service_account;
-            let observed = watch::observe_provider_config(&object, account, &mut Interner::default());
+            let observed = watch::observe_provider_config(&object, &context.accounts, &mut Interner::default());
             // If the object no longer exists, the watch reports that.
             if object.metadata.deletion_timestamp.is_none() || !observed.meta.finalizers.is_empty() {
                 context.namespaces.apply(namespace, Event::ProviderConfigApplied(observed));

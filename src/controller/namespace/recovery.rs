@@ -66,8 +66,7 @@ async fn live_instance(context: &Context, namespace: &str, address: &Address) ->
     let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await?;
     let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
-    let service_account = &context.default_service_account;
-    let (mut instance, _) = load::from_raw(&resource, service_account, &mut load::Interner::default());
+    let (mut instance, _) = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
     instance.address = address.clone();
     // Any instance causes the finalizer and the annotation of a family. The family index shows the state of this
     // instance.

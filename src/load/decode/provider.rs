@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 
+use super::account::ServiceAccounts;
 use super::resource::undecodable_field;
 use super::{LABEL, config, inputs, invalid, name_segment, spec_path, unusable_annotations};
 use crate::api::{self, RawObject};
@@ -31,11 +32,10 @@ pub fn provider_from_raw(raw: &RawObject<api::Provider>) -> ProviderSpec {
     spec
 }
 
-/// Returns a `ProviderConfig` as the API server has it. Without `serviceAccountName`, it acts as
-/// `default_service_account`. One that cannot be decoded has errors.
+/// Returns a `ProviderConfig` as the API server has it. One that cannot be decoded has errors.
 pub fn provider_config_from_raw(
     raw: &RawObject<api::ProviderConfig>,
-    default_service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> ProviderConfig {
     let name = raw.metadata.name.as_deref().unwrap_or_default();
@@ -44,8 +44,9 @@ pub fn provider_config_from_raw(
     let mut config = provider_config(name, &spec, Some(&arguments), interner);
     config.problems.extend(errors);
     config.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_CONFIG_KIND));
-    let account = spec.service_account_name.as_deref();
-    config.service_account = account.map_or_else(|| default_service_account.clone(), Arc::from);
+    let (account, refused) = accounts.choose(&raw.metadata, spec.service_account_name.as_deref(), interner);
+    config.service_account = account;
+    config.problems.extend(refused);
     config
 }
 

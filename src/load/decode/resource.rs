@@ -1,9 +1,8 @@
 //! A Resource or a `DataSource` as the API server has it.
 
-use std::sync::Arc;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::account::ServiceAccounts;
 use super::{FreeFields, Metadata, Written, annotations, instance, invalid, spec_path};
 use crate::api;
 use crate::load::check::{self, Findings};
@@ -13,33 +12,32 @@ use crate::load::{Instance, deserialize, shape};
 use crate::model::{Diagnostic, HookKind, Reason};
 
 /// Returns the instance of a Resource as the API server has it. Rules of the CRD are checked again, because the schema
-/// may have been older when the Resource was written. Without `serviceAccountName`, it acts as
-/// `default_service_account`. Resources that are kept together share the strings of one `interner`.
-pub fn from_api(resource: &api::Resource, default_service_account: &Arc<str>, interner: &mut Interner) -> Instance {
+/// may have been older when the Resource was written. Resources that are kept together share the strings of one `interner`.
+pub fn from_api(resource: &api::Resource, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
     let free = FreeFields::of_spec(&resource.spec, interner);
-    decode(&resource.metadata, false, &resource.spec, free, Findings::default(), default_service_account, interner)
+    decode(&resource.metadata, false, &resource.spec, free, Findings::default(), accounts, interner)
 }
 
 /// Returns the instance of a `DataSource`, like [`from_api`].
-pub fn data_from_api(data: &api::DataSource, default_service_account: &Arc<str>, interner: &mut Interner) -> Instance {
+pub fn data_from_api(data: &api::DataSource, accounts: &ServiceAccounts, interner: &mut Interner) -> Instance {
     let resource = data.to_resource();
     let free = FreeFields::of_spec(&resource.spec, interner);
-    decode(&resource.metadata, true, &resource.spec, free, Findings::default(), default_service_account, interner)
+    decode(&resource.metadata, true, &resource.spec, free, Findings::default(), accounts, interner)
 }
 
 /// Returns the instance of a Resource that may not be decodable, and its status. A Resource that cannot be decoded exists
 /// with errors, so that nothing is destroyed. The fields that can be read count, such as `preventDestroy`.
 pub fn from_raw(
     raw: &api::RawObject<api::Resource>,
-    default_service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> (Instance, Option<api::ResourceStatus>) {
     let instance = match raw.spec() {
         Ok(spec) => {
             let free = FreeFields::of_spec(&spec, interner);
-            decode(&raw.metadata, false, &spec, free, Findings::default(), default_service_account, interner)
+            decode(&raw.metadata, false, &spec, free, Findings::default(), accounts, interner)
         }
-        Err(unreadable) => undecodable(&raw.metadata, unreadable, false, default_service_account, interner),
+        Err(unreadable) => undecodable(&raw.metadata, unreadable, false, accounts, interner),
     };
     (instance, raw.status())
 }
@@ -47,15 +45,15 @@ pub fn from_raw(
 /// Returns the instance of a `DataSource`, like [`from_raw`].
 pub fn data_from_raw(
     raw: &api::RawObject<api::DataSource>,
-    default_service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> (Instance, Option<api::ResourceStatus>) {
     match raw.spec() {
         Ok(spec) => {
             let data = api::DataSource { metadata: raw.metadata.clone(), spec, status: raw.status() };
-            (data_from_api(&data, default_service_account, interner), data.to_resource().status)
+            (data_from_api(&data, accounts, interner), data.to_resource().status)
         }
-        Err(unreadable) => (undecodable(&raw.metadata, unreadable, true, default_service_account, interner), None),
+        Err(unreadable) => (undecodable(&raw.metadata, unreadable, true, accounts, interner), None),
     }
 }
 
@@ -63,7 +61,7 @@ fn undecodable(
     metadata: &ObjectMeta,
     unreadable: api::UnreadableSpec,
     is_data: bool,
-    default_service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> Instance {
     let tree = Tree::from_json(&serde_json::json!({"spec": unreadable.fields}), interner);
@@ -71,7 +69,7 @@ fn undecodable(
     let findings = check::check(&tree, shape, None);
     let typed = deserialize::read(tree.get("spec"), shape.spec()).unwrap_or_default();
     let free = FreeFields::of_tree(tree.get("spec"));
-    let mut instance = decode(metadata, is_data, &typed, free, findings, default_service_account, interner);
+    let mut instance = decode(metadata, is_data, &typed, free, findings, accounts, interner);
     for (field, why) in unreadable.undecodable {
         instance.problems.push(undecodable_field(&field, why));
     }
@@ -94,11 +92,11 @@ fn decode(
     spec: &api::ResourceSpec,
     free: FreeFields<'_>,
     findings: Findings,
-    default_service_account: &Arc<str>,
+    accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> Instance {
     let annotations = metadata.annotations.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
-    let account = spec.service_account_name.as_deref();
+    let (service_account, refused) = accounts.choose(metadata, spec.service_account_name.as_deref(), interner);
     let written = Written {
         is_data,
         metadata: Metadata {
@@ -112,8 +110,10 @@ fn decode(
         spec,
         free,
         runs: HookKind::Job,
-        service_account: account.map_or_else(|| default_service_account.clone(), |name| interner.get(name)),
+        service_account,
         findings,
     };
-    instance(written, interner)
+    let mut instance = instance(written, interner);
+    instance.problems.extend(refused.map(|error| Diagnostic { address: Some(instance.address.clone()), ..error }));
+    instance
 }

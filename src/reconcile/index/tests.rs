@@ -332,7 +332,7 @@ fn provider_config(name: &str, version: u64, generation: i64, setting: &str) -> 
         "spec": {"provider": {"name": "cloud"}, "config": {"address": setting}},
     });
     let object = serde_json::from_value(object).unwrap();
-    let account = Arc::from("default");
+    let account = "default".into();
     Event::ProviderConfigApplied(crate::controller::watch::observe_provider_config(
         &object,
         &account,
@@ -370,7 +370,7 @@ fn a_provider_config_that_references_a_family_waits_for_all_instances() {
         "metadata": {"name": "web", "namespace": "shop", "uid": "w", "generation": 1},
         "spec": {"type": "terraform_data", "count": "${size.input}", "config": {}},
     });
-    let account = Arc::from("default");
+    let account = "default".into();
     let from_json = |json: serde_json::Value| -> Instance {
         let resource: crate::api::Resource = serde_json::from_value(json).unwrap();
         crate::load::from_api(&resource, &account, &mut crate::load::Interner::default())

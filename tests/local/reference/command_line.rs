@@ -31,7 +31,7 @@ const EXIT_CODES: &str = "
 ";
 
 /// Variables that Purlin reads, with their meaning.
-const VARIABLES: [(&str, &str); 15] = [
+const VARIABLES: [(&str, &str); 16] = [
     ("KUBECONFIG", "The kubeconfig files, unless `--kubeconfig` names one."),
     ("NO_COLOR", "If set, the output has no colors."),
     ("RUST_LOG", "The log filter. It takes precedence over `--log-level`."),
@@ -53,6 +53,10 @@ const VARIABLES: [(&str, &str); 15] = [
     ("XDG_CACHE_HOME", "The user's cache directory [default: `.cache` in `HOME`]."),
     ("POD_NAMESPACE", "Controller: the namespace of its Pod. The chart sets it."),
     ("POD_NAME", "Controller: the name of its Pod, with `POD_UID`. The chart sets both."),
+    (
+        "POD_SERVICE_ACCOUNT",
+        "Controller: the service account of its Pod, as which no object can act. The chart sets it.",
+    ),
 ];
 
 #[test]
