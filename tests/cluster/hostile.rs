@@ -19,7 +19,7 @@ fn deep(kind: &str, name: &str, spec: &str) -> String {
 }
 
 /// One condition as `REASON: MESSAGE`. The objects are too deep for a parser.
-fn ready(namespace: &str, object: &str) -> String {
+pub(crate) fn ready(namespace: &str, object: &str) -> String {
     let path = "jsonpath={range .status.conditions[?(@.type==\"Ready\")]}{.reason}: {.message}{end}";
     plane().kubectl_ok(&["-n", namespace, "get", object, "-o", path])
 }

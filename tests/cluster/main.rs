@@ -40,6 +40,7 @@ mod lifecycle;
 mod moves;
 mod namespaces;
 mod page_examples;
+mod policies;
 mod provider_configs;
 mod providers;
 mod proxy;
