@@ -1,17 +1,30 @@
 # syntax=docker/dockerfile:1
 # The first stage builds the program. The second holds nothing but the program and the C library that it needs: both stages
-# are Debian 12, so that the versions of the library match.
-FROM rust:1.95-bookworm AS build
-WORKDIR /src
-COPY . .
-# The caches remain between builds, so that a change of the sources does not compile the dependencies again.
-RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin purlin \
-    && strip -o /purlin target/release/purlin
+# are Debian 12, so that the versions of the library match. `.ci/pin-images` pins both images by digest for a release.
+ARG RUST_IMAGE=rust:1.95.0-bookworm
+ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
 
-FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build /purlin /usr/local/bin/purlin
+FROM ${RUST_IMAGE} AS build
+WORKDIR /src
+# It adds the list of the dependencies to the program, which scanners read from the image.
+RUN cargo install --locked cargo-auditable@0.7.7
+# The dependencies have a layer of their own, so that a change of the sources does not compile them again. Cargo requires
+# a file for every target of Cargo.toml.
+COPY Cargo.toml Cargo.lock ./
+RUN mkdir -p src benches tests/local tests/cluster tests/simulation \
+    && echo 'fn main() {}' | tee src/main.rs benches/local.rs benches/providers.rs benches/cluster.rs \
+        tests/local/main.rs tests/cluster/main.rs tests/simulation/main.rs \
+    && touch src/lib.rs \
+    && cargo auditable build --release --locked --bin purlin
+COPY src src
+COPY docs/types docs/types
+# A copied file can be older than the output of the previous step, and Cargo compiles only what is newer.
+RUN touch src/main.rs src/lib.rs \
+    && cargo auditable build --release --locked --bin purlin \
+    && strip -o purlin target/release/purlin
+
+FROM ${RUNTIME_IMAGE}
+COPY --from=build /src/purlin /usr/local/bin/purlin
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/purlin"]
 CMD ["controller"]
