@@ -12,7 +12,7 @@ RUN cargo install --locked cargo-auditable@0.7.7
 # a file for every target of Cargo.toml.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir -p src benches tests/local tests/cluster tests/simulation \
-    && echo 'fn main() {}' | tee src/main.rs benches/local.rs benches/providers.rs benches/cluster.rs \
+    && echo 'fn main() {}' | tee src/main.rs benches/local.rs benches/providers.rs benches/cluster.rs benches/hostile.rs \
         tests/local/main.rs tests/cluster/main.rs tests/simulation/main.rs \
     && touch src/lib.rs \
     && cargo auditable build --release --locked --bin purlin
