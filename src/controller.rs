@@ -46,13 +46,12 @@ use self::watch::Watch;
 use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{ObjectChange, ProviderOptions, Providers, Registry};
+use crate::driver::{Confinement, ObjectChange, ProviderOptions, Providers, Registry};
 use crate::execute::{Engine, Pool};
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
-use crate::plugin::{Sandbox, launcher};
-use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads};
+use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads, hide_from_others};
 use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
 
@@ -102,12 +101,16 @@ impl Services {
     /// # Errors
     /// When the API server cannot be configured.
     pub async fn system(options: &Options, heartbeat: Handle) -> Result<Self, ControllerError> {
+        if let Err(error) = hide_from_others() {
+            tracing::warn!(%error, "other processes of the same user can read the memory of this process");
+        }
         let client = connect(options).await.map_err(ControllerError::Connect)?;
         let heartbeat = Heartbeat::start(heartbeat, options).await.map_err(ControllerError::Connect)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         // Each provider runs in its own directory and cannot access the others.
-        let confined = ProviderOptions { confine: Some(Sandbox::system()), ..ProviderOptions::new(installer.clone()) };
+        let confinement = Confinement::of_controller(options.allow_unconfined_providers);
+        let confined = ProviderOptions { confinement, ..ProviderOptions::new(installer.clone()) };
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(confined, clock.clone())));
         Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking })
     }
@@ -161,7 +164,6 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
             leadership: leadership.clone(),
             clock: clock.clone(),
             random: random.clone(),
-            confines: launcher::sandbox_available(),
         };
         background.spawn(checks.run(observed));
     }

@@ -25,7 +25,7 @@ pub use contract::{
     SearchResult, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
-pub use provider::{Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig};
+pub use provider::{Confinement, Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;

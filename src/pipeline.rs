@@ -95,7 +95,7 @@ async fn plan_within_budget(
         memo.end_plan();
         let mut plan = planner.finish();
         let (graph, unordered) = graph::build(&plan, &config, now, &options.running);
-        let of_providers = used.values().flat_map(|used| configuration_warnings(engine, used));
+        let of_providers = used.values().flat_map(|used| configuration_warnings(engine, &config.namespace, used));
         plan.diagnostics.extend(diagnostics.into_iter().chain(warnings).chain(of_providers).chain(unordered));
         return OrderedPlan { plan, graph, config, moves };
     }

@@ -1,7 +1,8 @@
 //! Runs Terraform and OpenTofu providers over versions 5 and 6 of the plugin protocol.
 //!
 //! A [`Client`] is one running provider: it starts the process, negotiates the protocol and TLS, and has one method for
-//! each call. A [`Pool`] holds one process for each configuration. Values are passed through as bytes; `driver` decodes
+//! each call. A [`Pool`] holds one process for each configuration
+//! in each namespace. Values are passed through as bytes; `driver` decodes
 //! and checks them.
 //!
 //! A plugin is third-party code that can hang, crash, write arbitrary output and leave child processes. Such a failure

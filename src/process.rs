@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod command;
+mod hidden;
 mod lock;
 pub mod private_file;
 pub mod random;
@@ -12,6 +13,7 @@ pub mod telemetry;
 pub mod threads;
 
 pub use clock::{Clock, SystemClock};
+pub use hidden::hide_from_others;
 pub use lock::lock;
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};

@@ -69,7 +69,7 @@ pub struct ProviderSpec {
     pub environment: Vec<ProviderVariable>,
 
     /// Files and directories in the controller's Pod that the provider can access, besides those that every program
-    /// needs. If the kernel supports Landlock, the provider can access no others.
+    /// needs. The provider can access no others, unless the controller allows unconfined providers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<ProviderFiles>,
 
@@ -144,7 +144,7 @@ pub struct ProviderStatus {
     /// The generation of the Provider for which the status was written.
     #[serde(default)]
     pub observed_generation: i64,
-    /// Always `Ready`. `Unconfined` while the kernel cannot restrict the provider's access to the controller's files.
+    /// Always `Ready`. `Unconfined` while the provider runs without a sandbox, which an administrator has allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -233,7 +233,7 @@ impl NamespaceTask {
                 self.requests.spawn(requests::read_record(context, shared, address, known));
             }
             Command::ConfigureProvider(name, used) => {
-                self.requests.spawn(provider_configs::try_provider(context, name, used));
+                self.requests.spawn(provider_configs::try_provider(context, shared, name, used));
             }
             Command::WriteProviderConfig { view, status, finalizers } => {
                 self.requests.spawn(provider_configs::write(context, shared, *view, *status, finalizers));

@@ -22,6 +22,8 @@ pub struct Options {
     pub default_service_account: String,
     /// The concurrency limits.
     pub limits: Limits,
+    /// Whether providers start also if the kernel cannot confine them.
+    pub allow_unconfined_providers: bool,
     /// How long a shutdown waits for running calls.
     pub grace: Duration,
     /// The address for metrics and health; `None`: not served.

@@ -79,8 +79,6 @@ pub struct ProviderChecks {
     pub clock: Arc<dyn Clock>,
     /// For jitter.
     pub random: Arc<dyn Random>,
-    /// Whether the kernel can sandbox providers.
-    pub confines: bool,
 }
 
 struct PendingCheck {
@@ -89,10 +87,11 @@ struct PendingCheck {
     at: Instant,
 }
 
-/// The condition if the kernel cannot sandbox providers.
+/// The condition if providers start although the kernel cannot sandbox them.
 fn unconfined(generation: i64) -> Condition {
-    let message = "the kernel does not provide Landlock (Linux 5.13 or later, enabled), so the provider can access \
-                   everything that the controller's Pod can access: do not give the Pod access to anything else";
+    let message = "the kernel does not provide Landlock (Linux 5.13 or later, enabled), and --allow-unconfined-providers \
+                   is set, so the provider can access everything that the controller's Pod can access, and the \
+                   providers of all namespaces";
     condition(ConditionType::Unconfined, "True", Reason::SandboxUnavailable, message, generation)
 }
 
@@ -205,7 +204,7 @@ impl ProviderChecks {
             },
             None => known,
         };
-        let exposed = (!self.confines).then(|| unconfined(generation));
+        let exposed = self.providers.is_unconfined().then(|| unconfined(generation));
         let before = old.map(|old| old.conditions.as_slice()).unwrap_or_default();
         let conditions = merge(before, [ready].into_iter().chain(exposed), self.clock.now());
         let status = api::ProviderStatus { observed_generation: generation, conditions, ..status };

@@ -1,6 +1,6 @@
 //! Terraform and OpenTofu providers as drivers, for every type without a built-in driver.
 //!
-//! A provider runs as a separate process for each configuration. This module validates its responses by the rules of
+//! A provider runs as a separate process for each configuration in each namespace. This module validates its responses by the rules of
 //! the plugin protocol.
 
 mod adopt;
@@ -46,7 +46,7 @@ use sessions::Sessions;
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
 pub use host::{Preparation, ProviderInfo};
 pub use reattach::Reattach;
-pub use sessions::{ConfigurationMode, ProviderOptions};
+pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
 
 /// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
 const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,8 +55,8 @@ pub struct Providers {
     clock: Arc<dyn Clock>,
     sessions: Sessions,
     schema_calls: SchemaCalls,
-    /// By the name of a configuration: serializes the calls that are repeated after a crash.
-    retry_locks: Mutex<BTreeMap<Arc<str>, Arc<tokio::sync::Mutex<()>>>>,
+    /// By the namespace and the name of a configuration: serializes the calls that are repeated after a crash.
+    retry_locks: Mutex<BTreeMap<(Arc<str>, Arc<str>), Arc<tokio::sync::Mutex<()>>>>,
     /// All calls received a stop request.
     stopped: AtomicBool,
     /// The current provider configurations of each namespace.
@@ -140,8 +140,7 @@ impl Providers {
             return Vec::new();
         }
         let before = std::mem::replace(known, configurations).uses;
-        let holds = |used: &Arc<ProviderUse>| all.values().any(|others| others.uses.contains(used));
-        before.into_iter().filter(|used| !holds(used)).collect()
+        before.into_iter().filter(|used| !known.uses.contains(used)).collect()
     }
 
     /// The types of a provider, from its schema, which is cached.
@@ -171,7 +170,7 @@ impl Providers {
         let used = self.provider_use(context)?;
         let served = self.served_types(&used.provider).await?;
         let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
-        let (lease, mask) = self.sessions.lease(&used, &served).await?;
+        let (lease, mask) = self.sessions.lease(&context.namespace, &used, &served).await?;
         let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
         let client = lease.with_limit(left.unsigned_abs()).with_provider_meta(served.has_provider_meta());
         let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
@@ -197,8 +196,9 @@ impl Providers {
             return None;
         }
         let name = object.context.provider.as_ref().map(|used| used.name.clone()).unwrap_or_default();
+        let key = (object.context.namespace.clone(), name);
         drop(object);
-        let turn = Arc::clone(lock(&self.retry_locks).entry(name).or_default());
+        let turn = Arc::clone(lock(&self.retry_locks).entry(key).or_default());
         Some(tokio::time::timeout(RETRY_TURN_TIMEOUT, turn.lock_owned()).await.ok())
     }
 }

@@ -42,9 +42,9 @@ pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorde
 }
 
 /// Returns the warnings of a provider about its configuration, for each plan that uses it.
-pub(super) fn configuration_warnings(engine: &Engine, used: &ProviderUse) -> Diagnostics {
-    let warnings =
-        engine.drivers.providers().map(|providers| providers.configuration_warnings(used)).unwrap_or_default();
+pub(super) fn configuration_warnings(engine: &Engine, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
+    let providers = engine.drivers.providers();
+    let warnings = providers.map(|providers| providers.configuration_warnings(namespace, used)).unwrap_or_default();
     let with_summary = |warning: Diagnostic| {
         let place = warning.path.as_ref().map_or_else(String::new, |path| format!("spec.config.{path}: "));
         let (provider, configuration) = (&used.provider.name, &used.name);

@@ -37,6 +37,9 @@ pub struct Launch {
 
 /// The file hierarchies that a plugin can access in addition to its program and its private directory. Requires a
 /// kernel with Landlock, Linux 5.13 or newer.
+///
+/// A confined plugin can neither trace processes outside of its sandbox nor read their memory, environment and open
+/// files in `/proc`. Since Linux 6.12, it can neither send them signals nor connect to their abstract sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Can be read and executed.
@@ -46,10 +49,9 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// The paths that programs need to run, resolve names and verify certificates. Home directories, mounted Secrets
-    /// and the service account token are not included.
+    /// The paths that programs need to run, resolve names and verify certificates. Home directories, mounted Secrets,
+    /// the service account token and the other processes in `/proc` are not included.
     pub fn system() -> Self {
-        // On many systems `/etc/resolv.conf` is a link into the last one.
         let read = [
             "/usr",
             "/bin",
@@ -58,9 +60,19 @@ impl Sandbox {
             "/lib32",
             "/lib64",
             "/etc",
-            "/proc",
+            // The launcher resolves it: its own process becomes the plugin.
+            "/proc/self",
+            "/proc/sys",
+            "/proc/cpuinfo",
+            "/proc/filesystems",
+            "/proc/loadavg",
+            "/proc/meminfo",
+            "/proc/stat",
+            "/proc/uptime",
+            "/proc/version",
             "/sys",
             "/dev",
+            // On many systems `/etc/resolv.conf` is a link into this one.
             "/run/systemd/resolve",
         ];
         let write = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    path_beneath_rules,
+    Scope, path_beneath_rules,
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
 
@@ -74,14 +74,17 @@ pub fn sandbox_available() -> bool {
     required.and_then(Ruleset::create).is_ok()
 }
 
-/// Restricts access to the file system to the given paths. Has no effect on a kernel without Landlock: there the
-/// permissions of the process are the only limit.
+/// Restricts access to the file system to the given paths, and to processes to those of this plugin. Has no effect on a
+/// kernel without Landlock: there the permissions of the process are the only limit.
 fn apply_sandbox(launching: &LaunchOptions) -> io::Result<()> {
     // The ABI of Linux 6.2, the first to restrict truncation. Older kernels apply the subset that they support.
     let abi = ABI::V3;
+    // The first ABI with scopes, of Linux 6.12.
+    let scopes = Scope::from_all(ABI::V6);
     let confined = || {
         Ruleset::default()
             .handle_access(AccessFs::from_all(abi))?
+            .scope(scopes)?
             .create()?
             .add_rules(path_beneath_rules(&launching.read, AccessFs::from_read(abi)))?
             .add_rules(path_beneath_rules([&launching.program], AccessFs::from_read(abi)))?

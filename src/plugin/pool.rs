@@ -1,5 +1,5 @@
-//! The pool of provider processes: one process for each configuration of each package. A process is started on demand
-//! and closed when it is idle for too long, too old or too large.
+//! The pool of provider processes: one process for each configuration of each package in each namespace. A process is
+//! started on demand and closed when it is idle for too long, too old or too large.
 //!
 //! A provider can be configured only once, and configuring it often involves a login, so processes are reused and never
 //! get another configuration. A crashed process is restarted with exponential back-off. A process is never closed while
@@ -24,6 +24,8 @@ use backoff::Backoff;
 /// The identity of a process in the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolKey {
+    /// The namespace whose objects the process serves: no two namespaces share a process.
+    pub namespace: Arc<str>,
     /// The checksum or path of the provider's package.
     pub package: String,
     /// A digest of the configuration, of every value used in it, and of everything else that processes must not share.

@@ -4,6 +4,7 @@ mod calls;
 mod corner;
 mod driver;
 mod pool;
+mod separation;
 mod starting;
 mod failures;
 

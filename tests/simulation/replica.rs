@@ -83,6 +83,7 @@ impl Replica {
             namespace: HOME.to_owned(),
             pod: Some(pod.clone()),
             watch_namespaces: Vec::new(),
+            allow_unconfined_providers: false,
             default_service_account: "default".to_owned(),
             limits: Limits::default(),
             grace: Duration::from_mins(2),

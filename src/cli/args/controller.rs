@@ -33,6 +33,10 @@ pub struct ControllerArgs {
     /// precedence.
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_objects_per_namespace: u32,
+    /// Start providers also on a node whose kernel has no Landlock. They can then read what the controller can read, and
+    /// the data of all namespaces.
+    #[arg(long)]
+    pub allow_unconfined_providers: bool,
     /// The address to serve /metrics, /healthz and /readyz on, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = listening)]
     pub metrics_address: Listening,

@@ -61,6 +61,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             per_namespace: args.concurrency_per_namespace as usize,
             objects_per_namespace: Some(args.max_objects_per_namespace as usize),
         },
+        allow_unconfined_providers: args.allow_unconfined_providers,
         grace: args.grace_period,
         metrics_address: match args.metrics_address {
             Listening::On(address) => Some(address),

@@ -15,9 +15,14 @@ use crate::reconcile::index::{Event, ProviderConfigView};
 use crate::reconcile::{ConfigurationCheck, Signal};
 
 /// Configures the provider, which can also serve objects afterwards.
-pub(super) async fn try_provider(context: Arc<Context>, name: Arc<str>, used: Arc<ProviderUse>) -> Signal {
+pub(super) async fn try_provider(
+    context: Arc<Context>,
+    shared: Arc<NamespaceHandle>,
+    name: Arc<str>,
+    used: Arc<ProviderUse>,
+) -> Signal {
     let Some(providers) = context.engine.drivers.providers() else { return Signal::Wake };
-    let trial = match providers.configure(&used).await {
+    let trial = match providers.configure(shared.name(), &used).await {
         Ok(warnings) => {
             let version = providers.info(&used.provider).and_then(|facts| facts.version);
             ConfigurationCheck::accepted(version, &warnings)

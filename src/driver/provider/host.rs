@@ -51,7 +51,7 @@ impl Providers {
             let outdated =
                 self.set_configurations(namespace, NamespaceConfigurations { version, uses: configurations.to_vec() });
             // A recorded object may still use an old configuration; its process is then restarted.
-            outdated.iter().for_each(|used| self.sessions.retire(used));
+            outdated.iter().for_each(|used| self.sessions.retire(namespace, used));
         }
         let all: Vec<Arc<Provider>> = needed.iter().map(|provider| self.current(provider)).collect();
         futures::future::join_all(all.iter().map(|provider| self.served_types(provider))).await;
@@ -66,20 +66,25 @@ impl Providers {
         Some(self.cached_types(provider)?.ok()?.info().clone())
     }
 
+    /// Whether providers can access all that this process can access.
+    pub fn is_unconfined(&self) -> bool {
+        self.sessions.is_unconfined()
+    }
+
     /// Configures a provider unless it is configured already, and returns its warnings.
     ///
     /// # Errors
     /// If the provider cannot be used with this configuration.
-    pub async fn configure(&self, used: &ProviderUse) -> Result<Diagnostics, DriverError> {
+    pub async fn configure(&self, namespace: &Arc<str>, used: &ProviderUse) -> Result<Diagnostics, DriverError> {
         let used = self.with_current_provider(used);
         let served = self.served_types(&used.provider).await?;
-        self.sessions.lease(&used, &served).await?;
-        Ok(self.sessions.configuration_warnings(&used))
+        self.sessions.lease(namespace, &used, &served).await?;
+        Ok(self.sessions.configuration_warnings(namespace, &used))
     }
 
     /// The warnings of the last configuration of the provider. Paths are relative to `spec.config`.
-    pub fn configuration_warnings(&self, used: &ProviderUse) -> Diagnostics {
-        self.sessions.configuration_warnings(&self.with_current_provider(used))
+    pub fn configuration_warnings(&self, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
+        self.sessions.configuration_warnings(namespace, &self.with_current_provider(used))
     }
 
     /// Sends stop requests for the running calls, which still return. `false` if no process is running.

@@ -1,4 +1,4 @@
-//! Runs providers, with one process for each configuration.
+//! Runs providers, with one process for each configuration in each namespace.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,8 @@ use crate::driver::ProviderInfo;
 use crate::install::{InstalledProvider, Installer};
 use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
 use crate::plugin::{
-    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol, Sandbox,
+    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol,
+    Sandbox, launcher,
 };
 use crate::process::{Clock, lock};
 
@@ -30,8 +31,7 @@ pub struct ProviderOptions {
     pub installer: Arc<Installer>,
     /// How providers are configured.
     pub configuration: ConfigurationMode,
-    /// The file system access of providers, besides the files in their Provider; `None` for no confinement.
-    pub confine: Option<Sandbox>,
+    pub confinement: Confinement,
     /// Providers that the user started separately.
     pub reattach: Reattach,
     /// The program that launches providers: Purlin itself.
@@ -43,6 +43,37 @@ pub struct ProviderOptions {
 /// `PURLIN_PROVIDER_KILL_AFTER` in seconds; an invalid number is ignored.
 fn kill_after() -> Option<Duration> {
     std::env::var("PURLIN_PROVIDER_KILL_AFTER").ok()?.parse().ok().map(Duration::from_secs)
+}
+
+/// What keeps providers from the files and processes of others.
+#[derive(Clone, Debug, Default)]
+pub enum Confinement {
+    /// Nothing: providers have the rights of the user.
+    #[default]
+    Nothing,
+    /// Providers can access these paths, and the files in their Provider.
+    Sandbox(Sandbox),
+    /// The sandbox is required, but the kernel does not have it. No provider starts.
+    Unavailable,
+}
+
+impl Confinement {
+    /// The sandbox of a controller. `allow_unconfined`: providers start also if the kernel has no sandbox.
+    pub fn of_controller(allow_unconfined: bool) -> Self {
+        match launcher::sandbox_available() {
+            true => Self::Sandbox(Sandbox::system()),
+            false if allow_unconfined => Self::Nothing,
+            false => Self::Unavailable,
+        }
+    }
+
+    /// The file system access of a provider; `None` for all that the user can access.
+    fn sandbox(&self, provider: &Provider, program: &Path) -> Option<Sandbox> {
+        match self {
+            Self::Sandbox(common) => Some(reachable(common, provider, program)),
+            Self::Nothing | Self::Unavailable => None,
+        }
+    }
 }
 
 /// How a provider is configured.
@@ -68,7 +99,7 @@ impl ProviderOptions {
             working_directory: None,
             installer,
             configuration,
-            confine: None,
+            confinement: Confinement::Nothing,
             reattach,
             launcher,
             kill_after: kill_after(),
@@ -135,13 +166,14 @@ impl Sessions {
     /// Leases a configured process and returns its mask.
     pub async fn lease(
         &self,
+        namespace: &Arc<str>,
         used: &ProviderUse,
         served: &ServedTypes,
     ) -> Result<(Lease, Arc<ProcessMask>), DriverError> {
-        let key = key(used);
+        let key = key(namespace, used);
         let mask = self.mask(&key, used, served);
         let start = async || {
-            self.configure(used, served, &mask).await.map_err(|error| {
+            self.configure(&key, used, served, &mask).await.map_err(|error| {
                 let DriverError { message: why, hint, .. } = mask.error(error);
                 PluginError::NotConfigured { why, hint }
             })
@@ -155,21 +187,26 @@ impl Sessions {
         Ok((lease, mask))
     }
 
+    /// Whether providers can access all that this process can access.
+    pub fn is_unconfined(&self) -> bool {
+        matches!(self.options.confinement, Confinement::Nothing)
+    }
+
     /// Whether providers are configured, so that they can plan and read.
     pub fn configures(&self) -> bool {
         self.options.configuration == ConfigurationMode::Configure
     }
 
     /// The warnings of the last configuration of the provider, masked.
-    pub fn configuration_warnings(&self, used: &ProviderUse) -> Diagnostics {
+    pub fn configuration_warnings(&self, namespace: &Arc<str>, used: &ProviderUse) -> Diagnostics {
         let warned = lock(&self.warned);
         // Usually there are no warnings, and the key requires a digest.
-        if warned.is_empty() { Vec::new() } else { warned.get(&key(used)).cloned().unwrap_or_default() }
+        if warned.is_empty() { Vec::new() } else { warned.get(&key(namespace, used)).cloned().unwrap_or_default() }
     }
 
     /// Ends the process of an outdated configuration after its running calls.
-    pub fn retire(&self, used: &ProviderUse) {
-        self.pool.retire(&key(used));
+    pub fn retire(&self, namespace: &Arc<str>, used: &ProviderUse) {
+        self.pool.retire(&key(namespace, used));
     }
 
     /// The mask of the process with that key; created if no process is running.
@@ -190,6 +227,7 @@ impl Sessions {
 
     async fn configure(
         &self,
+        key: &PoolKey,
         used: &ProviderUse,
         served: &ServedTypes,
         mask: &Arc<ProcessMask>,
@@ -245,7 +283,7 @@ impl Sessions {
         };
         match configured.await {
             Ok(diagnostics) => {
-                self.store_warnings(used, mask, diagnostics);
+                self.store_warnings(key, mask, diagnostics);
                 Ok(client)
             }
             Err(error) => {
@@ -255,13 +293,13 @@ impl Sessions {
         }
     }
 
-    fn store_warnings(&self, used: &ProviderUse, mask: &ProcessMask, diagnostics: Vec<Diagnostic>) {
+    fn store_warnings(&self, key: &PoolKey, mask: &ProcessMask, diagnostics: Vec<Diagnostic>) {
         let warnings: Diagnostics =
             diagnostics::warnings(diagnostics).into_iter().map(|warning| mask.diagnostic(warning)).collect();
         let mut warned = lock(&self.warned);
         match warnings.is_empty() {
-            true => drop(warned.remove(&key(used))),
-            false => drop(warned.insert(key(used), warnings)),
+            true => drop(warned.remove(key)),
+            false => drop(warned.insert(key.clone(), warnings)),
         }
     }
 
@@ -278,10 +316,13 @@ impl Sessions {
             let client = Client::reattach(&launch, target).await.map_err(|error| unavailable(&error))?;
             return Ok((client, None));
         }
+        if matches!(self.options.confinement, Confinement::Unavailable) {
+            return Err(no_sandbox(provider));
+        }
         let installed = program(&self.options.installer, provider).await?;
         let mut launch = Launch::new(provider.name.to_string(), installed.program.clone());
         launch.launcher.clone_from(&self.options.launcher);
-        launch.sandbox = self.options.confine.as_ref().map(|confine| reachable(confine, provider, &launch.program));
+        launch.sandbox = self.options.confinement.sandbox(provider, &launch.program);
         launch.working_dir.clone_from(&self.options.working_directory);
         launch.limits.in_flight = provider.max_calls as usize;
         launch.limits.memory = provider.max_memory;
@@ -323,12 +364,25 @@ fn reachable(confine: &Sandbox, provider: &Provider, program: &Path) -> Sandbox 
     all
 }
 
-/// The key of a process: the program, its environment and limits, and the provider configuration.
-fn key(used: &ProviderUse) -> PoolKey {
+fn no_sandbox(provider: &Provider) -> DriverError {
+    let name = &provider.name;
+    let message =
+        format!("the provider `{name}` does not start: the kernel has no Landlock, which separates providers");
+    let hint = "run the controller on nodes with Landlock (Linux 5.13 or later, enabled), or, if all tenants trust each \
+                other, set --allow-unconfined-providers";
+    DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: Some(hint.to_owned()) }
+}
+
+/// The key of a process: the namespace, the program, its environment and limits, and the provider configuration.
+fn key(namespace: &Arc<str>, used: &ProviderUse) -> PoolKey {
     let mut hasher = Sha256::new();
     hasher.update(&*used.digest);
     hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
-    PoolKey { package: used.provider.name.to_string(), configuration: hasher.finalize().into() }
+    PoolKey {
+        namespace: Arc::clone(namespace),
+        package: used.provider.name.to_string(),
+        configuration: hasher.finalize().into(),
+    }
 }
 
 /// The path in the provider configuration, as a message prefix.

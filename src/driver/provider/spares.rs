@@ -1,5 +1,9 @@
 //! Keeps unconfigured processes after their schema call for the first configuration, so that a provider is started only
 //! once.
+//!
+//! Such a process belongs to no namespace and may be given to any one, once: it has received calls without arguments only,
+//! so its memory and its private directory contain no value of a tenant. A process that has received a configuration or
+//! an object, even only to validate it, never changes its namespace.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

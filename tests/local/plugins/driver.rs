@@ -19,20 +19,27 @@ use crate::kit::ManualClock;
 use crate::providers;
 
 /// The driver with the provider `corner`, whose starts are counted.
-struct Bench {
+pub(super) struct Bench {
     directory: TempDir,
     clock: Arc<ManualClock>,
-    providers: Providers,
-    provider: Arc<Provider>,
+    pub(super) providers: Providers,
+    pub(super) provider: Arc<Provider>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(serde_json::json!({}))
     }
 
     /// Adds fields to the spec of the Provider.
     fn with(more: serde_json::Value) -> Self {
+        Self::with_options(more, |options| options)
+    }
+
+    pub(super) fn with_options(
+        more: serde_json::Value,
+        change: impl FnOnce(ProviderOptions) -> ProviderOptions,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("corner");
         let text = format!(
@@ -50,12 +57,12 @@ impl Bench {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         let launcher = env!("CARGO_BIN_EXE_purlin").into();
         let options = ProviderOptions { launcher, ..ProviderOptions::new(installer) };
-        let providers = Providers::new(options, Arc::clone(&clock) as _);
+        let providers = Providers::new(change(options), Arc::clone(&clock) as _);
         Self { directory, clock, providers, provider: Arc::new(serde_json::from_value(provider).unwrap()) }
     }
 
     /// Returns the started processes in order.
-    fn started(&self) -> Vec<u32> {
+    pub(super) fn started(&self) -> Vec<u32> {
         let pids = fs::read_to_string(self.directory.path().join("pids")).unwrap_or_default();
         pids.lines().map(|line| line.parse().unwrap()).collect()
     }
@@ -64,7 +71,7 @@ impl Bench {
         *self.started().last().unwrap()
     }
 
-    async fn prepare(&self) {
+    pub(super) async fn prepare(&self) {
         let needed = std::slice::from_ref(&self.provider);
         self.providers
             .prepare(Preparation { namespace: None, version: 0, needed, current: &[], configurations: &[] })
@@ -72,7 +79,7 @@ impl Bench {
         assert!(self.providers.preparation_error(&self.provider).is_none());
     }
 
-    fn context(&self, limit: Duration) -> CallContext {
+    pub(super) fn context(&self, limit: Duration) -> CallContext {
         let settings = Value::map([("folder", Value::from(self.directory.path().to_str().unwrap()))]);
         CallContext {
             type_name: "corner_trouble".into(),

@@ -39,7 +39,7 @@ impl Bench {
 }
 
 fn key(configuration: u8) -> PoolKey {
-    PoolKey { package: "random".into(), configuration: [configuration; 32] }
+    PoolKey { namespace: "shop".into(), package: "random".into(), configuration: [configuration; 32] }
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ fn next_step(reason: Reason) -> &'static str {
         }
         Reason::TimeLimitExceeded => "Wait, or find the cause in the provider's log. `spec.timeouts` sets the limit.",
         Reason::SandboxUnavailable => {
-            "Run the controller on nodes with Landlock, or keep files that providers must not read out of its Pod."
+            "Run the controller on nodes with Landlock, and without `--allow-unconfined-providers`."
         }
         Reason::ProviderWarning => "Read the warning and the provider's documentation. The warning blocks nothing.",
         Reason::DriverFault => "Report it to the authors of the provider. Another version of the provider can help.",

@@ -108,6 +108,8 @@ func (r *trouble) failAfter(ctx context.Context, attribute, what string, diagnos
 		if !r.released(ctx) {
 			diagnostics.AddAttributeError(path.Root(attribute), "It was stopped", "the object is there")
 		}
+	default:
+		r.harm(attribute, what, diagnostics)
 	}
 }
 
