@@ -51,12 +51,15 @@ use crate::execute::{Engine, Pool};
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
 use crate::model::Holder;
-use crate::process::{Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads, hide_from_others};
+use crate::plugin::{self, PlaceLimits, PoolOptions};
+use crate::process::{
+    Clock, Random, Readiness, Shutdown, SystemClock, SystemRandom, Threads, hide_from_others, memory_limit,
+};
 use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
 
 pub use heartbeat::Heartbeat;
-pub use options::{ElectionTimes, Options, Pod};
+pub use options::{ElectionTimes, Options, Pod, ProviderProcesses};
 
 /// How many plannings compute at the same time, each on its own thread: far fewer than the runtime allows, so that
 /// threads remain for the calls that plannings wait for.
@@ -109,9 +112,8 @@ impl Services {
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         // Each provider runs in its own directory and cannot access the others.
-        let confinement = Confinement::of_controller(options.allow_unconfined_providers);
-        let confined = ProviderOptions { confinement, ..ProviderOptions::new(installer.clone()) };
-        let drivers = Registry::default().with_providers(Arc::new(Providers::new(confined, clock.clone())));
+        let provider_options = provider_options(options, installer.clone());
+        let drivers = Registry::default().with_providers(Arc::new(Providers::new(provider_options, clock.clone())));
         Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking })
     }
 }
@@ -160,12 +162,20 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     if let Some(providers) = providers.clone() {
         let checks = ProviderChecks {
             client: client.clone(),
-            providers,
+            providers: providers.clone(),
             leadership: leadership.clone(),
             clock: clock.clone(),
             random: random.clone(),
         };
         background.spawn(checks.run(observed));
+        let waiting = namespaces.clone();
+        background.spawn(async move {
+            loop {
+                for namespace in providers.process_available().await {
+                    waiting.process_available(&namespace);
+                }
+            }
+        });
     }
     let mut writers = JoinSet::new();
     let written = namespaces.clone();
@@ -238,6 +248,22 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
         (0, true) => Ok(()),
         (0, false) => Err(ControllerError::CallsAborted),
         (lost, _) => Err(ControllerError::ResultsLost(lost)),
+    }
+}
+
+/// The limits and the confinement of providers. All their memory limits together fit into the container.
+fn provider_options(options: &Options, installer: Arc<Installer>) -> ProviderOptions {
+    let ProviderProcesses { total, per_namespace, memory: each } = options.provider_processes;
+    // The controller itself needs the rest.
+    let memory = memory_limit().map_or(u64::MAX, |limit| limit / 4 * 3);
+    let each = each.min(memory);
+    let defaults = ProviderOptions::new(installer);
+    let pool = PoolOptions { places: PlaceLimits { total, per_namespace, memory }, max_memory: each, ..defaults.pool };
+    ProviderOptions {
+        confinement: Confinement::of_controller(options.allow_unconfined_providers),
+        limits: plugin::Limits { memory: Some(each), ..defaults.limits },
+        pool,
+        ..defaults
     }
 }
 

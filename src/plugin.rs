@@ -45,7 +45,7 @@ pub use diagnostic::Diagnostic;
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
-pub use pool::{Lease, Pool, PoolKey, PoolOptions};
+pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 
 /// The version of the provider protocol.

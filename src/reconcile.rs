@@ -130,6 +130,8 @@ pub enum Signal {
     ReadObjects(BTreeSet<Address>),
     /// Retry all failed objects now.
     Retry,
+    /// A provider process can start after one could not: retry what waits for its provider.
+    ProcessAvailable,
     /// A [`Command::Plan`] has finished.
     Planned(Box<PlanResult>),
     /// A [`Command::Plan`] for these names panicked.
@@ -199,7 +201,13 @@ pub enum Command {
     /// this knowledge of the record.
     ReadRecord(Address, KnownRecord),
     /// Configure a provider; ends with [`Signal::ProviderConfigured`].
-    ConfigureProvider(Arc<str>, Arc<ProviderUse>),
+    ConfigureProvider {
+        /// The name of the `ProviderConfig`.
+        name: Arc<str>,
+        used: Arc<ProviderUse>,
+        /// Whether the process is kept, because objects use it.
+        keep: bool,
+    },
     /// Write the status and the finalizers of a `ProviderConfig`; ends with [`Signal::ProviderConfigWritten`].
     WriteProviderConfig {
         view: Box<ProviderConfigView>,
@@ -374,6 +382,10 @@ impl Reconciler {
             Signal::ShuttingDown => self.stop(Phase::ShuttingDown),
             Signal::ReadObjects(objects) => self.read_now(objects),
             Signal::Retry => self.retry(|_| true),
+            Signal::ProcessAvailable => {
+                self.retry(|tracked| tracked.held_for() == Some(Reason::ProviderNotReady));
+                self.provider_configs.retry_rejected(self.now.time);
+            }
             Signal::Planned(planned) => self.handle_plan(*planned),
             Signal::PlanningPanicked(names) => self.planning_panicked(&names),
             Signal::Worker(WorkerEvent::StepEnded(ended)) => self.schedule.step_ended(*ended),

@@ -131,7 +131,7 @@ pub struct ProviderLimits {
     pub calls: Option<u32>,
     /// The memory limit of each process of the provider, such as `512Mi`. A process above the limit gets no new calls
     /// and exits when its running calls have finished. At twice the limit, the kernel denies further memory and the
-    /// process crashes. The default is 2Gi, without enforcement by the kernel.
+    /// process crashes. The default is `controller.providerMemory` of the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20), regex(pattern = "^[1-9][0-9]*(k|M|G|Ki|Mi|Gi)?$"))]
     pub memory: Option<String>,

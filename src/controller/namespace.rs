@@ -178,6 +178,7 @@ impl NamespaceTask {
             Some(recovered) = self.recoveries.join_next() => ended(recovered),
             Some(answered) = self.requests.join_next() => ended(answered),
             () = self.shared.wake.notified(), if leads => Signal::Wake,
+            () = self.shared.process_available.notified(), if leads => Signal::ProcessAvailable,
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Signal::Wake,
         };
         let mut all = vec![signal];
@@ -232,8 +233,8 @@ impl NamespaceTask {
             Command::ReadRecord(address, known) => {
                 self.requests.spawn(requests::read_record(context, shared, address, known));
             }
-            Command::ConfigureProvider(name, used) => {
-                self.requests.spawn(provider_configs::try_provider(context, shared, name, used));
+            Command::ConfigureProvider { name, used, keep } => {
+                self.requests.spawn(provider_configs::try_provider(context, shared, name, used, keep));
             }
             Command::WriteProviderConfig { view, status, finalizers } => {
                 self.requests.spawn(provider_configs::write(context, shared, *view, *status, finalizers));

@@ -24,12 +24,20 @@ pub struct NamespaceHandle {
     inbox: Mutex<Vec<Event>>,
     /// Notified after each event.
     pub wake: Notify,
+    /// Notified when a provider process can start after one could not.
+    pub process_available: Notify,
 }
 
 impl NamespaceHandle {
     fn new(reconciler: Reconciler) -> Self {
         let name = reconciler.namespace().clone();
-        Self { name, reconciler: Mutex::new(reconciler), inbox: Mutex::default(), wake: Notify::new() }
+        Self {
+            name,
+            reconciler: Mutex::new(reconciler),
+            inbox: Mutex::default(),
+            wake: Notify::new(),
+            process_available: Notify::new(),
+        }
     }
 
     pub fn name(&self) -> &Arc<str> {
@@ -124,6 +132,14 @@ impl Namespaces {
                 shared.apply(event.clone());
             }
         }
+    }
+
+    /// Reports that a provider process can start in the namespace after one could not. The empty name: a process for all
+    /// namespaces.
+    pub fn process_available(&self, namespace: &str) {
+        let open = self.open_namespaces();
+        let concerned = open.iter().filter(|shared| namespace.is_empty() || **shared.name() == *namespace);
+        concerned.for_each(|shared| shared.process_available.notify_one());
     }
 
     /// Sets the Providers of the cluster.

@@ -24,12 +24,25 @@ pub struct Options {
     pub limits: Limits,
     /// Whether providers start also if the kernel cannot confine them.
     pub allow_unconfined_providers: bool,
+    /// The limits of provider processes.
+    pub provider_processes: ProviderProcesses,
     /// How long a shutdown waits for running calls.
     pub grace: Duration,
     /// The address for metrics and health; `None`: not served.
     pub metrics_address: Option<SocketAddr>,
     /// Leader election; `None`: the caller guarantees that this is the only replica.
     pub election: Option<ElectionTimes>,
+}
+
+/// The limits of provider processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProviderProcesses {
+    /// The maximum number of processes.
+    pub total: usize,
+    /// The maximum number of processes of one namespace.
+    pub per_namespace: usize,
+    /// The memory limit in bytes of each process whose Provider sets none.
+    pub memory: u64,
 }
 
 /// The Pod of this process, from the downward API.

@@ -80,6 +80,23 @@ impl Provider {
     /// The minimum memory limit in bytes: twice the memory of an idle provider.
     pub const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
 
+    /// Parses a memory limit in bytes, as Kubernetes writes it. `None` if it is not valid, or too small.
+    pub fn memory(text: &str) -> Option<u64> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let factor = match unit {
+            "" => 1,
+            "k" => 1_000,
+            "M" => 1_000_000,
+            "G" => 1_000_000_000,
+            "Ki" => 1 << 10,
+            "Mi" => 1 << 20,
+            "Gi" => 1 << 30,
+            _ => return None,
+        };
+        number.parse::<u64>().ok()?.checked_mul(factor).filter(|bytes| *bytes >= Self::LEAST_MEMORY)
+    }
+
     fn default_calls() -> u32 {
         Self::DEFAULT_CALLS
     }

@@ -57,6 +57,34 @@ pub enum PluginError {
         /// The most recent failure.
         last: Box<PluginError>,
     },
+    /// Too many processes run, and all of them are in use.
+    #[error(
+        "the provider {provider} waits for a process: {} (hint: it starts when one of them ends; the administrator can \
+        raise --max-provider-processes{} or the memory of the controller's container)",
+        .namespace.as_ref().map_or_else(
+            || "all processes that the controller may run are in use".to_owned(),
+            |namespace| format!("all processes that the namespace `{namespace}` may have are in use"),
+        ),
+        if namespace.is_some() { "-per-namespace" } else { "" }
+    )]
+    NoPlace {
+        provider: String,
+        /// The namespace whose limit is reached; `None` for the limit of all namespaces.
+        namespace: Option<String>,
+    },
+    /// The process can never start.
+    #[error(
+        "the provider {provider} cannot start: its memory limit of {} MiB exceeds the {} MiB that all provider processes \
+        may use together (hint: lower `spec.limits.memory` of the Provider, or raise the memory limit of the controller's \
+        container)", memory >> 20, available >> 20
+    )]
+    TooLarge {
+        provider: String,
+        /// In bytes.
+        memory: u64,
+        /// In bytes.
+        available: u64,
+    },
     #[error("the provider {provider} is not started because Purlin is shutting down")]
     ShuttingDown { provider: String },
 }

@@ -2,6 +2,7 @@
 //! plugin. Without this process, these steps would need `unsafe` code between fork and exec.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -63,6 +64,8 @@ fn prepare(launching: &LaunchOptions) -> io::Result<()> {
     if let Some(bytes) = launching.memory {
         // This limit does not count reserved address space, of which Go uses a lot.
         setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+        // If memory is short, the kernel ends a provider first and not its parent. Some systems do not allow this.
+        let _ = fs::write("/proc/self/oom_score_adj", "1000");
     }
     if launching.read.is_empty() && launching.write.is_empty() { Ok(()) } else { apply_sandbox(launching) }
 }

@@ -1,13 +1,15 @@
 //! The pool of provider processes: one process for each configuration of each package in each namespace. A process is
-//! started on demand and closed when it is idle for too long, too old or too large.
+//! started on demand and closed when it is idle for too long, too old or too large, or when another process needs its
+//! place.
 //!
 //! A provider can be configured only once, and configuring it often involves a login, so processes are reused and never
 //! get another configuration. A crashed process is restarted with exponential back-off. A process is never closed while
 //! a call runs in it.
 
 mod backoff;
+mod places;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
@@ -20,6 +22,9 @@ use crate::process::{Clock, lock};
 
 use super::{Client, PluginError};
 use backoff::Backoff;
+
+use places::Places;
+pub use places::{Place, PlaceLimits, Shortage};
 
 /// The identity of a process in the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,12 +44,13 @@ pub struct PoolOptions {
     pub idle_timeout: Duration,
     /// The maximum age of a process: providers leak memory, and some tokens expire after a day.
     pub max_age: Duration,
-    /// The resident memory in bytes above which a process gets no new calls, unless
-    /// [`Limits::memory`](super::Limits::memory) is set.
+    /// The memory in bytes above which a process gets no new calls, unless [`Limits::memory`](super::Limits::memory) is
+    /// set.
     pub max_memory: u64,
-    /// How long a caller waits for the back-off of a crashed process. If the remaining back-off is longer, the caller
-    /// gets an error.
+    /// How long a caller waits for a place, and for the back-off of a crashed process. If the remaining back-off is
+    /// longer, the caller gets an error.
     pub max_wait: Duration,
+    pub places: PlaceLimits,
 }
 
 impl Default for PoolOptions {
@@ -56,6 +62,7 @@ impl Default for PoolOptions {
             // The largest providers normally use a few hundred megabytes.
             max_memory: 2 * 1024 * 1024 * 1024,
             max_wait: Duration::from_secs(10),
+            places: PlaceLimits::default(),
         }
     }
 }
@@ -71,6 +78,7 @@ pub struct Pool {
     clock: Arc<dyn Clock>,
     state: Mutex<PoolState>,
     released: Arc<Notify>,
+    places: Arc<Places>,
 }
 
 #[derive(Default)]
@@ -93,12 +101,16 @@ struct Slot {
 struct SlotState {
     process: Option<Arc<PooledProcess>>,
     backoff: Backoff,
+    /// The error of the last attempt, for callers that waited for it.
+    failed: Option<PluginError>,
     /// The number of attempted starts.
     attempts: u64,
 }
 
 struct PooledProcess {
     client: Client,
+    /// After `client`, so that the process ends first.
+    place: Place,
     started: Timestamp,
     used: Mutex<Timestamp>,
 }
@@ -107,6 +119,7 @@ struct PooledProcess {
 pub struct Lease {
     process: Option<Arc<PooledProcess>>,
     released: Arc<Notify>,
+    places: Arc<Places>,
 }
 
 impl Deref for Lease {
@@ -121,20 +134,23 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.process = None;
         self.released.notify_one();
+        self.places.became_idle();
     }
 }
 
 impl Pool {
     /// Creates an empty pool. [`Self::maintain`] must run concurrently.
     pub fn new(options: PoolOptions, clock: Arc<dyn Clock>) -> Self {
-        Self { options, clock, state: Mutex::default(), released: Arc::default() }
+        let places = Places::new(options.places);
+        Self { options, clock, state: Mutex::default(), released: Arc::default(), places }
     }
 
     /// Returns a running, configured provider. `start` starts and configures it if none runs yet; concurrent callers
-    /// get the same process or the same error.
+    /// get the same process or the same error. `memory`: its memory limit.
     pub async fn lease(
         &self,
         key: &PoolKey,
+        memory: Option<u64>,
         start: impl AsyncFnOnce() -> Result<Client, PluginError>,
     ) -> Result<Lease, PluginError> {
         let slot = self.slot(key)?;
@@ -146,28 +162,117 @@ impl Pool {
         match self.running(&slot) {
             Ok(lease) => return Ok(lease),
             Err(attempts) if attempts != attempts_before => {
-                if let Some(error) = lock(&slot.inner).backoff.last() {
-                    return Err(error.clone());
+                if let Some(error) = lock(&slot.inner).failed.clone() {
+                    return Err(error);
                 }
             }
             Err(_) => {}
         }
         self.wait(&slot).await?;
-        let started = start().await;
+        let place = self.place(&key.namespace, &key.package, memory).await;
+        let (is_start, started) = match place {
+            Ok(place) => (true, start().await.map(|client| (client, place))),
+            Err(refused) => (false, Err(refused)),
+        };
         let now = self.clock.now();
         let mut inner = lock(&slot.inner);
         inner.attempts += 1;
+        inner.failed = started.as_ref().err().cloned();
         match started {
-            Ok(client) => {
-                let process = Arc::new(PooledProcess { client, started: now, used: Mutex::new(now) });
+            Ok((client, place)) => {
+                let process = Arc::new(PooledProcess { client, place, started: now, used: Mutex::new(now) });
                 inner.process = Some(Arc::clone(&process));
                 Ok(self.lease_process(process))
             }
             Err(error) => {
-                inner.backoff.failed(now, error.clone());
+                if is_start {
+                    inner.backoff.failed(now, error.clone());
+                }
                 Err(error)
             }
         }
+    }
+
+    /// Waits for a place for a process. The least recently used idle process ends for it if necessary.
+    ///
+    /// # Errors
+    /// If no place is free in time. [`Self::process_available`] returns when there is one.
+    pub async fn place(&self, namespace: &Arc<str>, provider: &str, memory: Option<u64>) -> Result<Place, PluginError> {
+        let memory = memory.unwrap_or(self.options.max_memory);
+        let limits = self.options.places;
+        let provider = provider.to_owned();
+        if memory > limits.memory {
+            return Err(PluginError::TooLarge { provider, memory, available: limits.memory });
+        }
+        let waiting = self.places.queue(namespace, memory);
+        let wait = async {
+            loop {
+                let changed = self.places.change();
+                match waiting.try_take() {
+                    Ok(place) => return place,
+                    Err(None) => {}
+                    Err(Some(shortage)) => {
+                        self.places.short.notify_one();
+                        if self.end_idle(namespace, shortage) {
+                            self.close_drained().await;
+                        }
+                    }
+                }
+                changed.await;
+            }
+        };
+        if let Ok(place) = tokio::time::timeout(self.options.max_wait, wait).await {
+            return Ok(place);
+        }
+        let namespace = match waiting.try_take() {
+            Ok(place) => return Ok(place),
+            Err(Some(Shortage::Namespace)) => Some(namespace.to_string()),
+            Err(_) => None,
+        };
+        waiting.refuse();
+        Err(PluginError::NoPlace { provider, namespace })
+    }
+
+    /// Waits until a process can start in a namespace in which one could not, and returns it.
+    pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
+        loop {
+            let changed = self.places.change();
+            let idle = |namespace: &str, shortage| self.least_recently_used(namespace, shortage).is_some();
+            let available = self.places.available(idle);
+            if !available.is_empty() {
+                return available;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until there are too few places.
+    pub async fn place_shortage(&self) {
+        self.places.short.notified().await;
+    }
+
+    /// The idle process that was used last the longest time ago, and whose end makes a place for the namespace.
+    fn least_recently_used(&self, namespace: &str, shortage: Shortage) -> Option<Arc<Slot>> {
+        let state = lock(&self.state);
+        let is_of_use = |key: &PoolKey| shortage == Shortage::Total || *key.namespace == *namespace;
+        let slots = state.slots.iter().filter(|(key, _)| is_of_use(key)).map(|(_, slot)| slot);
+        let idle = slots.filter_map(|slot| {
+            let inner = lock(&slot.inner);
+            let process = inner.process.as_ref().filter(|process| process.is_unused())?;
+            let used = *lock(&process.used);
+            Some((process.client.is_alive(), used, slot))
+        });
+        idle.min_by_key(|(is_alive, used, _)| (*is_alive, *used)).map(|(_, _, slot)| Arc::clone(slot))
+    }
+
+    /// Ends an idle process for another one of the namespace. Returns whether there was one.
+    fn end_idle(&self, namespace: &str, shortage: Shortage) -> bool {
+        let Some(slot) = self.least_recently_used(namespace, shortage) else { return false };
+        // It may be in use again.
+        let Some(process) = lock(&slot.inner).process.take_if(|process| process.is_unused()) else { return true };
+        process.place.mark_ending();
+        lock(&self.state).draining.push(process);
+        true
     }
 
     /// Sends no new calls to a process and closes it after its last call, because its configuration is outdated.
@@ -198,6 +303,7 @@ impl Pool {
             let mut retired = Vec::new();
             state.slots.retain(|_, slot| {
                 let mut inner = lock(&slot.inner);
+                inner.drop_exited(now);
                 if let Some(process) = inner.process.take_if(|process| self.should_retire(process, now)) {
                     retired.push(process);
                 }
@@ -207,6 +313,8 @@ impl Pool {
             state.draining.append(&mut retired);
         }
         self.close_drained().await;
+        // Detached calls may have ended since, which nothing else reports.
+        self.places.became_idle();
     }
 
     /// Closes the draining processes whose last call has finished.
@@ -274,16 +382,13 @@ impl Pool {
             lock(&slot.inner).process.take_if(|process| process.client.is_alive() && process.client.is_retired());
         lock(&self.state).draining.extend(retired);
         let mut inner = lock(&slot.inner);
-        if let Some(process) = inner.process.take_if(|process| !process.client.is_alive()) {
-            let error = process.client.last_error();
-            inner.backoff.exited(process.started, self.clock.now(), error);
-        }
+        inner.drop_exited(self.clock.now());
         inner.process.as_ref().map(|process| self.lease_process(Arc::clone(process))).ok_or(inner.attempts)
     }
 
     fn lease_process(&self, process: Arc<PooledProcess>) -> Lease {
         *lock(&process.used) = self.clock.now();
-        Lease { process: Some(process), released: Arc::clone(&self.released) }
+        Lease { process: Some(process), released: Arc::clone(&self.released), places: Arc::clone(&self.places) }
     }
 
     /// Waits for the back-off.
@@ -313,7 +418,18 @@ impl Pool {
         let memory = process.client.limits().memory.unwrap_or(self.options.max_memory);
         since(*lock(&process.used), self.options.idle_timeout)
             || since(process.started, self.options.max_age)
-            || process.client.process_id().and_then(resident).is_some_and(|bytes| bytes > memory)
+            || process.client.process_id().and_then(private_memory).is_some_and(|bytes| bytes > memory)
+    }
+}
+
+impl SlotState {
+    /// Drops a process that has exited, and records its failure.
+    fn drop_exited(&mut self, now: Timestamp) {
+        if let Some(process) = self.process.take_if(|process| !process.client.is_alive()) {
+            let error = process.client.last_error();
+            self.failed = Some(error.clone());
+            self.backoff.exited(process.started, now, error);
+        }
     }
 }
 
@@ -328,10 +444,12 @@ async fn close(tenants: Vec<Arc<PooledProcess>>) {
     futures::future::join_all(tenants.iter().map(|tenant| tenant.client.close())).await;
 }
 
-/// The resident memory of a process in bytes.
-fn resident(process: u32) -> Option<u64> {
-    // `status` has the same value, but the kernel takes ten times as long to write it.
+/// The resident memory of a process in bytes, without the pages of its program and of other files. The kernel can drop
+/// these pages, and large providers have programs of several hundred megabytes.
+fn private_memory(process: u32) -> Option<u64> {
+    // `status` has the same values, but the kernel takes ten times as long to write it.
     let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
-    let resident: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
-    Some(resident * rustix::param::page_size() as u64)
+    let mut numbers = pages.split_whitespace().skip(1).map_while(|number| number.parse::<u64>().ok());
+    let (resident, shared) = (numbers.next()?, numbers.next()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }

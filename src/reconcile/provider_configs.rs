@@ -37,6 +37,10 @@ struct TrackedProviderConfig {
     check: ConfigurationCheck,
     /// A call to the provider is in flight.
     is_checking: bool,
+    /// Nothing used it at its last check.
+    is_trial: bool,
+    /// Waits for the end of another trial.
+    is_queued: bool,
     /// A request to the API server is in flight.
     is_writing: bool,
     /// Consecutive rejections by the provider.
@@ -61,13 +65,15 @@ impl Reconciler {
         self.provider_configs.check_at = None;
         let views = self.index.provider_configs(self.schedule.readings());
         self.provider_configs.known.retain(|name, _| views.iter().any(|view| view.name == *name));
+        let mut is_trying = self.provider_configs.known.values().any(|known| known.is_checking && known.is_trial);
         for view in views {
-            self.reconcile_provider_config(view);
+            self.reconcile_provider_config(view, &mut is_trying);
         }
         self.provider_configs.next()
     }
 
-    fn reconcile_provider_config(&mut self, view: ProviderConfigView) {
+    /// `is_trying`: whether a trial is in flight.
+    fn reconcile_provider_config(&mut self, view: ProviderConfigView, is_trying: &mut bool) {
         let known = self
             .provider_configs
             .known
@@ -81,8 +87,10 @@ impl Reconciler {
             // The inputs are being read. The previous status remains until then.
             return;
         }
-        if let Some(used) = known.next_check(&view, self.now.time) {
-            self.commands.push(Command::ConfigureProvider(view.name.clone(), used));
+        if let Some(used) = known.next_check(&view, self.now.time, *is_trying) {
+            *is_trying |= known.is_trial;
+            let (name, keep) = (view.name.clone(), !known.is_trial);
+            self.commands.push(Command::ConfigureProvider { name, used, keep });
         }
         if known.is_writing {
             return;
@@ -138,6 +146,11 @@ impl Reconciler {
 }
 
 impl ProviderConfigs {
+    /// Retries all that were rejected.
+    pub(super) fn retry_rejected(&mut self, now: Time) {
+        self.known.values_mut().for_each(|known| known.retry_at = known.retry_at.map(|at| at.min(now)));
+    }
+
     fn next(&self) -> Option<Time> {
         self.known.values().filter_map(|known| known.retry_at).chain(self.check_at).min()
     }
@@ -145,7 +158,9 @@ impl ProviderConfigs {
 
 impl TrackedProviderConfig {
     /// The configuration to check with the provider now. `None` if no check is due.
-    fn next_check(&mut self, view: &ProviderConfigView, now: Time) -> Option<Arc<ProviderUse>> {
+    /// `others_try`: another trial is in flight. A namespace tries one `ProviderConfig` that nothing uses at a time,
+    /// because each trial starts a process. The end of a trial checks the others again.
+    fn next_check(&mut self, view: &ProviderConfigView, now: Time, others_try: bool) -> Option<Arc<ProviderUse>> {
         let desired = view.configuration.as_ref().ok();
         if let Some(message) = self.accepted.take() {
             self.checked = desired.cloned();
@@ -156,11 +171,16 @@ impl TrackedProviderConfig {
         }
         // An unused `ProviderConfig` that is being deleted is not worth a provider process.
         let needed = !(view.meta.deleting && view.users.is_empty());
-        let due = self.checked.is_none() || self.retry_at.is_some_and(|at| at <= now);
+        let due = self.checked.is_none() || self.is_queued || self.retry_at.is_some_and(|at| at <= now);
         let used = desired.filter(|_| needed && due && !self.is_checking)?;
+        self.retry_at = None;
+        self.is_queued = view.users.is_empty() && others_try;
+        if self.is_queued {
+            return None;
+        }
         self.checked = Some(used.clone());
         self.is_checking = true;
-        self.retry_at = None;
+        self.is_trial = view.users.is_empty();
         Some(used.clone())
     }
 
@@ -176,10 +196,57 @@ impl TrackedProviderConfig {
             checked: None,
             check: ConfigurationCheck::Pending,
             is_checking: false,
+            is_trial: false,
+            is_queued: false,
             is_writing: false,
             failures: 0,
             write_failures: 0,
             retry_at: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ProviderConfigStatus;
+    use crate::model::Version;
+
+    fn view(name: &str, users: &[&str]) -> ProviderConfigView {
+        ProviderConfigView {
+            name: name.into(),
+            provider: "cloud".into(),
+            meta: Arc::new(ProviderConfigMeta {
+                uid: name.into(),
+                version: Version(1),
+                generation: 1,
+                deleting: false,
+                finalizers: Vec::new(),
+                status: ProviderConfigStatus::default(),
+            }),
+            configuration: Ok(ProviderUse::of_cloud(name)),
+            users: users.iter().map(|user| (*user).into()).collect(),
+            abandoned: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_provider_config_without_users_waits_for_the_trial_of_another() {
+        let (unused, used) = (view("unused", &[]), view("used", &["disk"]));
+        let mut tracked = TrackedProviderConfig::of(&unused.meta);
+        let start = Time(Duration::ZERO);
+        assert_eq!(tracked.next_check(&unused, start, true), None);
+        assert!(tracked.is_queued && tracked.retry_at.is_none(), "the end of the other trial checks it");
+        assert!(tracked.next_check(&unused, start, false).is_some());
+        assert!(tracked.is_trial && !tracked.is_queued);
+        let mut tracked = TrackedProviderConfig::of(&used.meta);
+        assert!(tracked.next_check(&used, start, true).is_some(), "objects need it");
+        assert!(!tracked.is_trial);
+        // A retry that is due waits too, without a timer.
+        (tracked.is_checking, tracked.retry_at) = (false, Some(start));
+        let no_longer_used = ProviderConfigView { users: Vec::new().into_iter().collect(), ..used };
+        assert_eq!(tracked.next_check(&no_longer_used, start, true), None);
+        assert_eq!((tracked.retry_at, tracked.is_queued), (None, true));
+        assert!(tracked.next_check(&no_longer_used, start, false).is_some());
     }
 }

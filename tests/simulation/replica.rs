@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use purlin::controller::holders::CONTAINER;
-use purlin::controller::{self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, Services};
+use purlin::controller::{
+    self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, ProviderProcesses, Services,
+};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};
@@ -84,6 +86,7 @@ impl Replica {
             pod: Some(pod.clone()),
             watch_namespaces: Vec::new(),
             allow_unconfined_providers: false,
+            provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
             default_service_account: "default".to_owned(),
             limits: Limits::default(),
             grace: Duration::from_mins(2),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::model::Provider;
+
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
     /// The path of the kubeconfig file. By default, the Pod's service account is used, then the user's kubeconfig.
@@ -33,6 +35,16 @@ pub struct ControllerArgs {
     /// precedence.
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_objects_per_namespace: u32,
+    /// The maximum number of provider processes. Fewer run if their memory limits exceed three quarters of the
+    /// container's memory.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_provider_processes: u32,
+    /// The maximum number of provider processes for the objects of one namespace.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_provider_processes_per_namespace: u32,
+    /// The memory limit of each provider process whose Provider sets none.
+    #[arg(long, value_name = "SIZE", default_value = "512Mi", value_parser = memory)]
+    pub provider_memory: u64,
     /// Start providers also on a node whose kernel has no Landlock. They can then read what the controller can read, and
     /// the data of all namespaces.
     #[arg(long)]
@@ -76,6 +88,11 @@ pub enum LogFormat {
     Json,
     /// Human-readable text.
     Text,
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let malformed = || format!("`{text}` is not a memory limit (write `64Mi` or more, with a unit such as Mi or Gi)");
+    Provider::memory(text).ok_or_else(malformed)
 }
 
 fn listening(text: &str) -> Result<Listening, String> {

@@ -4,7 +4,7 @@ use tokio::runtime::Handle;
 
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
 use crate::cli::failure::{Exit, Failure};
-use crate::controller::options::{ElectionTimes, Options, own_namespace, own_pod};
+use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
 use crate::controller::{self, Services};
 use crate::execute::Limits;
 use crate::process::{Shutdown, telemetry};
@@ -60,6 +60,11 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             total: args.concurrency as usize,
             per_namespace: args.concurrency_per_namespace as usize,
             objects_per_namespace: Some(args.max_objects_per_namespace as usize),
+        },
+        provider_processes: ProviderProcesses {
+            total: args.max_provider_processes as usize,
+            per_namespace: args.max_provider_processes_per_namespace as usize,
+            memory: args.provider_memory,
         },
         allow_unconfined_providers: args.allow_unconfined_providers,
         grace: args.grace_period,

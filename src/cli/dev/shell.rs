@@ -241,7 +241,7 @@ impl DevSession {
             | Command::ReadRecord(..)
             | Command::Watch { .. }
             | Command::Unwatch { .. }
-            | Command::ConfigureProvider(..)
+            | Command::ConfigureProvider { .. }
             | Command::WriteProviderConfig { .. } => {}
         }
     }

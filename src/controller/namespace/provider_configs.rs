@@ -14,15 +14,16 @@ use crate::model::ProviderUse;
 use crate::reconcile::index::{Event, ProviderConfigView};
 use crate::reconcile::{ConfigurationCheck, Signal};
 
-/// Configures the provider, which can also serve objects afterwards.
+/// Configures the provider. `keep`: whether its process then waits for objects.
 pub(super) async fn try_provider(
     context: Arc<Context>,
     shared: Arc<NamespaceHandle>,
     name: Arc<str>,
     used: Arc<ProviderUse>,
+    keep: bool,
 ) -> Signal {
     let Some(providers) = context.engine.drivers.providers() else { return Signal::Wake };
-    let trial = match providers.configure(shared.name(), &used).await {
+    let trial = match providers.configure(shared.name(), &used, keep).await {
         Ok(warnings) => {
             let version = providers.info(&used.provider).and_then(|facts| facts.version);
             ConfigurationCheck::accepted(version, &warnings)

@@ -1,5 +1,6 @@
 //! Prepares providers before a plan, configures them, and stops them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -71,15 +72,31 @@ impl Providers {
         self.sessions.is_unconfined()
     }
 
-    /// Configures a provider unless it is configured already, and returns its warnings.
+    /// Configures a provider unless it is configured already, and returns its warnings. `keep`: whether the process is
+    /// kept for objects.
     ///
     /// # Errors
     /// If the provider cannot be used with this configuration.
-    pub async fn configure(&self, namespace: &Arc<str>, used: &ProviderUse) -> Result<Diagnostics, DriverError> {
+    pub async fn configure(
+        &self,
+        namespace: &Arc<str>,
+        used: &ProviderUse,
+        keep: bool,
+    ) -> Result<Diagnostics, DriverError> {
         let used = self.with_current_provider(used);
         let served = self.served_types(&used.provider).await?;
-        self.sessions.lease(namespace, &used, &served).await?;
-        Ok(self.sessions.configuration_warnings(namespace, &used))
+        let leased = self.sessions.lease(namespace, &used, &served).await?;
+        let warnings = self.sessions.configuration_warnings(namespace, &used);
+        drop(leased);
+        if !keep {
+            self.sessions.retire(namespace, &used);
+        }
+        Ok(warnings)
+    }
+
+    /// Waits until a process can start in namespaces in which one could not, and returns them.
+    pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
+        self.sessions.process_available().await
     }
 
     /// The warnings of the last configuration of the provider. Paths are relative to `spec.config`.

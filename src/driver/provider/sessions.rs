@@ -1,6 +1,6 @@
 //! Runs providers, with one process for each configuration in each namespace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -19,10 +19,13 @@ use crate::driver::ProviderInfo;
 use crate::install::{InstalledProvider, Installer};
 use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
 use crate::plugin::{
-    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol,
+    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol,
     Sandbox, launcher,
 };
 use crate::process::{Clock, lock};
+
+/// The namespace of processes that no namespace uses yet.
+const NO_NAMESPACE: &str = "";
 
 #[derive(Clone, Debug)]
 pub struct ProviderOptions {
@@ -36,13 +39,18 @@ pub struct ProviderOptions {
     pub reattach: Reattach,
     /// The program that launches providers: Purlin itself.
     pub launcher: PathBuf,
-    /// How long to wait after a stop request before a provider is killed; `None` for ten minutes.
-    pub kill_after: Option<Duration>,
+    /// The limits of each process. Its Provider sets the number of calls, and may set the memory.
+    pub limits: Limits,
+    /// The limits of all processes together.
+    pub pool: PoolOptions,
 }
 
-/// `PURLIN_PROVIDER_KILL_AFTER` in seconds; an invalid number is ignored.
-fn kill_after() -> Option<Duration> {
-    std::env::var("PURLIN_PROVIDER_KILL_AFTER").ok()?.parse().ok().map(Duration::from_secs)
+/// The default limits, with the time `PURLIN_PROVIDER_KILL_AFTER` in seconds between a stop request and the kill. An
+/// invalid number is ignored.
+fn limits() -> Limits {
+    let seconds = std::env::var("PURLIN_PROVIDER_KILL_AFTER").ok().and_then(|text| text.parse().ok());
+    let limits = Limits::default();
+    Limits { stop_grace_period: seconds.map_or(limits.stop_grace_period, Duration::from_secs), ..limits }
 }
 
 /// What keeps providers from the files and processes of others.
@@ -102,7 +110,8 @@ impl ProviderOptions {
             confinement: Confinement::Nothing,
             reattach,
             launcher,
-            kill_after: kill_after(),
+            limits: limits(),
+            pool: PoolOptions::default(),
         }
     }
 }
@@ -122,13 +131,12 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Starts no provider. Must be called in a Tokio runtime.
     pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
-        let pool_options = PoolOptions::default();
-        let spares = Arc::new(Spares::new(pool_options.idle_timeout, clock.clone()));
-        let pool = Arc::new(Pool::new(pool_options, clock));
-        let (kept, spared) = (Arc::clone(&pool), Arc::clone(&spares));
+        let spares = Arc::new(Spares::new(options.pool.idle_timeout, clock.clone()));
+        let pool = Arc::new(Pool::new(options.pool, clock));
+        let (kept, spared, used) = (Arc::clone(&pool), Arc::clone(&spares), Arc::clone(&pool));
         let mut upkeep = JoinSet::new();
         upkeep.spawn(async move { kept.maintain().await });
-        upkeep.spawn(async move { spared.maintain().await });
+        upkeep.spawn(async move { spared.maintain(&used).await });
         Self { options, pool, masks: Mutex::default(), warned: Mutex::default(), spares, _upkeep: upkeep }
     }
 
@@ -136,6 +144,9 @@ impl Sessions {
     /// configuration.
     pub async fn describe(&self, provider: &Arc<Provider>) -> Result<ServedTypes, DriverError> {
         let mask = LateMask::default();
+        let memory = self.limits(provider).memory;
+        let place = self.pool.place(&NO_NAMESPACE.into(), &provider.name, memory).await;
+        let place = place.map_err(|error| unavailable(&error))?;
         let (client, installed) = self.start(provider, &mask).await?;
         let described = async {
             let (schema, diagnostics) = client.schema().await.map_err(|error| diagnostics::call_error(&error))?;
@@ -157,7 +168,7 @@ impl Sessions {
         };
         let served = described.await;
         match &served {
-            Ok(_) => self.spares.keep(Arc::clone(provider), client, mask).await,
+            Ok(_) => self.spares.keep(Arc::clone(provider), client, mask, place).await,
             Err(_) => client.close().await,
         }
         served
@@ -178,7 +189,7 @@ impl Sessions {
                 PluginError::NotConfigured { why, hint }
             })
         };
-        let lease = self.pool.lease(&key, start).await;
+        let lease = self.pool.lease(&key, self.limits(&used.provider).memory, start).await;
         let lease = lease.map_err(|error| match error.cause() {
             // All callers get the same error, so that it is reported once.
             PluginError::NotConfigured { hint, .. } => DriverError { hint: hint.clone(), ..unavailable(error.cause()) },
@@ -202,6 +213,11 @@ impl Sessions {
         let warned = lock(&self.warned);
         // Usually there are no warnings, and the key requires a digest.
         if warned.is_empty() { Vec::new() } else { warned.get(&key(namespace, used)).cloned().unwrap_or_default() }
+    }
+
+    /// Waits until a process can start in namespaces in which one could not, and returns them.
+    pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
+        self.pool.process_available().await
     }
 
     /// Ends the process of an outdated configuration after its running calls.
@@ -303,6 +319,11 @@ impl Sessions {
         }
     }
 
+    fn limits(&self, provider: &Provider) -> Limits {
+        let memory = provider.max_memory.or(self.options.limits.memory);
+        Limits { in_flight: provider.max_calls as usize, memory, ..self.options.limits }
+    }
+
     /// Starts a process without configuring it. Returns its package too, unless the user started the provider.
     async fn start(
         &self,
@@ -311,7 +332,7 @@ impl Sessions {
     ) -> Result<(Client, Option<InstalledProvider>), DriverError> {
         if let Some(target) = self.options.reattach.target(provider) {
             let mut launch = Launch::new(provider.name.to_string(), "");
-            launch.limits.in_flight = provider.max_calls as usize;
+            launch.limits = self.limits(provider);
             launch.mask = mask.output_mask();
             let client = Client::reattach(&launch, target).await.map_err(|error| unavailable(&error))?;
             return Ok((client, None));
@@ -324,9 +345,7 @@ impl Sessions {
         launch.launcher.clone_from(&self.options.launcher);
         launch.sandbox = self.options.confinement.sandbox(provider, &launch.program);
         launch.working_dir.clone_from(&self.options.working_directory);
-        launch.limits.in_flight = provider.max_calls as usize;
-        launch.limits.memory = provider.max_memory;
-        launch.limits.stop_grace_period = self.options.kill_after.unwrap_or(launch.limits.stop_grace_period);
+        launch.limits = self.limits(provider);
         launch.mask = mask.output_mask();
         launch.environment = provider
             .environment

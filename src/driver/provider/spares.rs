@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::mask::LateMask;
 use crate::model::Provider;
-use crate::plugin::Client;
+use crate::plugin::{Client, Place, Pool};
 use crate::process::{Clock, lock};
 
 /// The interval between checks for idle processes.
@@ -36,6 +36,8 @@ struct Spare {
     client: Client,
     mask: LateMask,
     since: Timestamp,
+    /// Dropped after `client`, so that the process has ended.
+    _place: Place,
 }
 
 impl Spares {
@@ -45,13 +47,14 @@ impl Spares {
     }
 
     /// Keeps a process after its schema call and ends the process of an older version of the provider.
-    pub async fn keep(&self, provider: Arc<Provider>, client: Client, mask: LateMask) {
+    pub async fn keep(&self, provider: Arc<Provider>, client: Client, mask: LateMask, place: Place) {
         let older = {
             let mut state = lock(&self.state);
             let mut older = take_if(&mut state.spares, |one| one.provider.name == provider.name);
+            let spare = Spare { provider, client, mask, since: self.clock.now(), _place: place };
             match state.closing {
-                true => older.push((client, mask)),
-                false => state.spares.push(Spare { provider, client, mask, since: self.clock.now() }),
+                true => older.push(spare),
+                false => state.spares.push(spare),
             }
             older
         };
@@ -61,14 +64,19 @@ impl Spares {
     /// Takes a running process of exactly this provider, with the mask of its output.
     pub fn take(&self, provider: &Provider) -> Option<(Client, LateMask)> {
         let taken = take_if(&mut lock(&self.state).spares, |one| *one.provider == *provider);
-        taken.into_iter().find(|(client, _)| client.is_alive())
+        taken.into_iter().find(|one| one.client.is_alive()).map(|one| (one.client, one.mask))
     }
 
-    /// Ends idle processes while it is polled.
-    pub async fn maintain(&self) {
+    /// Ends idle processes while it is polled: all of them if a process of the pool needs a place.
+    pub async fn maintain(&self, pool: &Pool) {
         loop {
-            tokio::time::sleep(SWEEP).await;
-            self.sweep().await;
+            tokio::select! {
+                () = tokio::time::sleep(SWEEP) => self.sweep().await,
+                () = pool.place_shortage() => {
+                    let all = take_if(&mut lock(&self.state).spares, |_| true);
+                    close(all).await;
+                }
+            }
         }
     }
 
@@ -91,10 +99,10 @@ impl Spares {
     }
 }
 
-fn take_if(spares: &mut Vec<Spare>, which: impl Fn(&Spare) -> bool) -> Vec<(Client, LateMask)> {
-    spares.extract_if(.., |one| which(one)).map(|one| (one.client, one.mask)).collect()
+fn take_if(spares: &mut Vec<Spare>, which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
+    spares.extract_if(.., |one| which(one)).collect()
 }
 
-async fn close(clients: Vec<(Client, LateMask)>) {
-    futures::future::join_all(clients.iter().map(|(client, _)| client.close())).await;
+async fn close(spares: Vec<Spare>) {
+    futures::future::join_all(spares.iter().map(|one| one.client.close())).await;
 }

@@ -112,7 +112,7 @@ fn limits(written: &api::ProviderLimits, problems: &mut Diagnostics) -> (u32, Op
         problems.push(invalid(spec_path(&["limits", "calls"]), "the limit must be at least 1", hint));
     }
     let memory = written.memory.as_deref().and_then(|text| {
-        let bytes = bytes(text).filter(|bytes| *bytes >= Provider::LEAST_MEMORY);
+        let bytes = Provider::memory(text);
         if bytes.is_none() {
             let hint = "write 64Mi or more, with one of the units k, M, G, Ki, Mi or Gi";
             let what = format!("`{text}` is not a valid memory limit");
@@ -212,23 +212,6 @@ pub(in crate::load) fn provider_config(
         source: None,
         lines: Lines::default(),
     }
-}
-
-/// A quantity of memory as Kubernetes writes it.
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "" => 1,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// The full address of a provider, as Terraform reads sources.

@@ -53,10 +53,6 @@ impl Backoff {
         now.duration_since(self.until) >= STABLE_AFTER
     }
 
-    pub(super) fn last(&self) -> Option<&PluginError> {
-        self.last.as_ref()
-    }
-
     /// The error for callers that do not wait.
     pub(super) fn error(&self) -> PluginError {
         let last = self.last.clone().expect("a delay exists only after a failure");

@@ -20,8 +20,8 @@ use crate::providers;
 
 /// The driver with the provider `corner`, whose starts are counted.
 pub(super) struct Bench {
-    directory: TempDir,
-    clock: Arc<ManualClock>,
+    pub(super) directory: TempDir,
+    pub(super) clock: Arc<ManualClock>,
     pub(super) providers: Providers,
     pub(super) provider: Arc<Provider>,
 }
@@ -108,16 +108,20 @@ impl Bench {
 
     /// Creates an object with the given behavior of the create call.
     async fn create(&self, on_create: &str) -> ApplyResponse {
+        self.create_within(Duration::from_mins(1), on_create).await
+    }
+
+    pub(super) async fn create_within(&self, limit: Duration, on_create: &str) -> ApplyResponse {
         let context = self.context(Duration::from_mins(1));
         let config = Value::map([("on_create", Value::from(on_create))]);
         let request =
             PlanRequest { prior: None, config: config.clone(), entropy: [0; 16], previous_plan: None, written: None };
         let PlanResponse { planned, private, .. } = self.providers.plan(&context, request).await.unwrap();
         let request = ApplyRequest { prior: None, config, planned: Some(planned), private };
-        self.providers.apply(&context, request).await
+        self.providers.apply(&self.context(limit), request).await
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(super) fn signal(&self, signal: rustix::process::Signal) {
         let process = rustix::process::Pid::from_raw(self.last().cast_signed()).unwrap();
         rustix::process::kill_process(process, signal).unwrap();
     }
@@ -214,6 +218,20 @@ async fn an_unconfigured_process_exits_when_idle() {
     bench.prepare().await;
     bench.clock.advance(Duration::from_mins(6));
     bench.is_replaced().await;
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_trial_of_a_configuration_keeps_no_process() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    let used = bench.context(Duration::from_mins(1)).provider.unwrap();
+    assert_eq!(bench.providers.configure(&"shop".into(), &used, false).await.unwrap(), []);
+    gone(bench.last()).await;
+    assert_eq!(bench.started().len(), 1);
+    bench.providers.configure(&"shop".into(), &used, true).await.unwrap();
+    bench.call().await;
+    assert_eq!(bench.started().len(), 2, "the process is kept for objects");
     bench.providers.close().await;
 }
 

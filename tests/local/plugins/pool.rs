@@ -1,11 +1,12 @@
 //! The pool of provider processes: when they are shared, started, stopped and replaced.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use purlin::plugin::{Client, Lease, PluginError, Pool, PoolKey, PoolOptions};
+use purlin::plugin::{Client, Lease, PlaceLimits, PluginError, Pool, PoolKey, PoolOptions};
 
 use super::{gone, launch, nothing};
 use crate::kit::ManualClock;
@@ -30,7 +31,7 @@ impl Bench {
     }
 
     async fn lease(&self, key: &PoolKey) -> Result<Lease, PluginError> {
-        self.pool.lease(key, async || self.start().await).await
+        self.pool.lease(key, None, async || self.start().await).await
     }
 
     fn starts(&self) -> usize {
@@ -147,10 +148,97 @@ async fn concurrent_callers_of_one_start_share_its_failure() {
         tokio::task::yield_now().await;
         Client::start(&super::of("odd", &program)).await
     };
-    let (first, second, third) =
-        tokio::join!(bench.pool.lease(&key, start), bench.pool.lease(&key, start), bench.pool.lease(&key, start));
+    let (first, second, third) = tokio::join!(
+        bench.pool.lease(&key, None, start),
+        bench.pool.lease(&key, None, start),
+        bench.pool.lease(&key, None, start)
+    );
     for result in [first, second, third] {
         assert!(result.err().unwrap().to_string().contains("it is not executable"));
     }
     assert_eq!(bench.starts(), 1);
+}
+
+fn limited(total: usize, per_namespace: usize) -> PoolOptions {
+    let places = PlaceLimits { total, per_namespace, ..PlaceLimits::default() };
+    PoolOptions { places, max_wait: Duration::ZERO, ..PoolOptions::default() }
+}
+
+#[tokio::test]
+async fn the_least_recently_used_idle_process_ends_for_another() {
+    let bench = Bench::new(PoolOptions { max_wait: Duration::from_mins(1), ..limited(2, 2) });
+    let mut processes = Vec::new();
+    for configuration in [1, 2, 1, 3] {
+        processes.push(bench.lease(&key(configuration)).await.unwrap().process_id().unwrap());
+        bench.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(processes[0], processes[2]);
+    gone(processes[1]).await;
+    assert_eq!((bench.pool.len(), bench.starts()), (2, 3));
+    assert_eq!(bench.lease(&key(1)).await.unwrap().process_id(), Some(processes[0]));
+    bench.pool.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_start_waits_and_is_reported() {
+    for (options, text, flag) in [
+        (limited(1, 1), "all processes that the controller may run are in use", "--max-provider-processes or"),
+        (
+            limited(2, 1),
+            "all processes that the namespace `bank` may have are in use",
+            "--max-provider-processes-per-namespace or",
+        ),
+    ] {
+        let bench = Bench::new(options);
+        let of_bank = |configuration| PoolKey { namespace: "bank".into(), ..key(configuration) };
+        let used = if options.places.total == 1 { key(1) } else { of_bank(1) };
+        let lease = bench.lease(&used).await.unwrap();
+        let (one, two) = (of_bank(2), of_bank(2));
+        let (refused, shared) = tokio::join!(bench.lease(&one), bench.lease(&two));
+        for refused in [refused, shared] {
+            let refused = refused.err().unwrap().to_string();
+            assert!(refused.contains(&format!("the provider random waits for a process: {text}")), "{refused}");
+            assert!(refused.contains(flag), "{refused}");
+        }
+        assert_eq!(bench.starts(), 1);
+        let mut available = Box::pin(bench.pool.process_available());
+        assert!(futures::poll!(&mut available).is_pending(), "the process is in use");
+        drop(lease);
+        assert_eq!(available.await, BTreeSet::from(["bank".into()]));
+        assert!(bench.lease(&one).await.unwrap().is_alive(), "the idle process ended for it");
+        bench.pool.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_process_starts_when_another_ends() {
+    let bench = Bench::new(PoolOptions { max_wait: Duration::from_mins(1), ..limited(1, 1) });
+    let first = bench.lease(&key(1)).await.unwrap();
+    let process = first.process_id().unwrap();
+    let other = PoolKey { namespace: "bank".into(), ..key(1) };
+    let mut second = Box::pin(bench.lease(&other));
+    assert!(futures::poll!(&mut second).is_pending());
+    drop(first);
+    let second = second.await.unwrap();
+    gone(process).await;
+    assert!(second.is_alive() && bench.pool.len() == 1);
+    bench.pool.close().await;
+}
+
+#[tokio::test]
+async fn the_memory_limits_of_all_processes_fit_together() {
+    let places = PlaceLimits { memory: 1 << 30, ..PlaceLimits::default() };
+    let bench = Bench::new(PoolOptions { places, max_wait: Duration::ZERO, ..PoolOptions::default() });
+    let of = async |namespace: &str, memory: u64| {
+        let key = PoolKey { namespace: namespace.into(), ..key(memory.to_le_bytes()[3]) };
+        bench.pool.lease(&key, Some(memory), async || bench.start().await).await
+    };
+    let too_large = of("a", 2 << 30).await.err().unwrap().to_string();
+    assert!(too_large.contains("its memory limit of 2048 MiB exceeds the 1024 MiB that all"), "{too_large}");
+    let _half = of("a", 512 << 20).await.unwrap();
+    assert!(matches!(of("a", 256 << 20).await, Err(PluginError::NoPlace { namespace: Some(_), .. })));
+    let _quarter = of("b", 256 << 20).await.unwrap();
+    assert!(matches!(of("c", 512 << 20).await, Err(PluginError::NoPlace { namespace: None, .. })));
+    assert_eq!(bench.starts(), 2);
+    bench.pool.close().await;
 }

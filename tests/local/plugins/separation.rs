@@ -118,7 +118,7 @@ async fn a_confined_provider_reaches_nothing_of_others() {
     let mut read = vec![token, another.join("another"), another, theirs.join("file"), theirs, root.path().join("run")];
     let processes = [std::process::id(), other.client.process_id().unwrap()];
     for process in processes {
-        let files = ["environ", "maps", "mem", "fd", "cmdline", "cwd", "root/etc/hostname"];
+        let files = ["environ", "maps", "mem", "fd", "fd/1", "cmdline", "cwd", "root/etc/hostname"];
         read.extend(files.map(|file| PathBuf::from(format!("/proc/{process}/{file}"))));
     }
     for path in read {
@@ -144,7 +144,7 @@ async fn landlock_protects_the_memory_of_others_also_if_a_provider_can_read_proc
         assert!(attempt(&hostile, &format!("read /proc/{process}/stat")).await.starts_with(&process.to_string()));
         // Since Linux 6.17, a root user with CAP_PERFMON can read the others. The Pod of the controller has neither.
         let of_users: &[&str] = if rustix::process::getuid().is_root() { &[] } else { &["environ", "maps"] };
-        for file in [&["mem", "fd", "root/etc/hostname"], of_users].concat() {
+        for file in [&["mem", "fd/1", "root/etc/hostname"], of_users].concat() {
             let report = attempt(&hostile, &format!("read /proc/{process}/{file}")).await;
             assert!(is_refused(&report), "/proc/{process}/{file}: {report}");
         }
