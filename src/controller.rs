@@ -64,6 +64,8 @@ pub use options::{ElectionTimes, Options, Pod, ProviderProcesses};
 /// How many plannings compute at the same time, each on its own thread: far fewer than the runtime allows, so that
 /// threads remain for the calls that plannings wait for.
 const MAX_PLANNINGS: usize = 64;
+/// The maximum size of a provider's response in bytes, except for schemas: many times the largest record.
+const MAX_RESPONSE: usize = 16 * 1024 * 1024;
 /// The time limit for the last status writes and for the release of the Lease.
 const FINAL_WRITES_LIMIT: Duration = Duration::from_secs(10);
 
@@ -261,7 +263,7 @@ fn provider_options(options: &Options, installer: Arc<Installer>) -> ProviderOpt
     let pool = PoolOptions { places: PlaceLimits { total, per_namespace, memory }, max_memory: each, ..defaults.pool };
     ProviderOptions {
         confinement: Confinement::of_controller(options.allow_unconfined_providers),
-        limits: plugin::Limits { memory: Some(each), ..defaults.limits },
+        limits: plugin::Limits { memory: Some(each), response: MAX_RESPONSE, ..defaults.limits },
         pool,
         ..defaults
     }

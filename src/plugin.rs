@@ -20,6 +20,7 @@ mod launch;
 pub mod launcher;
 mod messages;
 mod method;
+mod orphans;
 mod output;
 mod pool;
 mod private_dir;
@@ -45,6 +46,7 @@ pub use diagnostic::Diagnostic;
 pub use error::{PluginError, StartError};
 pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
+pub use orphans::end_orphans;
 pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 

@@ -20,7 +20,7 @@ use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
 use super::start::{StartedPlugin, launch};
-use super::transport::{connect, is_broken, reason, stream, unary};
+use super::transport::{MAX_MESSAGE_SIZE, MAX_SMALL_MESSAGE_SIZE, connect, is_broken, reason, stream, unary};
 use super::{Launch, Limits, Mask, PluginError, Protocol, StartError};
 
 /// How long to wait for a process to exit after its connection broke, and for a response after the process exited.
@@ -280,8 +280,12 @@ impl Connection {
         let connection = Arc::clone(self);
         self.spawn(async move {
             let Some(process) = &connection.process else { return };
-            let asked =
-                unary::<HealthRequest, HealthResponse>(connection.channel.clone(), HEALTH, HealthRequest::plugin());
+            let asked = unary::<HealthRequest, HealthResponse>(
+                connection.channel.clone(),
+                HEALTH,
+                HealthRequest::plugin(),
+                MAX_SMALL_MESSAGE_SIZE,
+            );
             // Any response, even an error, shows that the process works.
             if tokio::time::timeout(HEALTH_TIMEOUT, asked).await.is_ok() {
                 return;
@@ -329,7 +333,8 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let mut response = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request));
+        let limit = if method.returns_schema() { MAX_MESSAGE_SIZE } else { self.limits.response };
+        let mut response = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request, limit));
         let response = match &self.process {
             None => response.await,
             Some(process) => tokio::select! {
@@ -382,7 +387,7 @@ impl Connection {
         let Some(process) = &self.process else { return };
         let goodbye = async {
             // It usually exits before it responds.
-            let _ = unary::<Empty, Empty>(self.channel.clone(), SHUTDOWN, Empty {}).await;
+            let _ = unary::<Empty, Empty>(self.channel.clone(), SHUTDOWN, Empty {}, MAX_SMALL_MESSAGE_SIZE).await;
             process.ended().await
         };
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, goodbye).await.is_err() {

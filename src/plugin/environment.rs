@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::orphans::MARK;
+
 /// The variables that every plugin inherits: search path, certificates, proxies and locale.
 const INHERITED: &[&str] = &[
     "PATH",
@@ -45,7 +47,7 @@ pub(super) fn environment(
     // The remaining variables belong to the plugin protocol, so `declared` cannot override them.
     variables.insert("TMPDIR".into(), dir.into());
     // Plugins that do not know this variable create their socket in TMPDIR.
-    variables.insert("PLUGIN_UNIX_SOCKET_DIR".into(), dir.into());
+    variables.insert(MARK.into(), dir.into());
     variables.insert(MAGIC_COOKIE.0.into(), MAGIC_COOKIE.1.into());
     variables.insert("PLUGIN_PROTOCOL_VERSIONS".into(), "5,6".into());
     // Used on systems without Unix sockets.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Mask;
+use super::transport::MAX_MESSAGE_SIZE;
 
 /// The running program, even if its file has been replaced.
 pub const CURRENT_EXE: &str = "/proc/self/exe";
@@ -93,6 +94,8 @@ pub struct Limits {
     /// The time between the request to stop running calls and the kill. Some providers clean up incomplete objects in
     /// this time; after a kill, a user may have to find them.
     pub stop_grace_period: Duration,
+    /// The maximum size of a response in bytes, except that of a schema call.
+    pub response: usize,
     /// The maximum number of concurrent calls; others wait.
     pub in_flight: usize,
     /// The soft memory limit in bytes: the plugin tries to stay below it, and a pool replaces a larger process. The
@@ -107,6 +110,7 @@ impl Default for Limits {
             call: Duration::from_mins(5),
             apply: Duration::from_hours(24),
             stop_grace_period: Duration::from_mins(10),
+            response: MAX_MESSAGE_SIZE,
             // Terraform runs ten operations at a time over all providers; many services throttle clients that run many
             // more.
             in_flight: 64,

@@ -13,7 +13,10 @@ use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
     Scope, path_beneath_rules,
 };
-use rustix::process::{Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal, setrlimit,
+    setsid,
+};
 
 pub const COMMAND: &str = "launch-plugin";
 
@@ -55,6 +58,9 @@ pub fn launch(launching: &LaunchOptions) -> io::Error {
 }
 
 fn prepare(launching: &LaunchOptions) -> io::Result<()> {
+    // A session and a process group of its own: `super::orphans` recognizes what the plugin leaves behind.
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid().map(Pid::as_raw_pid) != Some(launching.parent) {
         return Err(io::Error::other("the parent process has exited"));

@@ -17,6 +17,11 @@ impl Method {
             Protocol::V6 => self.v6,
         }
     }
+
+    /// Whether it returns schemas, which are larger than objects and do not depend on a configuration.
+    pub(super) fn returns_schema(self) -> bool {
+        self == GET_PROVIDER_SCHEMA || self == GET_RESOURCE_IDENTITY_SCHEMAS
+    }
 }
 
 macro_rules! methods {

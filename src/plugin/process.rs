@@ -8,7 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use super::crash::Crash;
 use super::launcher;
+use super::orphans;
 use super::output::Output;
 use super::private_dir::PrivateDir;
 use super::{Launch, StartError};
@@ -59,7 +60,7 @@ impl Process {
         command.arg("--").arg(program);
         command.env_clear().envs(environment).current_dir(working);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
+        command.kill_on_drop(true);
         let execute = |program: &PathBuf, why: String| StartError::Execute { program: program.clone(), why };
         let child = spawn(command).await.map_err(|error| execute(&launch.launcher, error.to_string()))?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -67,7 +68,8 @@ impl Process {
         let (ended_sender, ended) = watch::channel(None);
         let (first_sender, first) = oneshot::channel();
         let mut watcher = JoinSet::new();
-        watcher.spawn(watch(child, group, output, first_sender, ended_sender));
+        let folder = dir.path().to_owned();
+        watcher.spawn(watch(child, group, folder, output, first_sender, ended_sender));
         Ok((Self { group, ended, _folder: dir, _watching: watcher }, first))
     }
 
@@ -94,8 +96,8 @@ impl Process {
     /// Kills the process group immediately.
     pub(super) fn kill(&self) {
         if self.ended.borrow().is_none() {
-            // It may have exited in the meantime.
-            let _ = kill_process_group(self.group, Signal::KILL);
+            // Before the launcher has made it a group, there is only one process. It may also have exited.
+            let _ = kill_process_group(self.group, Signal::KILL).or_else(|_| kill_process(self.group, Signal::KILL));
         }
     }
 }
@@ -106,10 +108,11 @@ impl Drop for Process {
     }
 }
 
-/// Drains the output until the process exits, then kills its group and publishes how it ended.
+/// Drains the output until the process exits, then kills what it has left behind and publishes how it ended.
 async fn watch(
     mut child: Child,
     group: Pid,
+    folder: PathBuf,
     output: Arc<Output>,
     first: oneshot::Sender<String>,
     ended: watch::Sender<Option<Crash>>,
@@ -126,6 +129,7 @@ async fn watch(
     };
     // Kill the remaining processes of the group. The group id is not reused while the group has members.
     let _ = kill_process_group(group, Signal::KILL);
+    orphans::plugin_ended(group, &folder);
     if !drained {
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
     }
@@ -149,7 +153,7 @@ async fn spawn(command: Command) -> std::io::Result<Child> {
             for mut job in jobs {
                 let _runtime = job.runtime.enter();
                 // If the receiver has been dropped, dropping the child kills it.
-                let _ = job.response.send(job.command.spawn());
+                let _ = job.response.send(orphans::start(|| job.command.spawn()));
             }
         });
         sender

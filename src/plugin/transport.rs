@@ -23,7 +23,10 @@ use super::handshake::Address;
 use super::tls::SERVER_NAME;
 
 /// The limit of the servers: schemas and states of large providers far exceed gRPC's default of 4 MiB.
-const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
+pub(super) const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
+
+/// The limit of messages that are always small: output and the responses of the framework.
+pub(super) const MAX_SMALL_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -51,12 +54,13 @@ pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io:
     Endpoint::from_static("http://localhost").connect_with_connector(connector).await.map_err(io::Error::other)
 }
 
-pub(super) async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
+/// Sends a call. `limit`: the maximum size of the response in bytes.
+pub(super) async fn unary<Q, A>(channel: Channel, path: &'static str, request: Q, limit: usize) -> Result<A, Status>
 where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut grpc = ready(channel).await?;
+    let mut grpc = ready(channel, limit).await?;
     let codec = ProstCodec::<Q, A>::default();
     Ok(grpc.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
 }
@@ -67,14 +71,13 @@ where
     Q: Message + 'static,
     A: Message + Default + 'static,
 {
-    let mut grpc = ready(channel).await?;
+    let mut grpc = ready(channel, MAX_SMALL_MESSAGE_SIZE).await?;
     let codec = ProstCodec::<Q, A>::default();
     Ok(grpc.server_streaming(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
 }
 
-async fn ready(channel: Channel) -> Result<Grpc<Channel>, Status> {
-    let mut grpc =
-        Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE_SIZE).max_encoding_message_size(MAX_MESSAGE_SIZE);
+async fn ready(channel: Channel, limit: usize) -> Result<Grpc<Channel>, Status> {
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(limit).max_encoding_message_size(MAX_MESSAGE_SIZE);
     grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
     Ok(grpc)
 }

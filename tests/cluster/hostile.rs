@@ -1,9 +1,13 @@
 //! Objects that harm other tenants if the controller handles them carelessly. Each costs only its own tenant.
 
+use std::fs;
+use std::process::Command;
+
 use crate::controller::Controller;
-use crate::controlplane::wait_until;
+use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::kubernetes_objects::object;
+use crate::providers::{provider, typed};
 use crate::trouble::{deployments, slow, with_rights};
 
 /// A string that no log may contain.
@@ -86,4 +90,54 @@ fn objects_that_never_become_ready_stop_no_other_namespace() {
     assert!(resource(&hostile, "web").is_some_and(|web| !is_ready(&web)), "they still wait");
     plane().kubectl_ok(&["-n", &hostile, "delete", "pres", "--all", "--timeout=60s"]);
     assert!(deployments(&hostile).is_empty(), "a deletion ends the waits");
+}
+
+/// The processes leave the session of the provider and drop its environment. The provider ends without ending them.
+#[test]
+fn what_hides_from_the_end_of_its_provider_is_ended_by_the_controller() {
+    let _guard = shared();
+    let ns = plane().namespace("orphans");
+    let directory = plane().scratch().join(&ns);
+    fs::create_dir_all(directory.join("world")).unwrap();
+    plane().apply(&[], &provider("corner", "corner"));
+    let configuration = format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\nspec:\n  \
+         provider: {{ name: corner }}\n  config: {{ folder: '{}/world' }}\n",
+        directory.display()
+    );
+    plane().apply(&["-n", &ns], &configuration);
+    let config = format!("{{ on_plan: 'orphans {}' }}", directory.display());
+    plane().apply(&["-n", &ns], &typed("bad", "corner_trouble", &config, ""));
+    let id = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u32>().ok();
+    let orphans = wait_for("the processes start", LIMIT, || Some([id("child")?, id("grandchild")?]));
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
+    let plugin = parent(orphans[0]).unwrap();
+    assert_eq!(parent(orphans[1]), Some(plugin), "the kernel gives orphans to the provider as long as it runs");
+    let killed = Command::new("kill").args(["-KILL", &plugin.to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    wait_until("the controller ends them", LIMIT, || orphans.iter().all(|process| parent(*process).is_none()));
+}
+
+/// The parent of a process; `None` if the process has ended and its parent has waited for it.
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn more_provider_configs_than_processes_proceed() {
+    let _guard = exclusive();
+    let controller = Controller::launch_with(plane(), &["--max-provider-processes=1"]);
+    plane().apply(&[], &provider("random", "random"));
+    let namespaces = ["one", "two", "three"].map(|name| plane().namespace(name));
+    for ns in &namespaces {
+        plane().apply(&["-n", ns], &typed("pet", "random_pet", "{ length: 2 }", ""));
+    }
+    for ns in &namespaces {
+        wait_ready(ns, &["pet"]);
+    }
+    for ns in &namespaces {
+        plane().kubectl_ok(&["-n", ns, "delete", "pres", "--all", "--timeout=60s"]);
+    }
+    controller.kill(plane());
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod corner;
 mod driver;
+mod hostile;
 mod pool;
 mod separation;
 mod starting;

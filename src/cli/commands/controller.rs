@@ -7,6 +7,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
 use crate::controller::{self, Services};
 use crate::execute::Limits;
+use crate::plugin;
 use crate::process::{Shutdown, telemetry};
 
 /// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
@@ -19,6 +20,11 @@ pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit
     let options = options(args)?;
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
+    tokio::spawn(async {
+        if let Err(error) = plugin::end_orphans().await {
+            tracing::warn!(%error, "processes that a provider leaves behind are not ended if they hide");
+        }
+    });
     let controller = async {
         let surroundings = Services::system(&options, heartbeat).await?;
         controller::run(options, surroundings, shutdown).await

@@ -18,7 +18,8 @@ import (
 //	read PATH     reports the content of a file, or the names in a directory
 //	write PATH    writes to a file, or to a new file in a directory
 //	signal PID    sends a signal without an effect
-//	orphans       starts processes that leave the process group of the provider, and reports their ids
+//	orphans       starts processes that leave the session of the provider
+//	orphans DIR   the same, without its environment; their ids are in files of the directory
 //	noise         writes 50 MB to standard error, without line breaks at first
 //	hang up       closes all connections to the client
 func (r *trouble) harm(attribute, what string, diagnostics *diag.Diagnostics) {
@@ -42,7 +43,7 @@ func (r *trouble) harm(attribute, what string, diagnostics *diag.Diagnostics) {
 		}
 		report("done", err)
 	case verb == "orphans":
-		report(r.orphans())
+		report(r.orphans(argument))
 	case verb == "noise":
 		line := []byte(strings.Repeat("noise ", 1<<20))
 		for range 8 {
@@ -73,10 +74,15 @@ func write(name string) error {
 }
 
 // orphans starts two processes in sessions of their own: a child, and a child of a process that has exited. Their ids are
-// in files of the world.
-func (r *trouble) orphans() (string, error) {
-	file := func(name string) string { return filepath.Join(r.world.directory, name) }
+// in files of the directory, by default of the world.
+func (r *trouble) orphans(hidden string) (string, error) {
+	directory, variables := r.world.directory, os.Environ()
+	if hidden != "" {
+		directory, variables = hidden, []string{"PATH=" + os.Getenv("PATH")}
+	}
+	file := func(name string) string { return filepath.Join(directory, name) }
 	child := exec.Command("sleep", "600")
+	child.Env = variables
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
 		return "", err
@@ -86,7 +92,9 @@ func (r *trouble) orphans() (string, error) {
 	}
 	// The shell exits at once, so that nothing but the session connects its child with the provider.
 	script := "setsid sh -c 'echo $$ > \"$0.new\"; mv \"$0.new\" \"$0\"; exec sleep 600' '" + file("grandchild") + "' &"
-	if err := exec.Command("sh", "-c", script).Run(); err != nil {
+	shell := exec.Command("sh", "-c", script)
+	shell.Env = variables
+	if err := shell.Run(); err != nil {
 		return "", err
 	}
 	for {

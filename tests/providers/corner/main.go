@@ -14,8 +14,10 @@ import (
 func main() {
 	debug := flag.Bool("debug", false, "print the address, and accept any client")
 	flag.Parse()
-	serve := providerserver.NewProtocol6(&corner{})
-	factory := func() tfprotov6.ProviderServer { return &generating{serve()} }
+	hangs("start")
+	provider := &corner{}
+	serve := providerserver.NewProtocol6(provider)
+	factory := func() tfprotov6.ProviderServer { return &answers{&generating{serve()}, provider} }
 	var options []tf6server.ServeOpt
 	if *debug {
 		options = append(options, tf6server.WithManagedDebug())

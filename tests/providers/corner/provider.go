@@ -13,7 +13,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-type corner struct{}
+type corner struct {
+	// The world of the last configuration.
+	world *world
+}
 
 type configuration struct {
 	Directory types.String `tfsdk:"folder"`
@@ -43,7 +46,7 @@ func (*corner) MetaSchema(_ context.Context, _ provider.MetaSchemaRequest, respo
 	}}
 }
 
-func (*corner) Configure(_ context.Context, request provider.ConfigureRequest, response *provider.ConfigureResponse) {
+func (c *corner) Configure(_ context.Context, request provider.ConfigureRequest, response *provider.ConfigureResponse) {
 	var config configuration
 	response.Diagnostics.Append(request.Config.Get(context.Background(), &config)...)
 	if response.Diagnostics.HasError() {
@@ -62,6 +65,7 @@ func (*corner) Configure(_ context.Context, request provider.ConfigureRequest, r
 		_, _ = os.Stdout.WriteString("printed: password " + secret + "\n")
 	}
 	world := &world{directory: config.Directory.ValueString()}
+	c.world = world
 	response.ResourceData = world
 	response.DataSourceData = world
 }
