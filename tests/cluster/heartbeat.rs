@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use purlin::controller::{self, ElectionTimes, Options, Services};
+use purlin::controller::{self, ElectionTimes, Options, ProviderProcesses, Services};
 use purlin::execute::Limits;
 use purlin::process::Shutdown;
 use tokio::runtime::{Builder, Runtime};
@@ -36,6 +36,8 @@ fn a_controller_with_busy_threads_renews_its_lease_and_answers_health_checks() {
         watch_namespaces: vec![namespace.clone()],
         default_service_account: "default".to_owned(),
         limits: Limits::default(),
+        provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
+        allow_unconfined_providers: true,
         grace: Duration::from_secs(5),
         metrics_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
         election: Some(times),
