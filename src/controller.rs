@@ -162,22 +162,10 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &ended);
     if let Some(providers) = providers.clone() {
-        let checks = ProviderChecks {
-            client: client.clone(),
-            providers: providers.clone(),
-            leadership: leadership.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-        };
+        let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
+        background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
+        let checks = ProviderChecks { client, providers, leadership: leadership.clone(), clock, random };
         background.spawn(checks.run(observed));
-        let waiting = namespaces.clone();
-        background.spawn(async move {
-            loop {
-                for namespace in providers.process_available().await {
-                    waiting.process_available(&namespace);
-                }
-            }
-        });
     }
     let mut writers = JoinSet::new();
     let written = namespaces.clone();
@@ -229,6 +217,15 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
+}
+
+/// Reports to namespaces in which a provider process could not start that it can.
+async fn report_available_processes(providers: Arc<Providers>, namespaces: Arc<Namespaces>) {
+    loop {
+        for namespace in providers.process_available().await {
+            namespaces.process_available(&namespace);
+        }
+    }
 }
 
 /// Waits for the last status writes, then releases the Lease: another replica may take over after the last status.

@@ -51,12 +51,15 @@ pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
 /// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
 const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A namespace, and the name of a configuration in it.
+type ConfigurationName = (Arc<str>, Arc<str>);
+
 pub struct Providers {
     clock: Arc<dyn Clock>,
     sessions: Sessions,
     schema_calls: SchemaCalls,
-    /// By the namespace and the name of a configuration: serializes the calls that are repeated after a crash.
-    retry_locks: Mutex<BTreeMap<(Arc<str>, Arc<str>), Arc<tokio::sync::Mutex<()>>>>,
+    /// Serializes the calls that are repeated after a crash.
+    retry_locks: Mutex<BTreeMap<ConfigurationName, Arc<tokio::sync::Mutex<()>>>>,
     /// All calls received a stop request.
     stopped: AtomicBool,
     /// The current provider configurations of each namespace.

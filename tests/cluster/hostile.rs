@@ -1,6 +1,7 @@
 //! Objects that harm other tenants if the controller handles them carelessly. Each costs only its own tenant.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::controller::Controller;
@@ -92,6 +93,15 @@ fn objects_that_never_become_ready_stop_no_other_namespace() {
     assert!(deployments(&hostile).is_empty(), "a deletion ends the waits");
 }
 
+/// A configuration of `corner` with its objects in a directory.
+fn corner_config(world: &Path) -> String {
+    format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\nspec:\n  \
+         provider: {{ name: corner }}\n  config: {{ folder: '{}' }}\n",
+        world.display()
+    )
+}
+
 /// The processes leave the session of the provider and drop its environment. The provider ends without ending them.
 #[test]
 fn what_hides_from_the_end_of_its_provider_is_ended_by_the_controller() {
@@ -100,12 +110,7 @@ fn what_hides_from_the_end_of_its_provider_is_ended_by_the_controller() {
     let directory = plane().scratch().join(&ns);
     fs::create_dir_all(directory.join("world")).unwrap();
     plane().apply(&[], &provider("corner", "corner"));
-    let configuration = format!(
-        "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\nspec:\n  \
-         provider: {{ name: corner }}\n  config: {{ folder: '{}/world' }}\n",
-        directory.display()
-    );
-    plane().apply(&["-n", &ns], &configuration);
+    plane().apply(&["-n", &ns], &corner_config(&directory.join("world")));
     let config = format!("{{ on_plan: 'orphans {}' }}", directory.display());
     plane().apply(&["-n", &ns], &typed("bad", "corner_trouble", &config, ""));
     let id = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u32>().ok();
@@ -124,19 +129,29 @@ fn parent(process: u32) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
+/// With one process in total, each namespace gets it in turn: idle ones end, and who waits for a busy one says so.
 #[test]
-fn more_provider_configs_than_processes_proceed() {
+fn namespaces_take_turns_when_there_are_too_few_processes() {
     let _guard = exclusive();
     let controller = Controller::launch_with(plane(), &["--max-provider-processes=1"]);
-    plane().apply(&[], &provider("random", "random"));
-    let namespaces = ["one", "two", "three"].map(|name| plane().namespace(name));
-    for ns in &namespaces {
-        plane().apply(&["-n", ns], &typed("pet", "random_pet", "{ length: 2 }", ""));
-    }
-    for ns in &namespaces {
-        wait_ready(ns, &["pet"]);
-    }
-    for ns in &namespaces {
+    plane().apply(&[], &(provider("random", "random") + &provider("corner", "corner")));
+    let [busy, waiting] = ["busy", "waiting"].map(|name| plane().namespace(name));
+    plane().apply(&["-n", &waiting], &typed("first", "random_pet", "{ length: 2 }", ""));
+    wait_ready(&waiting, &["first"]);
+
+    let world = plane().scratch().join(&busy);
+    fs::create_dir_all(&world).unwrap();
+    plane().apply(&["-n", &busy], &corner_config(&world));
+    plane().apply(&["-n", &busy], &typed("slow", "corner_trouble", "{ on_create: slow }", ""));
+    wait_until("the only process is busy", LIMIT, || world.join("started").exists());
+    plane().apply(&["-n", &waiting], &typed("second", "random_pet", "{ length: 2 }", ""));
+    let refused = wait_reason(&waiting, "second", "Ready", "ProviderNotReady");
+    let expected = "the provider random waits for a process: all processes that the controller may run are in use";
+    assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
+    fs::write(world.join("release"), "").unwrap();
+    wait_ready(&busy, &["slow"]);
+    wait_ready(&waiting, &["second"]);
+    for ns in [&busy, &waiting] {
         plane().kubectl_ok(&["-n", ns, "delete", "pres", "--all", "--timeout=60s"]);
     }
     controller.kill(plane());

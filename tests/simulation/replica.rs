@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use purlin::controller::holders::CONTAINER;
-use purlin::controller::{
-    self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, ProviderProcesses, Services,
-};
+use purlin::controller::{self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, ProviderProcesses, Services};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
 use purlin::install::{InstallOptions, Installer};

@@ -1,5 +1,7 @@
 //! `purlin controller`.
 
+use std::convert::Infallible;
+
 use tokio::runtime::Handle;
 
 use crate::cli::args::{ControllerArgs, Listening, LogFormat};
@@ -20,11 +22,12 @@ pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit
     let options = options(args)?;
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
-    tokio::spawn(async {
+    let orphans = async {
         if let Err(error) = plugin::end_orphans().await {
             tracing::warn!(%error, "processes that a provider leaves behind are not ended if they hide");
         }
-    });
+        std::future::pending::<Infallible>().await
+    };
     let controller = async {
         let surroundings = Services::system(&options, heartbeat).await?;
         controller::run(options, surroundings, shutdown).await
@@ -32,6 +35,7 @@ pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit
     tokio::select! {
         ended = controller => ended?,
         failed = signals => failed?,
+        never = orphans => match never {},
     }
     Ok(Exit::Success)
 }
