@@ -87,9 +87,11 @@ impl Engine {
         limits: Limits,
         holder: Holder,
     ) -> Self {
+        // A run of the command line has one namespace, which may use everything.
+        let pool = if limits.per_namespace < limits.total { Pool::shared } else { Pool::exclusive };
         let pools = Pools {
-            total: Pool::shared(limits.total),
-            by_driver: pools_by_driver(&drivers),
+            total: pool(limits.total),
+            by_driver: pools_by_driver(&drivers, pool),
             by_configuration: Mutex::default(),
         };
         Self {
@@ -164,12 +166,12 @@ pub(crate) struct Call<'a> {
 }
 
 /// Returns one pool for each driver with a limit, even if the driver serves several types.
-fn pools_by_driver(drivers: &Registry) -> Vec<(Arc<dyn Driver>, Arc<Pool>)> {
+fn pools_by_driver(drivers: &Registry, pool: fn(usize) -> Arc<Pool>) -> Vec<(Arc<dyn Driver>, Arc<Pool>)> {
     let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Pool>)> = Vec::new();
     for driver in drivers.types().filter_map(|served| drivers.get(served)) {
         let Some(limit) = driver.concurrency() else { continue };
         if !by_driver.iter().any(|(other, _)| Arc::ptr_eq(other, driver)) {
-            by_driver.push((Arc::clone(driver), Pool::shared(limit)));
+            by_driver.push((Arc::clone(driver), pool(limit)));
         }
     }
     by_driver
