@@ -1,10 +1,11 @@
 //! Handles the events of records.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Index;
 use super::links::dependency_names;
-use crate::model::{Address, Stored, Version};
+use crate::model::{Address, RecordedObject, Stored, Version};
 use crate::plan::ObjectBlock;
 
 /// What the index knows of a record.
@@ -100,15 +101,18 @@ impl Index {
 
     pub(super) fn insert_record(&mut self, stored: Stored) {
         let name = stored.record.address.name.clone();
-        let used = dependency_names(&stored);
-        let forces_now = has_create_before_destroy(&stored);
+        let (used, forced) = (dependency_names(&stored), forced_names(&stored));
+        let forces = has_create_before_destroy(&stored);
         let before = self.records.insert(stored.record.address.clone(), stored);
+        if let Some(before) = &before {
+            // They were create-before-destroy because of it.
+            self.to_plan.extend(forced_names(before).difference(&forced).cloned());
+        }
         // A record that only adds links does not cost a visit of the other records of its family.
-        match before.as_ref().map(|before| (before, dependency_names(before))) {
-            Some((before, was_used)) if !was_used.is_subset(&used) => {
-                // Its previous dependencies were create-before-destroy because of it. The step that ended this dependency
-                // may also be the one that made it create-before-destroy.
-                if has_create_before_destroy(before) || forces_now {
+        match before.as_ref().map(dependency_names) {
+            Some(was_used) if !was_used.is_subset(&used) => {
+                // The step that ended this dependency may also be the one that made it create-before-destroy.
+                if forces {
                     self.to_plan.extend(was_used.difference(&used).cloned());
                 }
                 self.relink(&name);
@@ -127,16 +131,23 @@ impl Index {
             self.relink(&address.name);
         }
         // Its dependencies may have been create-before-destroy only because of it.
-        if has_create_before_destroy(&before) {
-            self.to_plan.extend(dependency_names(&before));
-        }
+        self.to_plan.extend(forced_names(&before));
         self.update_renames(&address.name);
     }
 }
 
-/// Whether an object of the record makes its dependencies create-before-destroy. A deposed object does until it is
-/// destroyed.
 fn has_create_before_destroy(stored: &Stored) -> bool {
-    let mut objects = stored.record.current.iter().chain(stored.record.deposed.values());
-    objects.any(|object| object.create_before_destroy)
+    create_before_destroy_objects(stored).next().is_some()
+}
+
+/// The names that a record makes create-before-destroy: the dependencies of its create-before-destroy objects. A deposed
+/// object counts until it is destroyed.
+fn forced_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+    let names = create_before_destroy_objects(stored).flat_map(|object| object.dependencies.iter());
+    names.map(|address| &address.name).filter(|name| **name != stored.record.address.name).cloned().collect()
+}
+
+fn create_before_destroy_objects(stored: &Stored) -> impl Iterator<Item = &Arc<RecordedObject>> {
+    let objects = stored.record.current.iter().chain(stored.record.deposed.values());
+    objects.filter(|object| object.create_before_destroy)
 }

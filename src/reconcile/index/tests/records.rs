@@ -163,7 +163,7 @@ fn a_late_deletion_does_not_remove_a_newer_own_record() {
 /// Its dependency was create-before-destroy because of the deposed object only.
 #[test]
 fn the_dependencies_of_a_destroyed_deposed_object_are_planned() {
-    let current = record("app", 3, &[]);
+    let current = record("app", 3, &["db"]);
     let old = RecordedObject { create_before_destroy: true, ..object(&record("app", 3, &["db"])) };
     let mut replaced = Record::clone(&current.record);
     replaced.deposed.insert(DeposedKey(1), Arc::new(old));
