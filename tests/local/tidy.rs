@@ -192,6 +192,12 @@ pub(crate) fn module(file: &Path) -> String {
     below.with_extension("").to_str().unwrap().replace('\\', "/")
 }
 
+/// `foo/tests.rs` and the modules below it are compiled only for tests.
+fn is_only_for_tests(file: &Path) -> bool {
+    file.ends_with("tests.rs")
+        || file.parent().is_some_and(|parent| parent.components().any(|part| part.as_os_str() == "tests"))
+}
+
 #[test]
 fn imports_follow_the_layers() {
     let mut wrong = Vec::new();
@@ -201,8 +207,7 @@ fn imports_follow_the_layers() {
         if directory.is_dir() {
             rust_files(&directory, &mut files);
         }
-        // `foo/tests.rs` is compiled only for tests.
-        for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+        for file in files.iter().filter(|file| !is_only_for_tests(file)) {
             let found = violations(&module(file), &fs::read_to_string(file).unwrap());
             wrong.extend(found.into_iter().map(|problem| format!("{}: {problem}", file.display())));
         }
