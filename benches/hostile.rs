@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt as _, stream};
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, Request};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -140,7 +140,7 @@ impl QuietTenants {
         for number in 0..TENANTS {
             let namespace = server.plane.namespace(&format!("quiet-{number}"));
             let resource = resource("pulse", "terraform_data", &json!({ "input": 0 }));
-            create_one(&server.resources(&namespace), &resource).await;
+            create_one(server, &server.resources(&namespace), &resource).await;
             namespaces.push(namespace);
         }
         Self { namespaces, ready, _observer: observer }
@@ -265,9 +265,11 @@ fn never_ready(number: usize) -> Value {
     resource(&name, "kubernetes_object", &json!({ "manifest": manifest }))
 }
 
-async fn create_one(api: &Api<DynamicObject>, manifest: &Value) -> bool {
-    let object: DynamicObject = serde_json::from_value(manifest.clone()).expect("an object");
-    api.create(&PostParams::default(), &object).await.is_ok()
+/// Creates an object. Returns whether the API server accepted it. The response is not parsed: it may be too deep.
+async fn create_one(server: &Server, api: &Api<DynamicObject>, manifest: &Value) -> bool {
+    let body = serde_json::to_vec(manifest).expect("JSON");
+    let request = Request::new(api.resource_url()).create(&PostParams::default(), body).expect("a request");
+    server.client.request_text(request).await.is_ok()
 }
 
 /// Creates the objects of a hostile tenant. Returns how many the API server rejected.
@@ -276,7 +278,7 @@ async fn create(server: &Server, namespace: &str, objects: Vec<Value>) -> usize 
     server.plane.kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
     let created = stream::iter(objects).map(|manifest| {
         let api = api_of(server, namespace, manifest["kind"].as_str().unwrap_or_default());
-        async move { create_one(&api, &manifest).await }
+        async move { create_one(server, &api, &manifest).await }
     });
     created.buffer_unordered(HOSTILE_CLIENTS).filter(|done| std::future::ready(!done)).count().await
 }
@@ -291,8 +293,9 @@ async fn clean_up(server: &Server, namespace: &str) {
     let start = Instant::now();
     for kind in ["Resource", "ProviderConfig"] {
         let api = api_of(server, namespace, kind);
-        let deleted = api.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
-        deleted.expect("deleted objects");
+        let all = Request::new(api.resource_url());
+        let request = all.delete_collection(&DeleteParams::default(), &ListParams::default()).expect("a request");
+        server.client.request_text(request).await.expect("deleted objects");
         while start.elapsed() < CLEANUP {
             let left = api.list_metadata(&ListParams::default().limit(1)).await.expect("a list");
             if left.items.is_empty() {
