@@ -131,7 +131,8 @@ fn filled(value: &Value) -> Value {
 fn has_undetermined_type(value: &Value) -> bool {
     match value {
         Value::Dynamic(typed) => typed.ty.has_dynamic() || has_undetermined_type(&typed.value),
-        Value::List(items) | Value::Tuple(items) | Value::Set(items) => items.iter().any(has_undetermined_type),
+        Value::List(items) | Value::Tuple(items) => items.iter().any(has_undetermined_type),
+        Value::Set(items) => items.iter().any(has_undetermined_type),
         Value::Map(entries) | Value::Object(entries) => entries.values().any(has_undetermined_type),
         _ => false,
     }
