@@ -20,4 +20,4 @@ pub use memory::memory_limit;
 pub use random::{Random, SystemRandom};
 pub use readiness::{Gate, Readiness};
 pub use shutdown::Shutdown;
-pub use threads::Threads;
+pub use threads::{ProcessorShare, Threads};

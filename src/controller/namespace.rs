@@ -24,6 +24,7 @@ use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
 use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
+use crate::process::ProcessorShare;
 use crate::reconcile::{Command, Environment, Gauges, Signal, Turn};
 
 /// How many signals one turn processes: enough to keep up with fast steps, few enough to react to an event within a
@@ -39,6 +40,8 @@ pub struct NamespaceTask {
     /// The running steps, with their start and the type of their object.
     running: BTreeMap<Step, (Instant, Arc<str>)>,
     plannings: JoinSet<Signal>,
+    /// The processors that the plannings may use at the same time.
+    processors: ProcessorShare,
     /// Recoveries and moves, which are always awaited.
     recoveries: JoinSet<Signal>,
     /// Small requests to the API server and to providers.
@@ -78,6 +81,7 @@ impl NamespaceTask {
             shared,
             running: BTreeMap::new(),
             plannings: JoinSet::new(),
+            processors: ProcessorShare::half(),
             recoveries: JoinSet::new(),
             requests: JoinSet::new(),
             inputs: InputWatches::default(),
@@ -196,7 +200,9 @@ impl NamespaceTask {
     fn carry_out(&mut self, command: Command) {
         let (context, shared) = (self.context.clone(), self.shared.clone());
         match command {
-            Command::Plan(request) => drop(self.plannings.spawn(planning::compute(context, *request))),
+            Command::Plan(request) => {
+                self.plannings.spawn(planning::compute(context, self.processors.clone(), *request));
+            }
             Command::Adopted { .. } => {}
             Command::Progress(step, kind) => self.count_end(&step, &kind),
             Command::CancelPlans => self.plannings = JoinSet::new(),

@@ -10,11 +10,12 @@ use crate::controller::context::Context;
 use crate::controller::crd_guard::CrdGuard;
 use crate::execute::Engine;
 use crate::pipeline;
+use crate::process::ProcessorShare;
 use crate::reconcile::{PlanRequest, PlanResult, Signal};
 
 /// Computes a plan on its own thread: it may take long, and must not block the threads of streams and calls. The number
-/// of concurrent plannings is limited, and namespaces share it.
-pub(super) async fn compute(context: Arc<Context>, request: PlanRequest) -> Signal {
+/// of concurrent plannings is limited, and namespaces share it. `share`: the processors that the namespace may use.
+pub(super) async fn compute(context: Arc<Context>, share: ProcessorShare, request: PlanRequest) -> Signal {
     let names = request.names().clone();
     let pool = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
     let _permit = pool.acquire(&request.config.namespace).await;
@@ -26,7 +27,9 @@ pub(super) async fn compute(context: Arc<Context>, request: PlanRequest) -> Sign
             () = surroundings.shutdown.triggered() => Signal::Wake,
         }
     };
-    let result = AssertUnwindSafe(context.threads.compute(Box::pin(making))).catch_unwind().await;
+    let result = AssertUnwindSafe(context.threads.compute(Box::pin(async move { share.run(making).await })))
+        .catch_unwind()
+        .await;
     context.metrics.planned(began.elapsed());
     match result {
         Ok(signal) => signal.unwrap_or(Signal::Wake),
