@@ -77,15 +77,20 @@ async fn run() {
     let quiet = Arc::new(QuietTenants::start(&server).await);
     quiet.measure(&server, time / 3).await;
     println!("{TENANTS} tenants, one change a second each, {seconds} s for each line\n");
-    println!("{:<22} {:>8} {:>8} {:>8} {:>9} {:>8}", "beside", "p50 ms", "p99 ms", "max ms", "not ready", "MiB");
-    quiet.measure(&server, time).await.print("nothing", process);
+    println!(
+        "{:<22} {:>8} {:>8} {:>8} {:>9} {:>11} {:>5} {:>8}",
+        "beside", "p50 ms", "p99 ms", "max ms", "not ready", "request p99", "CPU %", "MiB"
+    );
+    let used = process.cpu();
+    quiet.measure(&server, time).await.print("nothing", process, used);
     for (name, objects) in hostile() {
         if argument("only").is_some_and(|only| only != name) {
             continue;
         }
         let namespace = server.plane.namespace(name);
+        let used = process.cpu();
         let (creation, measured) = tokio::join!(create(&server, &namespace, objects), quiet.measure(&server, time));
-        measured.print(name, process);
+        measured.print(name, process, used);
         if creation > 0 {
             println!("  the API server rejected {creation} objects");
         }
@@ -107,25 +112,33 @@ struct QuietTenants {
 }
 
 struct Measured {
+    /// From the start of the change until it was ready.
     times: Vec<Duration>,
+    /// How long the API server took for the change itself: Purlin has no part in it.
+    requests: Vec<Duration>,
+    /// How long the measurement took.
+    duration: Duration,
     /// Changes that were not ready before the next one, or at the end.
     unfinished: usize,
 }
 
 impl Measured {
-    fn print(mut self, beside: &str, process: Process) {
+    /// `used`: the CPU time of the controller at the start.
+    fn print(mut self, beside: &str, process: Process, used: Duration) {
         self.times.sort();
-        let at = |share: f64| {
-            let index = (self.times.len() as f64 * share) as usize;
-            self.times.get(index.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
+        self.requests.sort();
+        let at = |times: &[Duration], share: f64| {
+            let index = (times.len() as f64 * share) as usize;
+            times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or_default().as_secs_f64() * 1e3
         };
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let cpu = process.cpu().saturating_sub(used).as_secs_f64() / self.duration.as_secs_f64() * 100.0;
         println!(
-            "{beside:<22} {:>8.0} {:>8.0} {:>8.0} {:>9} {:>8.0}",
-            ms(at(0.5)),
-            ms(at(0.99)),
-            ms(at(1.0)),
+            "{beside:<22} {:>8.0} {:>8.0} {:>8.0} {:>9} {:>11.0} {cpu:>5.0} {:>8.0}",
+            at(&self.times, 0.5),
+            at(&self.times, 0.99),
+            at(&self.times, 1.0),
             self.unfinished,
+            at(&self.requests, 0.99),
             mib(process.memory())
         );
     }
@@ -152,7 +165,8 @@ impl QuietTenants {
         let tenants = self.namespaces.iter().enumerate().map(|(number, namespace)| async move {
             // The changes of different tenants are spread over the interval.
             tokio::time::sleep(INTERVAL * number as u32 / TENANTS as u32).await;
-            let (resources, mut times, mut unfinished) = (server.resources(namespace), Vec::new(), 0);
+            let resources = server.resources(namespace);
+            let (mut times, mut requests, mut unfinished) = (Vec::new(), Vec::new(), 0);
             let mut next = tokio::time::interval(INTERVAL);
             next.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
             let mut value = 0_u128;
@@ -162,17 +176,22 @@ impl QuietTenants {
                 let change = json!({"spec": {"config": {"input": format!("{value} at {:?}", start.elapsed())}}});
                 let sent = Instant::now();
                 let changed = resources.patch("pulse", &PatchParams::default(), &Patch::Merge(&change)).await;
+                requests.push(sent.elapsed());
                 let generation = changed.expect("a changed Resource").metadata.generation.unwrap_or_default();
                 match self.until_ready(namespace, generation, time.max(Duration::from_secs(20))).await {
                     Some(at) => times.push(at.saturating_duration_since(sent)),
                     None => unfinished += 1,
                 }
             }
-            (times, unfinished)
+            Measured { times, requests, duration: Duration::ZERO, unfinished }
         });
-        let results = futures::future::join_all(tenants).await;
-        let unfinished = results.iter().map(|(_, unfinished)| unfinished).sum();
-        Measured { times: results.into_iter().flat_map(|(times, _)| times).collect(), unfinished }
+        let mut all = Measured { times: Vec::new(), requests: Vec::new(), duration: Duration::ZERO, unfinished: 0 };
+        for measured in futures::future::join_all(tenants).await {
+            all.times.extend(measured.times);
+            all.requests.extend(measured.requests);
+            all.unfinished += measured.unfinished;
+        }
+        Measured { duration: start.elapsed(), ..all }
     }
 
     async fn until_ready(&self, namespace: &str, generation: i64, limit: Duration) -> Option<Instant> {

@@ -106,9 +106,7 @@ mod tests {
     #[tokio::test]
     async fn a_future_is_polled_again_when_it_is_woken() {
         let (share, (sender, receiver)) = (ProcessorShare::new(1), oneshot::channel());
-        let waiting = tokio::spawn(async move { share.run(receiver).await });
-        tokio::task::yield_now().await;
-        sender.send(3).unwrap();
-        assert_eq!(waiting.await.unwrap(), Ok(3));
+        let (received, sent) = tokio::join!(share.run(receiver), async { sender.send(3) });
+        assert_eq!((received, sent), (Ok(3), Ok(())));
     }
 }

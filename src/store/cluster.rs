@@ -101,14 +101,20 @@ impl ClusterJournal {
         lost.len()
     }
 
-    /// Writes the result of the operation that is open in `base`, with unlimited retries. Even a rejected write is
-    /// retried, because a policy, a quota or a proxy may be corrected.
-    async fn write_until_stored(&self, record: &Arc<Record>, base: &Stored) -> Result<Version, RequestError> {
+    /// Stores the result of a call that has ended, with unlimited retries. Even a rejected write is retried, because a
+    /// policy, a quota or a proxy may be corrected. `result`: the record to write; without it, that of `base` is removed.
+    /// Returns the version that was written or removed.
+    async fn until_stored(&self, result: Option<&Arc<Record>>, base: &Stored) -> Result<Version, RequestError> {
+        let record = result.unwrap_or(&base.record);
         let whose = (record.namespace.clone(), record.address.clone());
         let trouble = "the API server has not responded".to_owned();
         lock(&self.unstored).insert(whose.clone(), Unstored { record: record.clone(), error: trouble });
         loop {
-            let refusal = match self.write_result(record, base).await {
+            let attempt = match result {
+                Some(record) => self.write_result(record, base).await,
+                None => self.remove(base).await.map(|()| base.version),
+            };
+            let refusal = match attempt {
                 Err(RequestError::Rejected(message) | RequestError::Unprocessable(message)) => message,
                 // The entry stays and is reported as lost.
                 Err(RequestError::Unavailable(message)) => return Err(RequestError::Unavailable(message)),
@@ -402,7 +408,7 @@ impl Journal for ClusterJournal {
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             let outcome = match base.record.intent {
-                Some(_) => self.write_until_stored(&record, &base).await,
+                Some(_) => self.until_stored(Some(&record), &base).await,
                 // A rejected write without an intent is planned again.
                 None => self.secrets.replace(&record, &base, RetryPolicy::UntilStopped).await,
             };
@@ -418,8 +424,12 @@ impl Journal for ClusterJournal {
     fn erase(&self, base: Stored) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let record = base.record.clone();
-            let erased = async { self.remove(&self.without_objects(base).await?).await };
-            erased.await.map_err(|failure| journal_error(&record, failure))
+            let erased = match record.intent {
+                Some(_) => self.until_stored(None, &base).await.map(drop),
+                // A rejected removal without an intent is planned again.
+                None => async { self.remove(&self.without_objects(base).await?).await }.await,
+            };
+            erased.map_err(|failure| journal_error(&record, failure))
         })
     }
 }

@@ -218,6 +218,20 @@ async fn a_rejected_result_is_retried_until_it_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rejected_removal_after_a_call_is_retried_until_the_record_is_removed() {
+    for code in [400, 413, 422] {
+        let scene = fixture();
+        let intent = first_intent("web");
+        let version = scene.journal.intend(intent.clone(), None).await.unwrap();
+        scene.requests();
+        scene.server.lock().unwrap().faults = [Fault::Code(code); 30].into();
+        scene.journal.erase(stored(&intent, version)).await.unwrap();
+        assert!(scene.requests().ends_with("DELETE purlin record"), "{code}");
+        assert_eq!((scene.journal.report_lost(), scene.journal.pending_error(&intent)), (0, None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_result_rejected_until_shutdown_is_reported_as_lost() {
     let scene = fixture();
     let intent = first_intent("web");
