@@ -87,6 +87,7 @@ pub struct Reconciler {
     /// The names of components whose records are being moved. They are not planned.
     moving: BTreeSet<Arc<str>>,
     provider_configs: ProviderConfigs,
+    counts: Counts,
     commands: Vec<Command>,
 }
 
@@ -271,7 +272,18 @@ pub struct Gauges {
     pub abandoned: usize,
     /// Names whose objects the limit of the namespace holds back.
     pub over_quota: usize,
-    pub objects: BTreeMap<ObjectState, usize>,
+    /// Steps that wait only for a permit.
+    pub waiting: usize,
+    pub objects: BTreeMap<(ObjectState, Reason), usize>,
+}
+
+/// What happened since it was last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects that were planned again after a failure.
+    pub retries: u64,
+    /// Readings that found drift.
+    pub drift: u64,
 }
 
 /// Deterministic random numbers.
@@ -355,8 +367,13 @@ impl Reconciler {
             queued: self.planning.debounce.len(),
             abandoned: self.objects.abandoned.len(),
             over_quota: self.objects.over_quota.len(),
+            waiting: self.schedule.ready_steps(),
             objects: self.resources.count(),
         }
+    }
+
+    pub fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Drops everything but the desired and the recorded state. Call it only when nothing is running; the next signal
@@ -369,6 +386,7 @@ impl Reconciler {
             schedule: Schedule::new(self.policy.max_running_steps, BTreeMap::new()),
             random: self.random.clone(),
             now: self.now,
+            counts: self.counts,
             commands: std::mem::take(&mut self.commands),
             ..Self::default()
         };

@@ -40,10 +40,8 @@ impl InputWatches {
     /// Starts and ends watches so that exactly these objects are watched.
     pub fn set(&mut self, desired: &BTreeSet<InputKey>, context: &Arc<Context>, shared: &Arc<NamespaceHandle>) {
         while let Some(ended) = self.tasks.try_join_next() {
-            if let Err(error) = ended.as_ref()
-                && error.is_panic()
-            {
-                tracing::error!(%error, "the watch of an input panicked because of a bug in Purlin");
+            if ended.is_err_and(|error| error.is_panic()) {
+                tracing::error!("the watch of an input panicked because of a bug in Purlin");
             }
         }
         self.running.retain(|key, task| {
@@ -124,7 +122,7 @@ impl InputWatcher {
                 Ok(watcher::Event::Delete(_)) => self.update(DataLookup::Missing),
                 Err(error) if is_refused(&error) => return,
                 // The last data remains valid; the watch restarts after a delay.
-                Err(_) => self.context.metrics.watch_failed("inputs"),
+                Err(_) => self.context.metrics.watches.failed("inputs"),
             }
         }
     }

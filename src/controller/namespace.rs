@@ -24,7 +24,7 @@ use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
 use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
-use crate::reconcile::{Command, Environment, Gauges, Signal, Turn};
+use crate::reconcile::{Command, Counts, Environment, Gauges, Signal, Turn};
 
 /// How many signals one turn processes: enough to keep up with fast steps, few enough to react to an event within a
 /// millisecond.
@@ -61,7 +61,7 @@ enum Mode {
 fn ended(result: Result<Signal, JoinError>) -> Signal {
     result.unwrap_or_else(|error| {
         if error.is_panic() {
-            tracing::error!(%error, "a task panicked because of a bug in Purlin");
+            tracing::error!("a task panicked because of a bug in Purlin");
         }
         Signal::Wake
     })
@@ -110,9 +110,9 @@ impl NamespaceTask {
         }
         let mut reconciler = self.shared.lock();
         reconciler.reset();
-        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
+        let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
-        self.carry_out_all(commands, gauges);
+        self.carry_out_all(commands, gauges, counts);
         self.requests.abort_all();
         tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
     }
@@ -134,15 +134,16 @@ impl NamespaceTask {
         let mut environment =
             TaskEnvironment { context: &self.context, shared: &self.shared, workers: &mut self.workers };
         let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(signals, now, &mut environment)));
-        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
+        let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
-        self.carry_out_all(commands, gauges);
+        self.carry_out_all(commands, gauges, counts);
         turn.ok()
     }
 
-    fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges) {
+    fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges, counts: Counts) {
         commands.into_iter().for_each(|command| self.carry_out(command));
-        self.context.metrics.count(&self.counted, &gauges);
+        self.context.metrics.objects.update(&self.counted, &gauges);
+        self.context.metrics.objects.add(counts);
         self.counted = gauges;
     }
 
@@ -203,7 +204,7 @@ impl NamespaceTask {
             Command::Execute(order) => {
                 if let WorkerCommand::Start(input, _) = &order {
                     self.running.insert(input.step().clone(), (Instant::now(), input.type_name().clone()));
-                    context.metrics.step_started();
+                    context.metrics.steps.started();
                 }
                 self.workers.execute(order);
             }
@@ -249,10 +250,10 @@ impl NamespaceTask {
             _ => return,
         };
         let Some((began, type_name)) = self.running.remove(step) else { return };
-        let metrics = &self.context.metrics;
+        let metrics = &self.context.metrics.steps;
         match kind {
-            ProgressKind::Superseded | ProgressKind::WaitInterrupted => metrics.step_withdrawn(),
-            _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
+            ProgressKind::Superseded | ProgressKind::WaitInterrupted => metrics.withdrawn(),
+            _ => metrics.ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }
 }

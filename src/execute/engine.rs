@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::in_flight::InFlightSteps;
-use super::permits::{Permit, Pool};
+use super::permits::{Permit, Pool, PoolUsage};
 use super::unsent_calls::UnsentCalls;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
@@ -117,6 +117,11 @@ impl Engine {
     #[must_use]
     pub fn with_threads(self, threads: Threads) -> Self {
         Self { threads, ..self }
+    }
+
+    /// How the permits for calls are used.
+    pub fn permit_usage(&self) -> PoolUsage {
+        self.pools.total.usage()
     }
 
     /// Waits for the right to make calls of this type in a namespace.

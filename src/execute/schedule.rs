@@ -53,6 +53,8 @@ pub struct Adoption {
     pub running: Vec<RunningStep>,
     /// The desired states that were planned, by name, if they can change during execution.
     pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    /// The first name of each name's component, which identifies the component in the log.
+    pub components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 /// The set of running steps has changed since planning: plan again.
@@ -153,6 +155,11 @@ impl Schedule {
     /// Whether no step is running and none is waiting.
     pub fn is_idle(&self) -> bool {
         self.nothing_runs() && self.batches.is_empty() && self.events.is_empty() && self.paused_ends.is_empty()
+    }
+
+    /// The number of steps that wait for a permit, or for another step of their object.
+    pub fn ready_steps(&self) -> usize {
+        self.ready.len()
     }
 
     pub fn nothing_runs(&self) -> bool {

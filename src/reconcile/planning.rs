@@ -268,6 +268,7 @@ impl Reconciler {
             namespace: part.namespace.clone(),
             running: part.running.clone(),
             desired_digests: part.desired_digests.clone(),
+            components: part.components.clone(),
         };
         if self.schedule.adopt(adoption).is_err() {
             return self.discard_stale(&part);

@@ -228,7 +228,7 @@ async fn a_watched_resource_gets_a_status() {
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.ready("a"), (1, "True Available".to_owned()));
     assert_eq!(bench.recorded(), ["a"]);
-    assert_eq!(bench.reconciler.gauges().objects, BTreeMap::from([(ObjectState::Ready, 1)]));
+    assert_eq!(bench.reconciler.gauges().objects, BTreeMap::from([((ObjectState::Ready, Reason::Available), 1)]));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_
 use crate::controller::{self, Services};
 use crate::execute::Limits;
 use crate::plugin;
-use crate::process::{Shutdown, telemetry};
+use crate::process::{Shutdown, panics, telemetry};
 
 /// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
 pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit> {
@@ -19,6 +19,7 @@ pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit
         LogFormat::Text => telemetry::LogFormat::Text,
     };
     telemetry::init(format, args.log_level.as_deref())?;
+    panics::log_panics();
     let options = options(args)?;
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();

@@ -78,7 +78,7 @@ impl EventSink {
             }
             (Some(Err(unreadable)), Some((namespace, address))) => {
                 let message = unreadable.message;
-                tracing::error!(namespace = &**namespace, %address, error = message, "a record cannot be read");
+                tracing::error!(namespace = &**namespace, object = %address, error = message, "a record cannot be read");
                 let held = ObjectBlock { reason: Reason::RecordUnreadable, message };
                 self.apply(namespace, Event::RecordUnreadable(address.clone(), held));
             }

@@ -22,6 +22,7 @@ pub(super) struct Batch {
     prepared: BTreeMap<Address, Arc<PreparedStep>>,
     namespace: Value,
     desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     walk: Walk,
     /// Steps that were running at the time of planning.
     running: BTreeMap<Step, NodeIndex>,
@@ -36,7 +37,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
-        let Adoption { scope, config, plan, graph, namespace, desired_digests, .. } = adoption;
+        let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
         let Plan { changes, prepared, .. } = plan;
         let (deposed, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
@@ -57,6 +58,7 @@ impl Batch {
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
             desired_digests,
+            components,
             running: by_step(running),
             waiting: by_step(waiting),
             walk,
@@ -180,6 +182,7 @@ impl Batch {
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
             desired_digest: self.desired_digest(step),
+            component: self.components.get(&step.address.name).unwrap_or(&step.address.name).clone(),
         }
     }
 
