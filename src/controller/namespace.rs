@@ -18,12 +18,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::inputs::InputWatches;
+use super::inputs::{InputSource, InputWatches};
 use super::namespaces::NamespaceHandle;
 use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
 use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
+use crate::reconcile::index::Event;
 use crate::reconcile::{Command, Counts, Environment, Gauges, Signal, Turn};
 
 /// How many signals one turn processes: enough to keep up with fast steps, few enough to react to an event within a
@@ -72,6 +73,14 @@ impl NamespaceTask {
     pub fn new(context: Arc<Context>, shared: Arc<NamespaceHandle>) -> Self {
         let newest = shared.clone();
         let desired = DesiredDigests::live(move |name| newest.lock().index().desired_digest(name));
+        let reader = shared.clone();
+        let inputs = InputSource {
+            client: context.client.clone(),
+            namespace: shared.name().clone(),
+            random: context.engine.random.clone(),
+            metrics: context.metrics.watches.clone(),
+            sink: Arc::new(move |key, data| reader.apply(Event::Input(key.clone(), data))),
+        };
         Self {
             workers: Workers::new(context.engine.clone(), shared.name().clone(), desired),
             context,
@@ -80,7 +89,7 @@ impl NamespaceTask {
             plannings: JoinSet::new(),
             recoveries: JoinSet::new(),
             requests: JoinSet::new(),
-            inputs: InputWatches::default(),
+            inputs: InputWatches::new(inputs),
             counted: Gauges::default(),
             mode: Mode::Leading,
         }
@@ -222,7 +231,7 @@ impl NamespaceTask {
                     watcher.unwatch(shared.name(), &address);
                 }
             }
-            Command::WatchInputs(desired) => self.inputs.set(&desired, &context, &shared),
+            Command::WatchInputs(desired) => self.inputs.set(&desired),
             Command::WriteStatus { name, uid, generation, status, digest, urgency } => {
                 let target = StatusTarget { namespace: shared.name().clone(), name, uid };
                 context.status.write(target, StatusUpdate { status: *status, generation, digest, urgency });
