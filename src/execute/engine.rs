@@ -25,12 +25,22 @@ pub struct Limits {
     pub per_namespace: usize,
     /// Objects in one namespace. `None`: there is no limit.
     pub objects_per_namespace: Option<usize>,
+    /// The size of the records of one namespace in bytes. `None`: there is no limit.
+    pub record_bytes_per_namespace: Option<u64>,
+    /// Creates, updates and replacements in one namespace in a minute. `None`: there is no limit.
+    pub steps_per_minute: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
-        Self { total: 256, per_namespace: 128, objects_per_namespace: None }
+        Self {
+            total: 256,
+            per_namespace: 128,
+            objects_per_namespace: None,
+            record_bytes_per_namespace: None,
+            steps_per_minute: None,
+        }
     }
 }
 

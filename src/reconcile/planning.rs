@@ -106,7 +106,7 @@ impl Reconciler {
             rebuilt_indexes: self.index.rebuilt_indexes(&scope.names),
             destroy_orphans: self.policy.destroy_orphans,
             max_failed_creates: Some(MAX_FAILED_CREATES),
-            object_quota: self.object_quota(),
+            object_quota: self.object_quota(&scope.names),
             other_components: self.other_components(&scope.names, &addresses),
             ..PlanOptions::default()
         };

@@ -62,7 +62,7 @@ impl Bench {
             Holder { pod: "".into(), process: "now".into() },
         ));
         let policy =
-            Policy { max_running_steps: 8, max_names_per_plan: 256, max_objects: Some(3), destroy_orphans: false };
+            Policy { max_running_steps: 8, max_names_per_plan: 256, max_objects: Some(3), ..Policy::default() };
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),

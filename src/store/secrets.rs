@@ -30,7 +30,7 @@ use crate::store::{Interner, UnreadableRecord, codec};
 pub use retry::{RequestError, RetryPolicy, Stop};
 pub use shape::{
     FIELD_SELECTOR, Family, LABEL_SELECTOR, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
-    record_name,
+    record_name, size,
 };
 
 pub(crate) use retry::ApiCaller;

@@ -71,6 +71,8 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             total: args.concurrency as usize,
             per_namespace: args.concurrency_per_namespace as usize,
             objects_per_namespace: Some(args.max_objects_per_namespace as usize),
+            record_bytes_per_namespace: Some(args.max_record_bytes_per_namespace),
+            steps_per_minute: Some(args.max_steps_per_minute_per_namespace),
         },
         provider_processes: ProviderProcesses {
             total: args.max_provider_processes as usize,

@@ -14,13 +14,19 @@ struct ObjectLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuotaLabels {
+    quota: &'static str,
+}
+
 #[derive(Clone, Default)]
 pub struct ObjectMetrics {
     objects: Family<ObjectLabels, Gauge>,
     queued: Gauge,
     waiting: Gauge,
     abandoned: Gauge,
-    over_quota: Gauge,
+    over_quota: Family<QuotaLabels, Gauge>,
+    record_bytes: Gauge,
     retries: Counter,
     drift: Counter,
 }
@@ -29,9 +35,11 @@ impl ObjectMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("objects", "Resources and DataSources by state", self.objects.clone());
         registry.register("names_queued", "Changed Resources that are not planned yet", self.queued.clone());
-        registry.register("steps_waiting", "Steps that wait only for a permit", self.waiting.clone());
+        registry.register("steps_waiting", "Steps that wait only for a permit or a quota", self.waiting.clone());
         registry.register("records_abandoned", "Records without a Resource", self.abandoned.clone());
-        registry.register("names_over_quota", "Resources held back by the limit", self.over_quota.clone());
+        let help = "Resources, or steps, that a quota of their namespace delays";
+        registry.register("over_quota", help, self.over_quota.clone());
+        registry.register("record_bytes", "Size of all records", self.record_bytes.clone());
         registry.register("retries", "Objects planned again after a failure", self.retries.clone());
         registry.register("drift_found", "Reads that found drift", self.drift.clone());
     }
@@ -44,7 +52,13 @@ impl ObjectMetrics {
         self.queued.inc_by(difference(before.queued, now.queued));
         self.waiting.inc_by(difference(before.waiting, now.waiting));
         self.abandoned.inc_by(difference(before.abandoned, now.abandoned));
-        self.over_quota.inc_by(difference(before.over_quota, now.over_quota));
+        self.record_bytes.inc_by(difference(before.record_bytes, now.record_bytes));
+        let quotas = |gauges: &Gauges| {
+            [("objects", gauges.over_quota), ("record_bytes", gauges.over_record_bytes), ("steps", gauges.over_rate)]
+        };
+        for ((quota, before), (_, now)) in quotas(before).into_iter().zip(quotas(now)) {
+            self.over_quota.get_or_create(&QuotaLabels { quota }).inc_by(difference(before, now));
+        }
         if before.objects == now.objects {
             return;
         }

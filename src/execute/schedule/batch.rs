@@ -143,6 +143,20 @@ impl Batch {
         used.map(AsRef::as_ref)
     }
 
+    /// Whether a quota can delay the step: a create, an update, or the first step of a replacement. The other step of a
+    /// replacement is not delayed, because the object would be missing, or exist twice, for longer.
+    pub fn is_limited(&self, step: &Step, records: &Recorded) -> bool {
+        let destroys_first = self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::DestroyFirst));
+        let destroyed = records.get(&step.address).is_some_and(|stored| stored.record.replacement_pending);
+        let is_second = destroyed || (step.replaces && destroys_first);
+        match step.operation {
+            Operation::Create => !is_second,
+            Operation::Update => true,
+            Operation::Destroy => step.replaces && destroys_first,
+            Operation::Record | Operation::Wait | Operation::Forget | Operation::Read => false,
+        }
+    }
+
     /// Whether a step only writes the record, so that no other step needs its result.
     pub fn is_record_only(&self, step: &Step) -> bool {
         !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.record_only)
