@@ -259,9 +259,11 @@ impl Schedule {
                 continue;
             }
             let is_limited = batch.is_limited(step, &self.records);
-            if is_limited && let Some((limit, delay)) = quota.delay(limited) {
+            if is_limited && let Some(limit) = quota.limit(limited) {
                 limited += 1;
-                if self.delayed.insert(step.clone(), limit) != Some(limit) {
+                if self.delayed.get(step) != Some(&limit) {
+                    let delay = quota.delay(limit, limited - 1);
+                    self.delayed.insert(step.clone(), limit);
                     let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
                     self.events.push_back((step.clone(), ProgressKind::Delayed(why)));
                 }

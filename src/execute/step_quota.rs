@@ -2,6 +2,7 @@
 //! them.
 
 use super::in_flight::Delay;
+use crate::model::Reason;
 
 /// The limit that a step waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,8 +15,12 @@ pub enum StepLimit {
 
 /// The limits of a namespace at one moment.
 pub trait StepQuota {
-    /// Why a limited step must not start now. `before`: how many limited steps start before it.
-    fn delay(&self, before: usize) -> Option<(StepLimit, Delay)>;
+    /// The limit because of which a limited step must not start now. `before`: how many limited steps start before it.
+    /// It is asked for every waiting step in every turn, so it must be cheap.
+    fn limit(&self, before: usize) -> Option<StepLimit>;
+
+    /// Why the step waits for that limit, and until when.
+    fn delay(&self, limit: StepLimit, before: usize) -> Delay;
 
     /// A limited step starts.
     fn started(&mut self);
@@ -23,8 +28,12 @@ pub trait StepQuota {
 
 /// There is no limit.
 impl StepQuota for () {
-    fn delay(&self, _before: usize) -> Option<(StepLimit, Delay)> {
+    fn limit(&self, _before: usize) -> Option<StepLimit> {
         None
+    }
+
+    fn delay(&self, _limit: StepLimit, _before: usize) -> Delay {
+        Delay { reason: Reason::QuotaExceeded, message: String::new() }
     }
 
     fn started(&mut self) {}

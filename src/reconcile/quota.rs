@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Reconciler;
 use super::step_budget::StepBudget;
@@ -13,6 +14,9 @@ use crate::api::{MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE};
 use crate::execute::{Delay, StepLimit, StepQuota};
 use crate::model::{Operation, Reason, Value, quantity};
 use crate::plan::ObjectQuota;
+
+/// How often limited steps start at most: a turn looks at all that wait, and there can be ten thousands of them.
+const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The names whose objects the limit holds back.
 #[derive(Debug, Default)]
@@ -47,29 +51,36 @@ pub(super) struct NamespaceQuota {
 }
 
 impl StepQuota for NamespaceQuota {
-    fn delay(&self, before: usize) -> Option<(StepLimit, Delay)> {
-        let delay = |message| Delay { reason: Reason::QuotaExceeded, message };
+    fn limit(&self, before: usize) -> Option<StepLimit> {
         let (used, limit) = self.record_bytes;
-        if let Some(limit) = limit.filter(|limit| used >= *limit) {
-            let (used, limit) = (used.div_ceil(1024), limit.div_ceil(1024));
-            let message = format!(
-                "the records of the namespace have {used} KiB of at most {limit} KiB, so nothing is created or changed \
-                 until objects are destroyed (hint: delete other objects, or ask an administrator to set the annotation \
-                 `{MAX_RECORD_BYTES}` of the Namespace)"
-            );
-            return Some((StepLimit::RecordBytes, delay(message)));
+        if limit.is_some_and(|limit| used >= limit) {
+            return Some(StepLimit::RecordBytes);
         }
-        let per_minute = self.per_minute?;
-        let at = self.budget.next(per_minute, before, self.now.time);
-        if at <= self.now.time {
-            return None;
-        }
-        let at = self.now.wall_time_of(at);
-        let message = format!(
-            "the namespace has started its {per_minute} steps per minute; this step starts at {at:.0} (hint: an \
-             administrator can set the annotation `{MAX_STEPS_PER_MINUTE}` of the Namespace)"
-        );
-        Some((StepLimit::Rate, delay(message)))
+        let at = self.budget.next(self.per_minute?, before, self.now.time);
+        (at > self.now.time).then_some(StepLimit::Rate)
+    }
+
+    fn delay(&self, limit: StepLimit, before: usize) -> Delay {
+        let message = match limit {
+            StepLimit::RecordBytes => {
+                let (used, limit) =
+                    (self.record_bytes.0.div_ceil(1024), self.record_bytes.1.unwrap_or(0).div_ceil(1024));
+                format!(
+                    "the records of the namespace have {used} KiB of at most {limit} KiB, so nothing is created or changed \
+                     until objects are destroyed (hint: delete other objects, or ask an administrator to set the \
+                     annotation `{MAX_RECORD_BYTES}` of the Namespace)"
+                )
+            }
+            StepLimit::Rate => {
+                let per_minute = self.per_minute.unwrap_or(0);
+                let at = self.now.wall_time_of(self.budget.next(per_minute, before, self.now.time));
+                format!(
+                    "the namespace has started its {per_minute} steps per minute; this step starts at {at:.0} (hint: an \
+                     administrator can set the annotation `{MAX_STEPS_PER_MINUTE}` of the Namespace)"
+                )
+            }
+        };
+        Delay { reason: Reason::QuotaExceeded, message }
     }
 
     fn started(&mut self) {
@@ -129,7 +140,8 @@ impl Reconciler {
         }
         let now = self.now.time;
         // A step that may start now waits for something else.
-        Some(self.step_budget.next(self.max_steps_per_minute()?, 0, now)).filter(|at| *at > now)
+        let next = Some(self.step_budget.next(self.max_steps_per_minute()?, 0, now)).filter(|at| *at > now)?;
+        Some(next.max(now + LIMITED_INTERVAL))
     }
 
     /// Plans an object that the limit has held back, because another one was removed.
