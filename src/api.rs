@@ -14,8 +14,8 @@ mod crds;
 mod schema;
 
 pub use annotations::{
-    ANNOTATIONS, Annotation, AnnotationValue, MAX_OBJECTS, MOVED_FROM, PAUSED, RECONCILE_REQUESTED_AT, RECORD,
-    REPLACE_REQUESTED_AT,
+    ANNOTATIONS, Annotation, AnnotationValue, MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE, MOVED_FROM, PAUSED,
+    RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT,
 };
 pub use conditions::ConditionType;
 pub use crds::{crds, data_source_crd, provider_config_crd, provider_crd, resource_crd};

@@ -21,6 +21,8 @@ pub mod inputs;
 pub mod lease;
 pub mod metrics;
 pub mod namespace;
+pub mod observed_client;
+pub mod observed_journal;
 pub mod options;
 pub mod providers;
 pub mod status;
@@ -40,7 +42,10 @@ use tokio::task::JoinSet;
 use self::connection::connect;
 use self::context::Context;
 use self::holders::Holders;
+use self::metrics::Metrics;
 use self::namespaces::Namespaces;
+use self::observed_client::observed;
+use self::observed_journal::ObservedJournal;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::watch::Watch;
 use crate::api::{self, RawObject};
@@ -98,6 +103,7 @@ pub struct Services {
     /// Installs provider binaries.
     pub installer: Arc<Installer>,
     pub threads: Threads,
+    pub metrics: Metrics,
 }
 
 impl Services {
@@ -114,9 +120,10 @@ impl Services {
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         // Each provider runs in its own directory and cannot access the others.
-        let provider_options = provider_options(options, installer.clone());
+        let metrics = Metrics::default();
+        let provider_options = provider_options(options, installer.clone(), &metrics);
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(provider_options, clock.clone())));
-        Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking })
+        Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking, metrics })
     }
 }
 
@@ -126,19 +133,21 @@ impl Services {
 ///
 /// When it cannot start, or when it terminates before all running calls are recorded.
 pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -> Result<(), ControllerError> {
-    let Services { client, heartbeat, clock, random, drivers, installer, threads } = surroundings;
+    let Services { client, heartbeat, clock, random, drivers, installer, threads, metrics } = surroundings;
+    let client = observed(&client, &metrics.requests);
     let pod = options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into();
     let me = Holder { pod, process: random.uuid().into() };
-    let (metrics, readiness, ended) = (metrics::Metrics::default(), Readiness::default(), Shutdown::default());
+    let (readiness, ended) = (Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
     let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, &ended).await;
     serving.map_err(ControllerError::Bind)?;
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
-    watch_everything(&mut background, &options, &client, &namespaces, &secrets, &metrics, &random, &readiness);
-    let watch = Watch { namespaces: namespaces.clone(), metrics: metrics.clone(), random: random.clone() };
-    let (send, observed) = mpsc::unbounded_channel();
+    let (watched, watch_metrics) = (namespaces.clone(), metrics.watches.clone());
+    let watch = Watch { namespaces: watched, metrics: watch_metrics, random: random.clone(), clock: clock.clone() };
+    watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
+    let (send, observed_providers) = mpsc::unbounded_channel();
     let report_provider = move |object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>| {
         let observed = ObservedProvider::of(object, spec);
         // Before the Provider is used: the locked version is installed again.
@@ -156,16 +165,17 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let drivers = drivers.with_built_in(kubernetes.with_change_sink(Arc::new(report_change)));
     let providers = drivers.providers().cloned();
-    let engine = Engine::new(drivers, journal.clone(), clock.clone(), random.clone(), options.limits, me.clone());
+    let observed = Arc::new(ObservedJournal::new(journal.clone(), metrics.requests.clone()));
+    let engine = Engine::new(drivers, observed, clock.clone(), random.clone(), options.limits, me.clone());
     let hooks = Arc::new(JobHooks::new(client.clone(), clock.clone()));
     let engine = Arc::new(engine.with_hooks(hooks).with_threads(threads));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
-    let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &ended);
+    let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &metrics, &ended);
     if let Some(providers) = providers.clone() {
         let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
         background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
         let checks = ProviderChecks { client, providers, leadership: leadership.clone(), clock, random };
-        background.spawn(checks.run(observed));
+        background.spawn(checks.run(observed_providers));
     }
     let mut writers = JoinSet::new();
     let written = namespaces.clone();
@@ -173,8 +183,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         let (name, uid) = (target.name.clone(), target.uid.clone());
         written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, version });
     };
-    let (status, status_task) =
-        status::writer(client.clone(), leadership.clone(), Arc::new(report), random.clone(), metrics.clone());
+    let (status, status_task) = status::writer(client.clone(), leadership.clone(), Arc::new(report), random.clone());
     let reporter = events::Reporter {
         client: client.clone(),
         instance: host,
@@ -204,6 +213,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         shutdown,
         started: tokio::time::Instant::now(),
     });
+    sample(&context);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
@@ -217,6 +227,26 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
+}
+
+/// Adds the metrics of what is only counted for them.
+fn sample(context: &Context) {
+    let permits = context.metrics.permits.clone();
+    let (engine, plannings) = (context.engine.clone(), context.plannings.clone());
+    let provider_plannings = context.provider_plannings.clone();
+    context.metrics.sample(move || {
+        permits.set("calls", &engine.permit_usage());
+        permits.set("plans", &plannings.usage());
+        permits.set("provider_plans", &provider_plannings.usage());
+    });
+    if let Some(providers) = context.engine.drivers.providers().cloned() {
+        let metrics = context.metrics.providers.clone();
+        context.metrics.sample(move || {
+            let processes = providers.processes();
+            let measured = processes.iter().map(|one| (one.name().to_owned(), one.memory().unwrap_or_default()));
+            metrics.set_processes(measured);
+        });
+    }
 }
 
 /// Reports to namespaces in which a provider process could not start that it can.
@@ -251,7 +281,7 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
 }
 
 /// The limits and the confinement of providers. All their memory limits together fit into the container.
-fn provider_options(options: &Options, installer: Arc<Installer>) -> ProviderOptions {
+fn provider_options(options: &Options, installer: Arc<Installer>, metrics: &Metrics) -> ProviderOptions {
     let ProviderProcesses { total, per_namespace, memory: each } = options.provider_processes;
     // The controller itself needs the rest.
     let memory = memory_limit().map_or(u64::MAX, |limit| limit / 4 * 3);
@@ -262,22 +292,19 @@ fn provider_options(options: &Options, installer: Arc<Installer>) -> ProviderOpt
         confinement: Confinement::of_controller(options.allow_unconfined_providers),
         limits: plugin::Limits { memory: Some(each), response: MAX_RESPONSE, ..defaults.limits },
         pool,
+        observer: Arc::new(metrics.providers.clone()),
         ..defaults
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one composition, called once")]
 fn watch_everything(
     tasks: &mut JoinSet<()>,
     options: &Options,
     client: &Client,
-    namespaces: &Arc<Namespaces>,
+    watch: &Watch,
     secrets: &Secrets,
-    metrics: &metrics::Metrics,
-    random: &Arc<dyn Random>,
     readiness: &Readiness,
 ) {
-    let watch = Watch { namespaces: namespaces.clone(), metrics: metrics.clone(), random: random.clone() };
     let only = options.watch_namespaces.clone();
     let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
     let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);

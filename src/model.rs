@@ -33,7 +33,7 @@ pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, errors, has_errors};
 pub use hook::{HookKind, OnFailure, RecordedHook};
 pub use import::ImportRequest;
-pub use number::Number;
+pub use number::{Number, quantity};
 pub use path::{Path, Segment};
 pub use provider::{Files, Package, Provider, ProviderUse};
 pub use read_result::ReadResult;

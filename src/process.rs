@@ -6,6 +6,7 @@ pub mod command;
 mod hidden;
 mod lock;
 mod memory;
+pub mod panics;
 pub mod private_file;
 pub mod random;
 pub mod readiness;

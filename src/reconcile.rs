@@ -41,6 +41,7 @@ mod resources;
 pub mod retry;
 mod scope;
 mod stale;
+mod step_budget;
 pub mod summarize;
 pub mod time;
 mod tracked;
@@ -52,7 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::{ProviderConfigStatus, ResourceStatus};
-use crate::execute::{Permits, ProgressKind, Schedule, WorkerCommand, WorkerEvent, Workers};
+use crate::execute::{Permits, ProgressKind, Schedule, StepLimit, WorkerCommand, WorkerEvent, Workers};
 use crate::load::Instance;
 use crate::model::{Address, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored, in_family};
 use crate::plan::Plan;
@@ -62,6 +63,7 @@ use self::objects::Objects;
 use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
 use self::resources::Resources;
+use self::step_budget::StepBudget;
 use self::time::{Moment, Time};
 
 pub use self::moves::{MoveRequest, MoveResult};
@@ -87,6 +89,8 @@ pub struct Reconciler {
     /// The names of components whose records are being moved. They are not planned.
     moving: BTreeSet<Arc<str>>,
     provider_configs: ProviderConfigs,
+    step_budget: StepBudget,
+    counts: Counts,
     commands: Vec<Command>,
 }
 
@@ -99,6 +103,11 @@ pub struct Policy {
     pub max_names_per_plan: usize,
     /// The maximum number of objects in a namespace, unless its annotation sets another one.
     pub max_objects: Option<usize>,
+    /// The maximum size of the records of a namespace in bytes, unless its annotation sets another one.
+    pub max_record_bytes: Option<u64>,
+    /// The maximum number of creates, updates and replacements in a minute, unless the annotation of the namespace sets
+    /// another one.
+    pub max_steps_per_minute: Option<u32>,
     /// Whether to destroy an object whose Resource no longer exists without a deletion request. In a cluster,
     /// finalizers request deletion, and a record without a Resource is abandoned.
     pub destroy_orphans: bool,
@@ -271,7 +280,24 @@ pub struct Gauges {
     pub abandoned: usize,
     /// Names whose objects the limit of the namespace holds back.
     pub over_quota: usize,
-    pub objects: BTreeMap<ObjectState, usize>,
+    /// Steps that wait only for a permit or for a quota.
+    pub waiting: usize,
+    /// Steps that the limit of steps in a minute delays.
+    pub over_rate: usize,
+    /// Steps that the limit of the size of records delays.
+    pub over_record_bytes: usize,
+    /// The size of all records.
+    pub record_bytes: usize,
+    pub objects: BTreeMap<(ObjectState, Reason), usize>,
+}
+
+/// What happened since it was last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects that were planned again after a failure.
+    pub retries: u64,
+    /// Readings that found drift.
+    pub drift: u64,
 }
 
 /// Deterministic random numbers.
@@ -355,8 +381,16 @@ impl Reconciler {
             queued: self.planning.debounce.len(),
             abandoned: self.objects.abandoned.len(),
             over_quota: self.objects.over_quota.len(),
+            waiting: self.schedule.ready_steps(),
+            over_rate: self.schedule.delayed_steps(StepLimit::Rate),
+            over_record_bytes: self.schedule.delayed_steps(StepLimit::RecordBytes),
+            record_bytes: usize::try_from(self.index.record_bytes()).unwrap_or(usize::MAX),
             objects: self.resources.count(),
         }
+    }
+
+    pub fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Drops everything but the desired and the recorded state. Call it only when nothing is running; the next signal
@@ -369,6 +403,8 @@ impl Reconciler {
             schedule: Schedule::new(self.policy.max_running_steps, BTreeMap::new()),
             random: self.random.clone(),
             now: self.now,
+            step_budget: self.step_budget,
+            counts: self.counts,
             commands: std::mem::take(&mut self.commands),
             ..Self::default()
         };
@@ -406,11 +442,12 @@ impl Reconciler {
         let gathered = self.plan_due();
         let paused = self.end_long_pauses();
         self.start_steps(environment);
+        let quota = self.next_limited_step();
         self.update_watches(environment);
         self.publish_changed();
         let provider_configs = self.reconcile_provider_configs();
         let timer = self.objects.next_timer();
-        [deferred, gathered, provider_configs, paused, timer].into_iter().flatten().min()
+        [deferred, gathered, provider_configs, paused, quota, timer].into_iter().flatten().min()
     }
 
     /// Handles the progress of steps.
@@ -424,9 +461,11 @@ impl Reconciler {
     /// Starts all steps that can start. A destructive step starts only for the newest known desired state.
     fn start_steps(&mut self, environment: &mut dyn Environment) {
         loop {
+            let mut quota = self.namespace_quota();
             let index = &self.index;
             let stands = |name: &str, planned: Option<u64>| planned == Some(index.desired_digest(name));
-            let orders = self.schedule.commands(environment, &stands);
+            let orders = self.schedule.commands(environment, &mut quota, &stands);
+            self.step_budget = quota.budget;
             self.commands.extend(orders.into_iter().map(Command::Execute));
             if !self.schedule.has_events() {
                 return;

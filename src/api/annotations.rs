@@ -18,6 +18,12 @@ pub const RECORD: &str = "purlin.dev/record";
 /// Annotation of a Namespace: the maximum number of objects in it.
 pub const MAX_OBJECTS: &str = "purlin.dev/max-objects";
 
+/// Annotation of a Namespace: the maximum size of the records of its objects.
+pub const MAX_RECORD_BYTES: &str = "purlin.dev/max-record-bytes";
+
+/// Annotation of a Namespace: the maximum number of creates, updates and replacements in a minute.
+pub const MAX_STEPS_PER_MINUTE: &str = "purlin.dev/max-steps-per-minute";
+
 /// An annotation of Purlin on a Resource.
 #[derive(Debug)]
 pub struct Annotation {

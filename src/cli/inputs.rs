@@ -318,8 +318,16 @@ fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
 impl PlanResult {
     pub fn adoption(self, mut scope: BTreeSet<Address>, namespace: Value, running: Vec<RunningStep>) -> Adoption {
         scope.extend(self.config.instances.keys().cloned());
-        let desired_digests = Arc::default();
-        Adoption { scope, config: self.config, plan: self.plan, graph: self.graph, namespace, running, desired_digests }
+        Adoption {
+            scope,
+            config: self.config,
+            plan: self.plan,
+            graph: self.graph,
+            namespace,
+            running,
+            desired_digests: Arc::default(),
+            components: Arc::default(),
+        }
     }
 
     /// Returns the objects that were read: those that are up to date, and the others, which stay due for another read.

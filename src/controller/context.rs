@@ -74,6 +74,9 @@ impl Context {
         let (kind, name) = (regarding.kind.as_deref(), regarding.name.as_deref());
         if note.warning {
             tracing::warn!(namespace, kind, name, reason = note.reason, "{}", note.note);
+        } else if note.is_about_step() {
+            // The log has the end of the step.
+            tracing::debug!(namespace, kind, name, reason = note.reason, "{}", note.note);
         } else {
             tracing::info!(namespace, kind, name, reason = note.reason, "{}", note.note);
         }

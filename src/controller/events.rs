@@ -185,7 +185,6 @@ impl Reporter {
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         let params = PostParams::default();
         let result = tokio::time::timeout(Duration::from_secs(10), api.create(&params, &event)).await;
-        self.metrics.wrote("event", matches!(result, Ok(Ok(_))));
         match result {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(namespace, %error, "could not write an event"),

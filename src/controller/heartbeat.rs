@@ -71,11 +71,12 @@ impl Heartbeat {
         options: &Options,
         identity: String,
         clock: &Arc<dyn Clock>,
+        metrics: &Metrics,
         ended: &Shutdown,
     ) -> (Leadership, JoinSet<()>) {
         let mut tasks = JoinSet::new();
         let Some(times) = options.election else { return (Leadership::alone(), tasks) };
-        let elector = Elector::new(self.client, &options.namespace, identity, times, clock.clone());
+        let elector = Elector::new(self.client, &options.namespace, identity, times, clock.clone(), metrics.clone());
         let leadership = elector.leadership();
         tasks.spawn_on(elector.run(ended.clone()), &self.runtime);
         (leadership, tasks)

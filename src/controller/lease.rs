@@ -18,6 +18,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::metrics::Metrics;
 use super::options::ElectionTimes;
 use crate::process::{Clock, Shutdown};
 
@@ -157,6 +158,7 @@ pub struct Elector {
     me: String,
     times: ElectionTimes,
     clock: Arc<dyn Clock>,
+    metrics: Metrics,
     leading: watch::Sender<bool>,
     /// The last observed Lease, and since when it is unchanged.
     observed: Option<(LeaseView, Instant)>,
@@ -165,9 +167,16 @@ pub struct Elector {
 
 impl Elector {
     /// `me` must be unique to this process.
-    pub fn new(client: Client, namespace: &str, me: String, times: ElectionTimes, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        me: String,
+        times: ElectionTimes,
+        clock: Arc<dyn Clock>,
+        metrics: Metrics,
+    ) -> Self {
         let api = Api::namespaced(client, namespace);
-        Self { api, me, times, clock, leading: watch::Sender::new(false), observed: None, renewed: None }
+        Self { api, me, times, clock, metrics, leading: watch::Sender::new(false), observed: None, renewed: None }
     }
 
     /// A handle for the other tasks.
@@ -197,6 +206,8 @@ impl Elector {
     async fn attempt(&mut self) {
         let limit = self.times.renew.min(Duration::from_secs(5));
         let result = tokio::time::timeout(limit, self.compete()).await;
+        let held = result.as_ref().ok().and_then(|result| result.as_ref().ok()).copied();
+        self.metrics.lease_attempted(held, self.clock.now());
         match result {
             Ok(Ok(leading)) => self.lead(leading),
             Ok(Err(error)) => self.renewal_failed(&error.to_string()),

@@ -18,14 +18,15 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::inputs::InputWatches;
+use super::inputs::{InputSource, InputWatches};
 use super::namespaces::NamespaceHandle;
 use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
 use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
 use crate::model::{Address, ProviderUse, Step};
 use crate::process::ProcessorShare;
-use crate::reconcile::{Command, Environment, Gauges, Signal, Turn};
+use crate::reconcile::index::Event;
+use crate::reconcile::{Command, Counts, Environment, Gauges, Signal, Turn};
 
 /// How many signals one turn processes: enough to keep up with fast steps, few enough to react to an event within a
 /// millisecond.
@@ -64,7 +65,7 @@ enum Mode {
 fn ended(result: Result<Signal, JoinError>) -> Signal {
     result.unwrap_or_else(|error| {
         if error.is_panic() {
-            tracing::error!(%error, "a task panicked because of a bug in Purlin");
+            tracing::error!("a task panicked because of a bug in Purlin");
         }
         Signal::Wake
     })
@@ -75,6 +76,14 @@ impl NamespaceTask {
     pub fn new(context: Arc<Context>, shared: Arc<NamespaceHandle>) -> Self {
         let newest = shared.clone();
         let desired = DesiredDigests::live(move |name| newest.lock().index().desired_digest(name));
+        let reader = shared.clone();
+        let inputs = InputSource {
+            client: context.client.clone(),
+            namespace: shared.name().clone(),
+            random: context.engine.random.clone(),
+            metrics: context.metrics.watches.clone(),
+            sink: Arc::new(move |key, data| reader.apply(Event::Input(key.clone(), data))),
+        };
         Self {
             workers: Workers::new(context.engine.clone(), shared.name().clone(), desired),
             context,
@@ -84,7 +93,7 @@ impl NamespaceTask {
             processors: ProcessorShare::half(),
             recoveries: JoinSet::new(),
             requests: JoinSet::new(),
-            inputs: InputWatches::default(),
+            inputs: InputWatches::new(inputs),
             counted: Gauges::default(),
             mode: Mode::Leading,
         }
@@ -114,9 +123,9 @@ impl NamespaceTask {
         }
         let mut reconciler = self.shared.lock();
         reconciler.reset();
-        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
+        let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
-        self.carry_out_all(commands, gauges);
+        self.carry_out_all(commands, gauges, counts);
         self.requests.abort_all();
         tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
     }
@@ -138,15 +147,16 @@ impl NamespaceTask {
         let mut environment =
             TaskEnvironment { context: &self.context, shared: &self.shared, workers: &mut self.workers };
         let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(signals, now, &mut environment)));
-        let (commands, gauges) = (reconciler.take_commands(), reconciler.gauges());
+        let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
-        self.carry_out_all(commands, gauges);
+        self.carry_out_all(commands, gauges, counts);
         turn.ok()
     }
 
-    fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges) {
+    fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges, counts: Counts) {
         commands.into_iter().for_each(|command| self.carry_out(command));
-        self.context.metrics.count(&self.counted, &gauges);
+        self.context.metrics.objects.update(&self.counted, &gauges);
+        self.context.metrics.objects.add(counts);
         self.counted = gauges;
     }
 
@@ -209,7 +219,7 @@ impl NamespaceTask {
             Command::Execute(order) => {
                 if let WorkerCommand::Start(input, _) = &order {
                     self.running.insert(input.step().clone(), (Instant::now(), input.type_name().clone()));
-                    context.metrics.step_started();
+                    context.metrics.steps.started();
                 }
                 self.workers.execute(order);
             }
@@ -227,7 +237,7 @@ impl NamespaceTask {
                     watcher.unwatch(shared.name(), &address);
                 }
             }
-            Command::WatchInputs(desired) => self.inputs.set(&desired, &context, &shared),
+            Command::WatchInputs(desired) => self.inputs.set(&desired),
             Command::WriteStatus { name, uid, generation, status, digest, urgency } => {
                 let target = StatusTarget { namespace: shared.name().clone(), name, uid };
                 context.status.write(target, StatusUpdate { status: *status, generation, digest, urgency });
@@ -255,10 +265,10 @@ impl NamespaceTask {
             _ => return,
         };
         let Some((began, type_name)) = self.running.remove(step) else { return };
-        let metrics = &self.context.metrics;
+        let metrics = &self.context.metrics.steps;
         match kind {
-            ProgressKind::Superseded | ProgressKind::WaitInterrupted => metrics.step_withdrawn(),
-            _ => metrics.step_ended(step.operation, &type_name, failed, began.elapsed()),
+            ProgressKind::Superseded | ProgressKind::WaitInterrupted => metrics.withdrawn(),
+            _ => metrics.ended(step.operation, &type_name, failed, began.elapsed()),
         }
     }
 }

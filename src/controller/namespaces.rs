@@ -96,6 +96,8 @@ impl Namespaces {
             max_running_steps: limits.per_namespace,
             max_names_per_plan: MAX_NAMES_PER_PLAN,
             max_objects: limits.objects_per_namespace,
+            max_record_bytes: limits.record_bytes_per_namespace,
+            max_steps_per_minute: limits.steps_per_minute,
             destroy_orphans: false,
         };
         (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)

@@ -18,7 +18,6 @@ use tokio::task::JoinSet;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::lease::Leadership;
-use super::metrics::Metrics;
 use crate::api;
 use crate::model::{Address, Version};
 use crate::process::Random;
@@ -165,10 +164,9 @@ pub fn writer(
     leadership: Leadership,
     report: WriteCallback,
     random: Arc<dyn Random>,
-    metrics: Metrics,
 ) -> (StatusWriter, impl Future<Output = ()>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (StatusWriter { sender }, work(receiver, client, leadership, report, random, metrics))
+    (StatusWriter { sender }, work(receiver, client, leadership, report, random))
 }
 
 async fn work(
@@ -177,18 +175,17 @@ async fn work(
     leadership: Leadership,
     report: WriteCallback,
     random: Arc<dyn Random>,
-    metrics: Metrics,
 ) {
     let mut queue = Queue::default();
     let (mut requests, mut pauses) = (JoinSet::new(), JoinSet::new());
     let mut open = true;
     while open || !requests.is_empty() || !queue.latest.is_empty() {
         while let Some((target, pending)) = queue.pop() {
-            let (client, metrics, leadership) = (client.clone(), metrics.clone(), leadership.clone());
+            let (client, leadership) = (client.clone(), leadership.clone());
             let digest = pending.digest;
             requests.spawn(async move {
                 let outcome = match leadership.is_leading() {
-                    true => attempt(&client, &target, pending, &metrics).await,
+                    true => attempt(&client, &target, pending).await,
                     // The current leader writes its own status.
                     false => Outcome::Done(None),
                 };
@@ -210,7 +207,7 @@ async fn work(
                         });
                     }
                 }
-                Err(error) => tracing::error!(%error, "a status write panicked because of a bug in Purlin"),
+                Err(_) => tracing::error!("a status write panicked because of a bug in Purlin"),
             },
             Some(Ok(target)) = pauses.join_next() => queue.resume(target),
             message = receiver.recv(), if open => match message {
@@ -221,13 +218,12 @@ async fn work(
     }
 }
 
-async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate, metrics: &Metrics) -> Outcome {
+async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate) -> Outcome {
     let Some(request) = patch(target, &pending) else {
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "could not serialize a status");
         return Outcome::Done(None);
     };
     let result = client.request::<api::Head>(request).await;
-    metrics.wrote("status", result.is_ok());
     let (namespace, name) = (&*target.namespace, &*target.name);
     match result {
         Ok(written) => {

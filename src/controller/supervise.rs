@@ -100,7 +100,7 @@ impl Tasks {
         let (id, after) = match ended {
             Ok((id, _)) => (id, Duration::ZERO),
             Err(error) => {
-                tracing::error!(%error, "the task of a namespace panicked because of a bug in Purlin; restarting it");
+                tracing::error!("the task of a namespace panicked because of a bug in Purlin; restarting it");
                 (error.id(), AFTER_PANIC)
             }
         };

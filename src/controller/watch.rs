@@ -16,12 +16,12 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
-use super::metrics::Metrics;
+use super::metrics::WatchMetrics;
 use super::namespaces::Namespaces;
 use crate::api::{self, RawObject};
 use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
-use crate::process::{Gate, Random};
+use crate::process::{Clock, Gate, Random};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
 use crate::reconcile::retry;
 use crate::store::ResourceMeta;
@@ -36,8 +36,9 @@ const MOST_TEXTS: usize = 10_000;
 #[derive(Clone)]
 pub struct Watch {
     pub namespaces: Arc<Namespaces>,
-    pub metrics: Metrics,
+    pub metrics: WatchMetrics,
     pub random: Arc<dyn Random>,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The back-off between attempts to watch: short after a brief outage of the API server, and at most ten seconds.
@@ -255,13 +256,17 @@ impl Watch {
         K: Send + 'static,
         S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
     {
-        let metrics = self.metrics.clone();
+        let (metrics, clock) = (self.metrics.clone(), self.clock.clone());
         let pauses = Pauses::new(self.random.clone());
         stream.backoff(pauses).filter_map(move |event| {
-            let event = event.inspect_err(|error| {
-                metrics.watch_failed(name);
-                tracing::warn!(watch = name, %error, "watch interrupted; restarting it");
-            });
+            match &event {
+                Ok(watcher::Event::Init) => metrics.listing(name),
+                Ok(_) => metrics.delivered(name, clock.now()),
+                Err(error) => {
+                    metrics.failed(name);
+                    tracing::warn!(watch = name, %error, "watch interrupted; restarting it");
+                }
+            }
             std::future::ready(event.ok())
         })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::in_flight::InFlightSteps;
-use super::permits::{Permit, Pool};
+use super::permits::{Permit, Pool, PoolUsage};
 use super::unsent_calls::UnsentCalls;
 use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, Driver, Registry, Warnings};
@@ -25,12 +25,22 @@ pub struct Limits {
     pub per_namespace: usize,
     /// Objects in one namespace. `None`: there is no limit.
     pub objects_per_namespace: Option<usize>,
+    /// The size of the records of one namespace in bytes. `None`: there is no limit.
+    pub record_bytes_per_namespace: Option<u64>,
+    /// Creates, updates and replacements in one namespace in a minute. `None`: there is no limit.
+    pub steps_per_minute: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
-        Self { total: 256, per_namespace: 128, objects_per_namespace: None }
+        Self {
+            total: 256,
+            per_namespace: 128,
+            objects_per_namespace: None,
+            record_bytes_per_namespace: None,
+            steps_per_minute: None,
+        }
     }
 }
 
@@ -117,6 +127,11 @@ impl Engine {
     #[must_use]
     pub fn with_threads(self, threads: Threads) -> Self {
         Self { threads, ..self }
+    }
+
+    /// How the permits for calls are used.
+    pub fn permit_usage(&self) -> PoolUsage {
+        self.pools.total.usage()
     }
 
     /// Waits for the right to make calls of this type in a namespace.

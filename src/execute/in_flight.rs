@@ -78,7 +78,7 @@ impl InFlightSteps {
 
     /// Reports why the step of this record's object has not ended.
     pub fn report_delay(&self, record: &Record, delay: Delay) {
-        tracing::debug!(address = %record.address, reason = %delay.reason, "delayed: {}", delay.message);
+        tracing::debug!(object = %record.address, reason = %delay.reason, "delayed: {}", delay.message);
         self.send(record, |_| StepUpdate::Delayed(delay));
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::model::ProviderUse;
 use crate::process::lock;
@@ -50,6 +52,35 @@ struct PoolState {
     taken: BTreeMap<Arc<str>, usize>,
     /// In the order of arrival. None of them may take a permit now.
     waiting: VecDeque<(Arc<str>, oneshot::Sender<PoolPermit>)>,
+    /// The number of waits that have ended, and their total time.
+    waits: u64,
+    waited: Duration,
+}
+
+/// How a pool is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUsage {
+    pub limit: usize,
+    pub taken: usize,
+    /// Requests that wait now.
+    pub waiting: usize,
+    /// The number of waits that have ended, and their total time.
+    pub waits: u64,
+    pub waited: Duration,
+}
+
+/// Counts a wait when it is dropped.
+struct Wait<'a> {
+    pool: &'a Pool,
+    began: Instant,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.pool.state);
+        state.waits += 1;
+        state.waited += self.began.elapsed();
+    }
 }
 
 /// One permit of a pool. It returns to the pool when it is dropped.
@@ -103,8 +134,16 @@ impl Pool {
     }
 
     fn new(size: usize, is_shared: bool) -> Arc<Self> {
-        let state = PoolState { free: size, taken: BTreeMap::new(), waiting: VecDeque::new() };
+        let (taken, waiting) = (BTreeMap::new(), VecDeque::new());
+        let state = PoolState { free: size, taken, waiting, waits: 0, waited: Duration::ZERO };
         Arc::new(Self { is_shared, state: Mutex::new(state) })
+    }
+
+    pub fn usage(&self) -> PoolUsage {
+        let state = lock(&self.state);
+        let taken = state.taken.values().sum();
+        let waiting = state.waiting.iter().filter(|(_, sender)| !sender.is_closed()).count();
+        PoolUsage { limit: state.free + taken, taken, waiting, waits: state.waits, waited: state.waited }
     }
 
     /// Returns a permit if the namespace may take one now.
@@ -123,6 +162,7 @@ impl Pool {
             state.waiting.push_back((Arc::clone(namespace), sender));
             permit
         };
+        let _wait = Wait { pool: self, began: Instant::now() };
         permit.await.ok()
     }
 
@@ -256,12 +296,14 @@ mod tests {
         let mut greedy = Box::pin(pool.acquire(&first));
         let mut modest = Box::pin(pool.acquire(&second));
         assert!(greedy.as_mut().now_or_never().is_none() && modest.as_mut().now_or_never().is_none());
+        assert_eq!((pool.usage().taken, pool.usage().waiting, pool.usage().waits), (4, 2, 0));
         a.pop();
         assert!(greedy.as_mut().now_or_never().is_none(), "it arrived first, and has one already");
         let granted = modest.as_mut().now_or_never().flatten();
         assert!(granted.is_some());
         drop((granted, a, b));
         assert!(greedy.as_mut().now_or_never().flatten().is_some());
+        assert_eq!((pool.usage().limit, pool.usage().waiting, pool.usage().waits), (4, 0, 2));
     }
 
     #[test]

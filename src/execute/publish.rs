@@ -30,7 +30,7 @@ pub(super) async fn remove_all(engine: &Engine, record: &mut Record) -> Result<(
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::Forbidden && !copy.owner.is_empty() => {
                 tracing::warn!(
-                    address = %record.address, copy = %copy.target,
+                    object = %record.address, copy = %copy.target,
                     "not allowed to delete the copy, the garbage collector removes it: {}", error.message
                 );
             }
@@ -69,7 +69,7 @@ pub async fn transfer_copies(engine: &Engine, recorded: &mut Recorded, at: &Addr
                 return Err(JournalError::Unavailable { address: at.clone(), message: error.message });
             }
             Err(error) => {
-                tracing::warn!(address = %at, copy = %copy.target, "the copy was not transferred: {}", error.message);
+                tracing::warn!(object = %at, copy = %copy.target, "the copy was not transferred: {}", error.message);
             }
         }
     }

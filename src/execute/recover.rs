@@ -327,12 +327,12 @@ impl Attempt<'_> {
         let mut notes = Vec::new();
         let ended = hooks::run(&of, hooks, &mut notes).await;
         for note in notes {
-            tracing::info!(address = %record.address, hook = &*note.hook, failed = note.failed, "{}", note.message);
+            tracing::info!(object = %record.address, hook = &*note.hook, failed = note.failed, "{}", note.message);
         }
         match ended {
             Ok(()) => HooksOutcome::Done,
             Err(failure) => {
-                tracing::warn!(address = %record.address, "{}", failure.message);
+                tracing::warn!(object = %record.address, "{}", failure.message);
                 HooksOutcome::Failed
             }
         }

@@ -28,7 +28,7 @@ impl Run {
                 return Some(Progress { step, at: self.workers.engine().clock.now(), kind });
             }
             self.workers.clear_exhausted();
-            for order in self.schedule.commands(&mut self.workers, &|_, _| true) {
+            for order in self.schedule.commands(&mut self.workers, &mut (), &|_, _| true) {
                 self.workers.execute(order);
             }
             if self.schedule.has_events() {

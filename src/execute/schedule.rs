@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::in_flight::StepUpdate;
 use super::permits::{Permit, Permits};
 use super::step::{RecordEffect, StepEnd};
+use super::step_quota::{StepLimit, StepQuota};
 use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
@@ -34,6 +35,8 @@ pub struct Schedule {
     /// Steps whose dependencies have ended, waiting for a permit or for another step of their object.
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
+    /// Ready steps that a quota delays, each with its limit, as reported.
+    delayed: BTreeMap<Step, StepLimit>,
     events: VecDeque<(Step, ProgressKind)>,
     /// Names of objects that are being planned: none of their steps starts.
     paused: BTreeSet<Arc<str>>,
@@ -53,6 +56,8 @@ pub struct Adoption {
     pub running: Vec<RunningStep>,
     /// The desired states that were planned, by name, if they can change during execution.
     pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    /// The first name of each name's component, which identifies the component in the log.
+    pub components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 /// The set of running steps has changed since planning: plan again.
@@ -155,6 +160,16 @@ impl Schedule {
         self.nothing_runs() && self.batches.is_empty() && self.events.is_empty() && self.paused_ends.is_empty()
     }
 
+    /// The number of steps that wait for a permit, or for another step of their object.
+    pub fn ready_steps(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The number of steps that a limit delays.
+    pub fn delayed_steps(&self, limit: StepLimit) -> usize {
+        self.delayed.values().filter(|delayed| **delayed == limit).count()
+    }
+
     pub fn nothing_runs(&self) -> bool {
         self.running.is_empty()
     }
@@ -221,15 +236,17 @@ impl Schedule {
         !self.events.is_empty()
     }
 
-    /// Returns the commands that can be executed now. `is_latest` says of a Resource, by name, whether the planned
+    /// Returns the commands that can be executed now. `quota` may delay creates, updates and replacements. `is_latest` says of a Resource, by name, whether the planned
     /// desired state is still the latest one; a step that destroys or replaces starts only then.
     pub fn commands(
         &mut self,
         permits: &mut dyn Permits,
+        quota: &mut dyn StepQuota,
         is_latest: &dyn Fn(&str, Option<u64>) -> bool,
     ) -> Vec<WorkerCommand> {
         let mut commands = Vec::new();
         let mut waiting = VecDeque::new();
+        let mut limited = 0;
         let mut busy = self.running.values().filter(|running| !running.without_permit).count();
         while busy < self.limit
             && let Some((id, node)) = self.ready.pop_front()
@@ -241,12 +258,31 @@ impl Schedule {
                 waiting.push_back((id, node));
                 continue;
             }
+            let is_limited = batch.is_limited(step, &self.records);
+            if is_limited && let Some(limit) = quota.limit(limited) {
+                limited += 1;
+                if self.delayed.get(step) != Some(&limit) {
+                    let delay = quota.delay(limit, limited - 1);
+                    self.delayed.insert(step.clone(), limit);
+                    let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                    self.events.push_back((step.clone(), ProgressKind::Delayed(why)));
+                }
+                waiting.push_back((id, node));
+                continue;
+            }
             match permits.try_take(batch.type_name(step), batch.provider(step, &self.records)) {
                 Some(permit) => {
+                    if is_limited {
+                        quota.started();
+                        self.delayed.remove(step);
+                    }
                     commands.extend(self.start(id, node, permit));
                     busy += 1;
                 }
-                None => waiting.push_back((id, node)),
+                None => {
+                    limited += usize::from(is_limited);
+                    waiting.push_back((id, node));
+                }
             }
         }
         waiting.append(&mut self.ready);
@@ -263,6 +299,7 @@ impl Schedule {
     pub fn cancel_all(&mut self) {
         self.batches.clear();
         self.ready.clear();
+        self.delayed.clear();
         for running in self.running.values_mut() {
             running.batch = None;
         }
@@ -280,6 +317,7 @@ impl Schedule {
         let paused = std::mem::take(&mut self.paused);
         self.resume(&paused);
         let turn_came = std::mem::take(&mut self.ready);
+        self.delayed.clear();
         let mut skipped: Vec<Step> =
             turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
         skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
@@ -299,6 +337,8 @@ impl Schedule {
 
     fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
         self.batches.retain(|_, batch| batch.scope.is_disjoint(scope));
+        // A new plan reports the delay of its steps again.
+        self.delayed.retain(|step, _| !scope.contains(&step.address));
         let batches = &self.batches;
         self.ready.retain(|(id, _)| batches.contains_key(id));
     }

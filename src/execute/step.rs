@@ -54,6 +54,8 @@ pub struct StepInput {
     pub(crate) scope: StepScope,
     /// The digest of the desired state that the step was planned for, if that can change during execution.
     pub(crate) desired_digest: Option<u64>,
+    /// The first name of the component, for the log.
+    pub(crate) component: Arc<str>,
 }
 
 impl StepInput {
@@ -366,6 +368,7 @@ impl StepTask {
         let now = self.engine.clock.now();
         record.epoch += 1;
         let operation_id: Arc<str> = self.engine.random.uuid().into();
+        tracing::Span::current().record("operation_id", &*operation_id);
         if let Some(planned) = &mut planned {
             planned.recorded.revision = Revision::new(record.epoch, &operation_id);
         }

@@ -8,11 +8,14 @@ use futures::FutureExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
 use super::permits::{ExhaustedPools, Permit, Permits};
 use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
+use super::step_log;
 use super::worker_command::WorkerCommand;
 use crate::driver::Warnings;
 use crate::execute::{DesiredDigests, Engine};
@@ -114,6 +117,7 @@ impl Workers {
     fn start(&mut self, input: StepInput, permit: Permit) {
         let step = input.step.clone();
         let guard = self.engine.in_flight.begin(&input.namespace, &step, self.update_sender.clone(), permit);
+        let span = step_log::span(&input);
         let (end_wait, stop) = watch::channel(false);
         self.readiness_waits.insert(step.clone(), end_wait);
         let task = StepTask {
@@ -124,7 +128,8 @@ impl Workers {
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),
         };
-        self.tasks.spawn(async move {
+        let work = async move {
+            let began = Instant::now();
             let end = AssertUnwindSafe(task.run()).catch_unwind().await;
             // A panic leaves the intent open, so the object is blocked until recovery has resolved the intent.
             let end = end.unwrap_or_else(|_| StepEnd {
@@ -134,11 +139,13 @@ impl Workers {
                 notes: Vec::new(),
                 warnings: Vec::new(),
             });
+            step_log::ended(&end, began.elapsed());
             // The permit is released here and not when the receiver handles the end, because the receiver may be
             // planning and waiting for a permit.
             drop(guard);
             end
-        });
+        };
+        self.tasks.spawn(work.instrument(span));
     }
 }
 

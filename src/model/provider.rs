@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Value;
+use super::number::quantity;
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,19 +83,7 @@ impl Provider {
 
     /// Parses a memory limit in bytes, as Kubernetes writes it. `None` if it is not valid, or too small.
     pub fn memory(text: &str) -> Option<u64> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let factor = match unit {
-            "" => 1,
-            "k" => 1_000,
-            "M" => 1_000_000,
-            "G" => 1_000_000_000,
-            "Ki" => 1 << 10,
-            "Mi" => 1 << 20,
-            "Gi" => 1 << 30,
-            _ => return None,
-        };
-        number.parse::<u64>().ok()?.checked_mul(factor).filter(|bytes| *bytes >= Self::LEAST_MEMORY)
+        quantity(text).filter(|bytes| *bytes >= Self::LEAST_MEMORY)
     }
 
     fn default_calls() -> u32 {

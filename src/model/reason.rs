@@ -142,7 +142,8 @@ reasons! {
     CustomResourceDefinitionUnknown,
     /// The namespace is terminating, so Purlin does not create objects in it.
     NamespaceTerminating,
-    /// The namespace has its maximum number of objects, so Purlin creates no more.
+    /// The namespace has reached a quota: the number of objects, the size of their records, or the steps per minute. Creates,
+    /// updates and replacements wait, and nothing is destroyed or lost because of it.
     QuotaExceeded,
     /// The object has a record but no Resource.
     Abandoned,

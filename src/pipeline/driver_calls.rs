@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tracing::{Instrument as _, Span};
 
 use crate::driver::CallContext;
 use crate::execute::driver_calls::{read_data, validate_and_plan};
@@ -45,7 +46,9 @@ pub(super) async fn run_calls(
             if let Some(one) = &driver_call.provider {
                 used.entry(Arc::clone(&one.digest)).or_insert_with(|| Arc::clone(one));
             }
-            let mut response: ResponseFuture<'_> = Box::pin(call_driver(engine, config, recorded, driver_call));
+            let span = span(config, &driver_call);
+            let call = call_driver(engine, config, recorded, driver_call);
+            let mut response: ResponseFuture<'_> = Box::pin(call.instrument(span));
             // Built-in drivers respond immediately. Only pending calls are added to the set.
             match futures::poll!(&mut response) {
                 Poll::Ready(response) => responses.push(response),
@@ -66,6 +69,17 @@ pub(super) async fn run_calls(
             planner.handle_response(id, response);
         }
     }
+}
+
+/// The fields that the log lines of a call share.
+fn span(config: &Config, call: &DriverCall) -> Span {
+    // A span of the highest level, because its fields belong to lines of all levels.
+    tracing::error_span!(
+        "plan_object",
+        namespace = &*config.namespace,
+        object = %call.address,
+        resource_type = &*call.type_name,
+    )
 }
 
 async fn call_driver(

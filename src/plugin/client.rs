@@ -76,6 +76,11 @@ impl Client {
         self.connection.process_id()
     }
 
+    /// The memory of the process in bytes; `None` if Purlin did not start it, or if it has exited.
+    pub fn memory(&self) -> Option<u64> {
+        self.connection.memory()
+    }
+
     /// Whether the process runs and the connection works.
     pub fn is_alive(&self) -> bool {
         self.connection.is_alive()
@@ -94,6 +99,10 @@ impl Client {
     /// Whether no call runs, including detached calls.
     pub fn is_idle(&self) -> bool {
         self.connection.is_idle()
+    }
+
+    pub(super) fn report_crash(&self) {
+        self.connection.report_crash();
     }
 
     /// The error for callers that find the process dead.

@@ -11,11 +11,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
+use tracing::Instrument as _;
 
 use crate::process::lock;
 
 use super::messages::{Empty, HealthRequest, HealthResponse, StdioData, StopResponse};
 use super::method::{HEALTH, Method, SHUTDOWN, STOP_PROVIDER, STREAM_STDIO};
+use super::observer::{Observer, RunningCalls, observe};
 use super::output::Output;
 use super::process::Process;
 use super::reattach::ReattachTarget;
@@ -81,6 +83,8 @@ pub(super) struct Connection {
     /// `None` if Purlin did not start the process.
     process: Option<Process>,
     mask: Mask,
+    observer: Arc<dyn Observer>,
+    running: Arc<RunningCalls>,
     permits: Semaphore,
     broken: AtomicBool,
     retired: AtomicBool,
@@ -92,8 +96,9 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn start(options: &Launch) -> Result<Self, PluginError> {
-        let StartedPlugin { process, output, protocol, channel } = launch(options).await?;
-        let connection = Self::new(options, protocol, channel.clone(), Some(process));
+        let running = Arc::default();
+        let StartedPlugin { process, output, protocol, channel } = launch(options, &running).await?;
+        let connection = Self { running, ..Self::new(options, protocol, channel.clone(), Some(process)) };
         connection.spawn(read_stdio(channel, output));
         Ok(connection)
     }
@@ -116,6 +121,8 @@ impl Connection {
             channel,
             process,
             mask: Arc::clone(&options.mask),
+            observer: Arc::clone(&options.observer),
+            running: Arc::default(),
             permits: Semaphore::new(options.limits.in_flight.max(1)),
             broken: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -129,6 +136,10 @@ impl Connection {
         self.process.as_ref().map(Process::id)
     }
 
+    pub(super) fn memory(&self) -> Option<u64> {
+        self.process.as_ref().and_then(Process::memory)
+    }
+
     /// Whether the process runs and the connection works.
     pub(super) fn is_alive(&self) -> bool {
         let ended = self.process.as_ref().is_some_and(|process| process.crash().is_some());
@@ -137,6 +148,11 @@ impl Connection {
 
     pub(super) fn is_idle(&self) -> bool {
         self.permits.available_permits() == self.limits.in_flight.max(1)
+    }
+
+    /// Reports that the process has exited although nothing ended it, or was killed because it did not respond.
+    pub(super) fn report_crash(&self) {
+        self.observer.crashed(&self.name);
     }
 
     /// The error for callers that find the process dead.
@@ -156,14 +172,16 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        let call = self.exchange(method, request);
-        match tokio::time::timeout(limit, call).await {
-            Ok(response) => response,
-            Err(_) => {
-                self.check_health();
-                Err(self.timed_out(method, limit))
+        let call = async {
+            match tokio::time::timeout(limit, self.exchange(method, request)).await {
+                Ok(response) => response,
+                Err(_) => {
+                    self.check_health();
+                    Err(self.timed_out(method, limit))
+                }
             }
-        }
+        };
+        observe(&*self.observer, &self.name, method, call).await
     }
 
     /// Sends a call that does not count against the limit of concurrent calls.
@@ -196,9 +214,10 @@ impl Connection {
     {
         let (sender, response) = oneshot::channel();
         let connection = Arc::clone(self);
-        self.spawn(async move {
+        let work = async move {
             let mut apply = ApplyGuard::begin(&connection);
-            let mut call = std::pin::pin!(connection.exchange_to_completion(method, request));
+            let call = connection.exchange_to_completion(method, request);
+            let mut call = std::pin::pin!(observe(&*connection.observer, &connection.name, method, call));
             let response = match tokio::time::timeout(limit, &mut call).await {
                 Ok(response) => response,
                 Err(_) => {
@@ -214,7 +233,8 @@ impl Connection {
             drop(apply);
             // The receiver is dropped if the caller no longer waits.
             let _ = sender.send(response);
-        });
+        };
+        self.spawn(work.in_current_span());
         // The task ends without a response only when the runtime shuts down.
         response.await.unwrap_or_else(|_| Err(self.disconnected(method, "Purlin is shutting down".to_owned())))
     }
@@ -278,7 +298,7 @@ impl Connection {
     /// one object.
     fn check_health(self: &Arc<Self>) {
         let connection = Arc::clone(self);
-        self.spawn(async move {
+        let check = async move {
             let Some(process) = &connection.process else { return };
             let asked = unary::<HealthRequest, HealthResponse>(
                 connection.channel.clone(),
@@ -295,7 +315,8 @@ impl Connection {
                 tracing::warn!(provider = &*connection.name, "the provider no longer responds and is killed");
                 process.kill();
             }
-        });
+        };
+        self.spawn(check.in_current_span());
     }
 
     /// If the connection breaks while the process runs, the response is lost but the call may continue. The process is
@@ -333,6 +354,7 @@ impl Connection {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
+        let _running = self.running.begin();
         let limit = if method.returns_schema() { MAX_MESSAGE_SIZE } else { self.limits.response };
         let mut response = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request, limit));
         let response = match &self.process {

@@ -131,6 +131,23 @@ impl PluginError {
         }
     }
 
+    /// The kind of the error, for metrics and logs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Start { .. } => "not_started",
+            Self::Crashed { .. } => "crashed",
+            Self::NotCalled { .. } => "not_called",
+            Self::Disconnected { .. } => "disconnected",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Unimplemented { .. } => "unimplemented",
+            Self::Failed { .. } => "failed",
+            Self::ConfigurationRejected { .. } | Self::NotConfigured { .. } => "rejected",
+            Self::BackingOff { .. } => "backing_off",
+            Self::NoPlace { .. } | Self::TooLarge { .. } => "no_place",
+            Self::ShuttingDown { .. } => "shutting_down",
+        }
+    }
+
     /// Whether the process has exited or can no longer be reached.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Crashed { .. } | Self::NotCalled { .. } | Self::Disconnected { .. })

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Mask;
 use super::transport::MAX_MESSAGE_SIZE;
+use super::{Mask, Observer};
 
 /// The running program, even if its file has been replaced.
 pub const CURRENT_EXE: &str = "/proc/self/exe";
@@ -34,6 +34,7 @@ pub struct Launch {
     pub limits: Limits,
     /// Removes sensitive values from the output.
     pub mask: Mask,
+    pub observer: Arc<dyn Observer>,
 }
 
 /// The file hierarchies that a plugin can access in addition to its program and its private directory. Requires a
@@ -134,6 +135,7 @@ impl Launch {
             sandbox: None,
             limits: Limits::default(),
             mask: Arc::new(str::to_owned),
+            observer: Arc::new(()),
         }
     }
 }

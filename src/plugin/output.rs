@@ -1,8 +1,8 @@
 //! Reads the output of a plugin. The pipes are drained as long as the plugin runs, because a full pipe would block it.
 //! Its log entries are logged at `debug` and `trace`, never higher: they are written for the developers of the
-//! provider.
+//! provider. While all calls of the plugin are about one object, the entries have the fields of that object.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::oneshot;
@@ -11,6 +11,7 @@ use crate::process::lock;
 
 use super::Mask;
 use super::crash::{Crash, OutputTail};
+use super::observer::RunningCalls;
 
 /// Longer lines are truncated: a dump of a request can be megabytes long.
 const MAX_LINE_LENGTH: usize = 64 * 1024;
@@ -18,12 +19,13 @@ const MAX_LINE_LENGTH: usize = 64 * 1024;
 pub(super) struct Output {
     provider: String,
     mask: Mask,
+    calls: Arc<RunningCalls>,
     last: Mutex<OutputTail>,
 }
 
 impl Output {
-    pub(super) fn new(provider: String, mask: Mask) -> Self {
-        Self { provider, mask, last: Mutex::default() }
+    pub(super) fn new(provider: String, mask: Mask, calls: Arc<RunningCalls>) -> Self {
+        Self { provider, mask, calls, last: Mutex::default() }
     }
 
     pub(super) fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
@@ -34,6 +36,8 @@ impl Output {
     pub(super) fn line(&self, line: &str) {
         let line = (self.mask)(line);
         let provider = self.provider.as_str();
+        let span = self.calls.common_span();
+        let _entered = span.enter();
         let mut last = lock(&self.last);
         match Entry::parse(&line).filter(|_| !last.is_panicking()) {
             Some(entry) if entry.level == "trace" => tracing::trace!(provider, "{}", entry.text),
@@ -161,7 +165,8 @@ mod tests {
             Entry::parse(r#"{"@level":"warn","@message":"slow","@module":"sdk","tf_rpc":"Read","n":3}"#).unwrap();
         assert_eq!((entry.level, entry.text.as_str()), ("warn", "slow n=3 tf_rpc=Read"));
 
-        let output = Output::new("random".into(), std::sync::Arc::new(|line: &str| line.replace("hunter2", "***")));
+        let output =
+            Output::new("random".into(), Arc::new(|line: &str| line.replace("hunter2", "***")), Arc::default());
         output.line(r#"{"@level":"info","@message":"hunter2"}"#);
         output.line("password hunter2");
         assert_eq!(output.crash(None).trace, ["password ***"]);

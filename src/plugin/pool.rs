@@ -10,7 +10,6 @@ mod backoff;
 mod places;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -357,6 +356,15 @@ impl Pool {
         close(all).await;
     }
 
+    /// The processes in the pool, including draining ones.
+    pub fn processes(&self) -> Vec<Client> {
+        let state = lock(&self.state);
+        // A clone of the process itself would count as a lease.
+        let client = |slot: &Arc<Slot>| lock(&slot.inner).process.as_ref().map(|process| process.client.clone());
+        let used = state.slots.values().filter_map(client);
+        used.chain(state.draining.iter().map(|process| process.client.clone())).collect()
+    }
+
     /// The number of processes in the pool, including draining ones.
     pub fn len(&self) -> usize {
         let state = lock(&self.state);
@@ -418,7 +426,7 @@ impl Pool {
         let memory = process.client.limits().memory.unwrap_or(self.options.max_memory);
         since(*lock(&process.used), self.options.idle_timeout)
             || since(process.started, self.options.max_age)
-            || process.client.process_id().and_then(private_memory).is_some_and(|bytes| bytes > memory)
+            || process.client.memory().is_some_and(|bytes| bytes > memory)
     }
 }
 
@@ -426,6 +434,7 @@ impl SlotState {
     /// Drops a process that has exited, and records its failure.
     fn drop_exited(&mut self, now: Timestamp) {
         if let Some(process) = self.process.take_if(|process| !process.client.is_alive()) {
+            process.client.report_crash();
             let error = process.client.last_error();
             self.failed = Some(error.clone());
             self.backoff.exited(process.started, now, error);
@@ -442,14 +451,4 @@ impl PooledProcess {
 
 async fn close(tenants: Vec<Arc<PooledProcess>>) {
     futures::future::join_all(tenants.iter().map(|tenant| tenant.client.close())).await;
-}
-
-/// The resident memory of a process in bytes, without the pages of its program and of other files. The kernel can drop
-/// these pages, and large providers have programs of several hundred megabytes.
-fn private_memory(process: u32) -> Option<u64> {
-    // `status` has the same values, but the kernel takes ten times as long to write it.
-    let pages = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
-    let mut numbers = pages.split_whitespace().skip(1).map_while(|number| number.parse::<u64>().ok());
-    let (resident, shared) = (numbers.next()?, numbers.next()?);
-    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use super::environment::environment;
 use super::handshake::{self, Address, Handshake};
 use super::launch::Launch;
+use super::observer::RunningCalls;
 use super::output::Output;
 use super::private_dir::PrivateDir;
 use super::process::Process;
@@ -24,12 +26,14 @@ pub(super) struct StartedPlugin {
 }
 
 /// Starts a plugin. On failure its process and files are removed.
-pub(super) async fn launch(launch: &Launch) -> Result<StartedPlugin, PluginError> {
-    let start = try_launch(launch);
-    start.await.map_err(|why| PluginError::Start { provider: launch.name.clone(), why })
+pub(super) async fn launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<StartedPlugin, PluginError> {
+    let began = Instant::now();
+    let started = try_launch(launch, calls).await;
+    launch.observer.started(&launch.name, started.is_ok(), began.elapsed());
+    started.map_err(|why| PluginError::Start { provider: launch.name.clone(), why })
 }
 
-async fn try_launch(launch: &Launch) -> Result<StartedPlugin, StartError> {
+async fn try_launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<StartedPlugin, StartError> {
     check_program(&launch.program)?;
     let dir = PrivateDir::create(&launch.runtime_dir)?;
     let identity = match launch.tls {
@@ -39,7 +43,7 @@ async fn try_launch(launch: &Launch) -> Result<StartedPlugin, StartError> {
     let certificate = identity.as_ref().map(|identity| identity.pem.as_str());
     let lookup = |name: &str| std::env::var_os(name);
     let variables = environment(lookup, &launch.environment, dir.path(), certificate, launch.limits.memory);
-    let output = Arc::new(Output::new(launch.name.clone(), Arc::clone(&launch.mask)));
+    let output = Arc::new(Output::new(launch.name.clone(), Arc::clone(&launch.mask), Arc::clone(calls)));
     let (process, first) = Process::start(launch, variables, dir, Arc::clone(&output)).await?;
     let limit = launch.limits.start;
     let up = async {

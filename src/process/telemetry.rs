@@ -1,6 +1,8 @@
 //! Logs on standard error, as JSON lines or as text.
 
+use tracing::{Dispatch, dispatcher};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::Clock as _;
 
@@ -44,15 +46,32 @@ pub fn init(format: LogFormat, level: Option<&str>) -> Result<(), TelemetryError
         .filter(|text| !text.is_empty())
         .or_else(|| level.map(str::to_owned))
         .unwrap_or_else(|| DEFAULT_LEVEL.to_owned());
-    let is_level = filter.parse::<tracing::level_filters::LevelFilter>().is_ok();
-    let levels = if is_level { format!("{filter},{LIBRARIES},{NEVER}") } else { format!("{filter},{NEVER}") };
-    let filter = EnvFilter::try_new(levels).map_err(|_| TelemetryError::InvalidLevel(filter))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let result = match format {
-        LogFormat::Json => builder.json().flatten_event(true).with_timer(Utc).try_init(),
-        LogFormat::Text => builder.with_timer(Utc).with_target(false).try_init(),
-    };
-    result.map_err(|_| TelemetryError::AlreadyInitialized)
+    let dispatch = subscriber(format, self::filter(&filter)?, std::io::stderr);
+    dispatcher::set_global_default(dispatch).map_err(|_| TelemetryError::AlreadyInitialized)
+}
+
+/// The filter for a level, or for the levels of modules.
+///
+/// # Errors
+///
+/// If the text is neither.
+pub fn filter(text: &str) -> Result<EnvFilter, TelemetryError> {
+    let is_level = text.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    let levels = if is_level { format!("{text},{LIBRARIES},{NEVER}") } else { format!("{text},{NEVER}") };
+    EnvFilter::try_new(levels).map_err(|_| TelemetryError::InvalidLevel(text.to_owned()))
+}
+
+/// Writes log lines.
+pub fn subscriber<W>(format: LogFormat, filter: EnvFilter, writer: W) -> Dispatch
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_timer(Utc);
+    match format {
+        // Every span has all the fields that its lines need.
+        LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).finish().into(),
+        LogFormat::Text => builder.with_target(false).finish().into(),
+    }
 }
 
 /// Timestamps in RFC 3339 format, in UTC and with six fraction digits, as everywhere in Purlin.

@@ -70,7 +70,7 @@ impl Reconciler {
             tracked.check_at = Some(at);
             self.objects.wake_at(address, at);
             let namespace = &**self.namespace();
-            tracing::debug!(namespace, %address, is_destroyed, ?wait, "changed by another client");
+            tracing::debug!(namespace, object = %address, is_destroyed, ?wait, "changed by another client");
         }
         if is_destroyed {
             self.objects.missing.mark_missing(address, now);

@@ -22,6 +22,7 @@ mod overlay;
 mod deferred_events;
 mod providers;
 mod published_status;
+mod record_sizes;
 mod records;
 mod wake;
 
@@ -45,6 +46,7 @@ use self::inputs::InputCache;
 use self::links::{Links, dependency_names};
 use self::overlay::{Overlay, is_relevant_change};
 use self::providers::ProviderCache;
+use self::record_sizes::RecordSizes;
 use self::renames::RenameCandidates;
 use self::status_cache::StatusCache;
 
@@ -72,6 +74,8 @@ pub enum Event {
     ResourceDeleted(Arc<str>),
     /// A record was created or changed.
     RecordApplied(Stored),
+    /// The size of a record in its store, in bytes.
+    RecordSized(Address, u64),
     /// A record was read outside of the watch, and was found or not. `known`: what the index knew of it when the read
     /// began. The event is ignored if the index knows something else by now.
     RecordRead { address: Address, known: KnownRecord, found: Option<Stored> },
@@ -139,6 +143,7 @@ pub struct Index {
     namespace_version: u64,
     entries: BTreeMap<Arc<str>, Entry>,
     records: BTreeMap<Address, Stored>,
+    record_sizes: RecordSizes,
     /// Records that exist but cannot be read, with the reason.
     unreadable: BTreeMap<Address, ObjectBlock>,
     families: FamilyCache,
@@ -207,6 +212,11 @@ impl Index {
             && self.providers.is_empty()
     }
 
+    /// The size of all records in bytes, as the watch has delivered them.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_sizes.total()
+    }
+
     pub fn records(&self) -> &BTreeMap<Address, Stored> {
         &self.records
     }
@@ -267,6 +277,7 @@ impl Index {
             }
             Event::ResourceDeleted(name) => self.resource_deleted(&name),
             Event::RecordApplied(stored) => self.record_applied(stored),
+            Event::RecordSized(address, bytes) => self.record_sizes.set(address, bytes),
             Event::RecordRead { address, known, found } => self.record_read(&address, known, found),
             Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
             Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),

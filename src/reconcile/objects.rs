@@ -118,7 +118,9 @@ impl Reconciler {
         let is_due = |at: &mut Option<Time>| at.take_if(|at| *at <= now).is_some();
         let is_to_be_read = is_due(&mut tracked.check_at) | is_due(&mut tracked.read_at);
         tracked.unread |= is_to_be_read;
-        if is_due(&mut tracked.retry_at) | is_to_be_read {
+        let is_retry = is_due(&mut tracked.retry_at);
+        self.counts.retries += u64::from(is_retry && tracked.failures > 0);
+        if is_retry | is_to_be_read {
             self.touch(&address.name);
         }
     }

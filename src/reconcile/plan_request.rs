@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::time::Time;
 use crate::graph::ActionGraph;
 use crate::load::Config;
-use crate::model::{Action, Address, Recorded, Value, Version};
+use crate::model::{Action, Address, Recorded, Value, Version, has_errors};
 use crate::pipeline;
 use crate::plan::moves::Move;
 use crate::plan::{Plan, PlanOptions, ResponseCache, RunningStep};
@@ -36,6 +36,13 @@ pub struct PlanResult {
     pub(super) began: Time,
 }
 
+impl PlanResult {
+    /// Whether an object cannot be planned because of an error.
+    pub fn has_errors(&self) -> bool {
+        self.parts.iter().any(|part| has_errors(&part.plan.diagnostics))
+    }
+}
+
 /// What one plan covers. Only components that use the same providers are planned together: a slow provider delays only
 /// its own components.
 #[derive(Debug)]
@@ -57,6 +64,8 @@ pub(super) struct PlanPart {
     pub(super) running: Vec<RunningStep>,
     pub(super) fingerprints: BTreeMap<Address, u64>,
     pub(super) desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    /// The first name of each name's component.
+    pub(super) components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     pub(super) plan: Plan,
     pub(super) namespace: Value,
     pub(super) kind: PartKind,
@@ -76,6 +85,11 @@ pub(super) enum PartKind {
 impl PlanRequest {
     pub fn names(&self) -> &BTreeSet<Arc<str>> {
         &self.scope.names
+    }
+
+    /// The first name of each component.
+    pub fn components(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.scope.components.iter().filter_map(BTreeSet::first)
     }
 
     /// Whether planning calls providers, which may be slow.
@@ -109,12 +123,21 @@ impl PlanRequest {
             let graph = if kinds.is_empty() { graph } else { graph.subgraph(&calm) };
             kinds.push((calm, PartKind::NonDestructive(graph)));
         }
-        let parts = kinds.into_iter().map(|(names, kind)| self.part(&plan, &config, names, kind)).collect();
+        let components = Arc::new(self.scope.first_names());
+        let part = |(names, kind)| self.part(&plan, &config, names, kind, &components);
+        let parts = kinds.into_iter().map(part).collect();
         PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
     }
 
     /// The part of the given names, which are whole components.
-    fn part(&self, plan: &Plan, config: &Arc<Config>, names: BTreeSet<Arc<str>>, kind: PartKind) -> PlanPart {
+    fn part(
+        &self,
+        plan: &Plan,
+        config: &Arc<Config>,
+        names: BTreeSet<Arc<str>>,
+        kind: PartKind,
+        components: &Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    ) -> PlanPart {
         let of = |address: &Address| names.contains(&address.name);
         let concerns = |address: &Option<Address>| address.as_ref().is_none_or(of);
         let recorded = self.recorded.iter().filter(|(address, _)| of(address));
@@ -133,6 +156,7 @@ impl PlanRequest {
             running: self.options.running.iter().filter(|running| of(&running.step.address)).cloned().collect(),
             fingerprints: only(&self.fingerprints, of),
             desired_digests: self.desired_digests.clone(),
+            components: components.clone(),
             plan: Plan {
                 changes: plan.changes.iter().filter(|change| of(&change.address)).cloned().collect(),
                 prepared: only(&plan.prepared, of),
@@ -147,6 +171,17 @@ impl PlanRequest {
             kind,
             names,
         }
+    }
+}
+
+impl PlanScope {
+    /// The first name of each name's component.
+    fn first_names(&self) -> BTreeMap<Arc<str>, Arc<str>> {
+        let of_component = |component: &BTreeSet<Arc<str>>| {
+            let first = component.first().cloned().unwrap_or_default();
+            component.iter().map(|name| (name.clone(), first.clone())).collect::<Vec<_>>()
+        };
+        self.components.iter().flat_map(of_component).collect()
     }
 }
 

@@ -106,7 +106,7 @@ impl Reconciler {
             rebuilt_indexes: self.index.rebuilt_indexes(&scope.names),
             destroy_orphans: self.policy.destroy_orphans,
             max_failed_creates: Some(MAX_FAILED_CREATES),
-            object_quota: self.object_quota(),
+            object_quota: self.object_quota(&scope.names),
             other_components: self.other_components(&scope.names, &addresses),
             ..PlanOptions::default()
         };
@@ -268,6 +268,7 @@ impl Reconciler {
             namespace: part.namespace.clone(),
             running: part.running.clone(),
             desired_digests: part.desired_digests.clone(),
+            components: part.components.clone(),
         };
         if self.schedule.adopt(adoption).is_err() {
             return self.discard_stale(&part);

@@ -84,6 +84,7 @@ impl Reconciler {
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
         let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
         let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
+        self.counts.drift += u64::from(was_read && drift.is_some());
         let at_rest = reason.is_none() && tracked.steps.is_empty();
         if at_rest {
             tracked.failures = 0;

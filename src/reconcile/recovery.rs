@@ -61,7 +61,7 @@ impl Reconciler {
         match outcome {
             Recovery::Blocked(held, until) => {
                 tracing::warn!(
-                    namespace = &**self.namespace(), %address, reason = %held.reason,
+                    namespace = &**self.namespace(), object = %address, reason = %held.reason,
                     "could not resolve an interrupted operation yet: {}", held.message
                 );
                 let until = until.map(|at| self.now.time_of(at));
@@ -71,11 +71,9 @@ impl Reconciler {
                 until.into_iter().for_each(|at| self.objects.wake_at(&address, at));
             }
             Recovery::Missing => {
-                tracing::warn!(namespace = &**self.namespace(), %address, "the record of an interrupted operation is gone");
+                tracing::warn!(namespace = &**self.namespace(), object = %address, "the record of an interrupted operation is gone");
             }
-            Recovery::Resolved(_) | Recovery::Erased => {
-                tracing::info!(namespace = &**self.namespace(), %address, "resolved an interrupted operation");
-            }
+            Recovery::Resolved(_) | Recovery::Erased => {}
         }
         connected.iter().for_each(|name| self.touch(name));
     }

@@ -42,7 +42,7 @@ pub(super) struct Resources {
     pub(super) changed: BTreeSet<Arc<str>>,
     /// UIDs of Resources whose finalizer and annotation were, or are being, removed: one request each.
     pub(super) released: BTreeSet<Arc<str>>,
-    counted: BTreeMap<ObjectState, usize>,
+    counted: BTreeMap<(ObjectState, Reason), usize>,
 }
 
 impl Resources {
@@ -54,13 +54,18 @@ impl Resources {
         self.tracked.get_mut(name).map(AsMut::as_mut)
     }
 
-    pub(super) fn count(&self) -> BTreeMap<ObjectState, usize> {
+    pub(super) fn count(&self) -> BTreeMap<(ObjectState, Reason), usize> {
         self.counted.clone()
     }
 
-    fn state_changed(&mut self, from: Option<ObjectState>, to: Option<ObjectState>) {
-        if let Some(count) = from.and_then(|state| self.counted.get_mut(&state)) {
+    fn state_changed(&mut self, from: Option<(ObjectState, Reason)>, to: Option<(ObjectState, Reason)>) {
+        if let Some(state) = from
+            && let Some(count) = self.counted.get_mut(&state)
+        {
             *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.counted.remove(&state);
+            }
         }
         if let Some(state) = to {
             *self.counted.entry(state).or_default() += 1;
@@ -100,7 +105,7 @@ pub(super) struct TrackedResource {
     /// When the last interim status was written.
     published_at: Option<Time>,
     /// The state that the gauge counts.
-    state: Option<ObjectState>,
+    state: Option<(ObjectState, Reason)>,
     /// Warnings of the last plan that concern no single instance.
     pub(super) warnings: BTreeSet<String>,
     /// Events of instances that were reported, and not reported, since the Resource was last idle.
@@ -225,12 +230,12 @@ impl Reconciler {
 
     /// Writes the status of a Resource if it has changed.
     fn publish(&mut self, name: &Arc<str>, urgency: Urgency) {
-        let Some(Summary { status, notes, state }) = self.summary(name) else { return };
+        let Some(Summary { status, notes, state, reason }) = self.summary(name) else { return };
         let Some(followed) = self.resources.get_mut(name) else { return };
         followed.publish_at = None;
         let shared = followed.shared.clone();
-        let before = followed.state.replace(state);
-        self.resources.state_changed(before, Some(state));
+        let before = followed.state.replace((state, reason));
+        self.resources.state_changed(before, Some((state, reason)));
         let new = self.resources.published(&status);
         if self.index.published(name).is_some_and(|old| old.digest == new.digest) {
             return;

@@ -84,6 +84,13 @@ pub enum StepState {
     Skipped(Option<Step>),
 }
 
+impl Note {
+    /// Whether it reports the end of a step.
+    pub fn is_about_step(&self) -> bool {
+        matches!(self.action, "Create" | "Replace" | "Update" | "Destroy" | "Forget" | "Adopt")
+    }
+}
+
 impl StepState {
     /// Whether the step has not ended yet.
     pub fn is_open(&self) -> bool {
@@ -131,6 +138,8 @@ pub struct Summary {
     /// Events about problems. [`finished`] returns the events about ended steps.
     pub notes: Vec<Note>,
     pub state: ObjectState,
+    /// The reason of the state.
+    pub reason: Reason,
 }
 
 pub fn summarize(input: &ObjectInput<'_>) -> Summary {
@@ -163,7 +172,7 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
         status.attributes = attributes::visible(value, STATUS_LIMIT.saturating_sub(used));
     }
-    Summary { status, notes, state: state(resource, &object, overall) }
+    Summary { status, notes, state: state(resource, &object, overall), reason: overall.reason }
 }
 
 /// A Resource with its current status.

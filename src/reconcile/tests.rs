@@ -62,7 +62,7 @@ impl Bench {
             Holder { pod: "".into(), process: "now".into() },
         ));
         let policy =
-            Policy { max_running_steps: 8, max_names_per_plan: 256, max_objects: Some(3), destroy_orphans: false };
+            Policy { max_running_steps: 8, max_names_per_plan: 256, max_objects: Some(3), ..Policy::default() };
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),
@@ -228,7 +228,7 @@ async fn a_watched_resource_gets_a_status() {
     bench.run_until_idle(MINUTE).await;
     assert_eq!(bench.ready("a"), (1, "True Available".to_owned()));
     assert_eq!(bench.recorded(), ["a"]);
-    assert_eq!(bench.reconciler.gauges().objects, BTreeMap::from([(ObjectState::Ready, 1)]));
+    assert_eq!(bench.reconciler.gauges().objects, BTreeMap::from([((ObjectState::Ready, Reason::Available), 1)]));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// A monotonic time: the duration since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,12 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// What the wall clock shows at a later time.
+    pub fn wall_time_of(&self, at: Time) -> Timestamp {
+        let later = SignedDuration::try_from(at - self.time).ok();
+        later.and_then(|later| self.wall.checked_add(later).ok()).unwrap_or(Timestamp::MAX)
+    }
+
     /// The monotonic time at which the wall clock shows `at`; now if that is past.
     pub fn time_of(&self, at: Timestamp) -> Time {
         self.time + Duration::try_from(at.duration_since(self.wall)).unwrap_or(Duration::ZERO)

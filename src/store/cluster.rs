@@ -92,7 +92,7 @@ impl ClusterJournal {
         for Unstored { record, error: trouble } in lost.values() {
             let id = record.current.as_ref().and_then(|object| object.visible_id());
             tracing::error!(
-                namespace = &*record.namespace, address = %record.address, id,
+                namespace = &*record.namespace, object = %record.address, id,
                 "the result of the last call about this object is lost because its record could not be written: \
                  {trouble} (the next start recovers the open operation; if an object was created, it has the id given \
                  here)"
@@ -124,7 +124,7 @@ impl ClusterJournal {
                 }
             };
             tracing::error!(
-                namespace = &*record.namespace, address = %record.address,
+                namespace = &*record.namespace, object = %record.address,
                 "the API server rejects the record of a call that has ended; Purlin keeps it and retries: {refusal}"
             );
             if let Some(unstored) = lock(&self.unstored).get_mut(&whose) {
@@ -249,7 +249,7 @@ impl ClusterJournal {
                 // An earlier attempt whose response was lost may have added the marks.
                 if !matches!(failure, RequestError::Unavailable(_)) {
                     let removed = self.revert_create(record, version).await;
-                    debug!(address = %record.address, ?removed, "reverted an intent of a missing Resource");
+                    debug!(object = %record.address, ?removed, "reverted an intent of a missing Resource");
                 }
                 Err(failed(failure))
             }
@@ -305,7 +305,7 @@ impl ClusterJournal {
             // The record stays, so its index entry and marks are restored. If that fails, the next intent restores
             // them.
             let put_back = self.attach(&base.record).await;
-            debug!(%address, ?put_back, "restored the marks because another client changed the record");
+            debug!(object = %address, ?put_back, "restored the marks because another client changed the record");
         }
         removed
     }

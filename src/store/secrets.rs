@@ -30,7 +30,7 @@ use crate::store::{Interner, UnreadableRecord, codec};
 pub use retry::{RequestError, RetryPolicy, Stop};
 pub use shape::{
     FIELD_SELECTOR, Family, LABEL_SELECTOR, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
-    record_name,
+    record_name, size,
 };
 
 pub(crate) use retry::ApiCaller;
@@ -130,7 +130,7 @@ impl Secrets {
         let Record { namespace, address, .. } = base.record.as_ref();
         match self.get(namespace, address, policy).await? {
             Some(Ok(SecretContent::Record(found))) if found.version > tried && base.is_equivalent_to(&found.record) => {
-                debug!(%address, "only the metadata of the record was changed; retrying with its new version");
+                debug!(object = %address, "only the metadata of the record was changed; retrying with its new version");
                 Ok(found.version)
             }
             _ => Err(RequestError::Conflict),

@@ -193,7 +193,7 @@ impl StateFile {
         loop {
             match self.apply(address, change.clone()).await {
                 Err(JournalError::Unavailable { message, .. }) if waited < self.retry_timeout => {
-                    warn!(%address, "writing the state file failed, retrying: {message}");
+                    warn!(object = %address, "writing the state file failed, retrying: {message}");
                 }
                 outcome => return outcome,
             }

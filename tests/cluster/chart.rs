@@ -20,6 +20,47 @@ fn the_chart_passes_lint_and_rejects_unknown_values() {
     assert!(!typo.status.success(), "an unknown value is rejected");
 }
 
+/// The networks that the egress policy of the chart allows for all ports, each with its exceptions.
+fn allowed_networks(values: &str) -> Vec<(String, Vec<String>)> {
+    let plane = plane();
+    let rendered =
+        plane.helm_ok(&["template", "purlin", chart(), "-s", "templates/networkpolicy.yaml", "--set", values]);
+    // The API server checks the policy, too.
+    let created = plane.kubectl_with_stdin(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &rendered);
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let policy: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
+    assert_eq!(policy["spec"]["policyTypes"], serde_json::json!(["Egress"]));
+    let rules = policy["spec"]["egress"].as_array().unwrap();
+    let open = rules.iter().filter(|rule| rule.get("ports").is_none());
+    let blocks = open.flat_map(|rule| rule["to"].as_array().expect("a rule without peers allows everything"));
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let network = |peer: &serde_json::Value| {
+        let block = peer.get("ipBlock").expect("no rule allows Pods on all ports");
+        let except = block["except"].as_array().map(|all| all.iter().map(text).collect());
+        (text(&block["cidr"]), except.unwrap_or_default())
+    };
+    blocks.map(network).collect()
+}
+
+#[test]
+fn the_egress_policy_keeps_the_pod_from_the_metadata_service_and_from_private_networks() {
+    let enabled = "networkPolicy.egress.enabled=true";
+    let without = plane().helm(&["template", "purlin", chart(), "--set", enabled]);
+    let error = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(!without.status.success() && error.contains("networkPolicy.egress.apiServer.cidrs is empty"), "{error}");
+    let values = format!("{enabled},networkPolicy.egress.apiServer.cidrs={{10.96.0.1/32,192.168.1.10/32}}");
+    let networks = allowed_networks(&values);
+    let cidrs: Vec<&str> = networks.iter().map(|(cidr, _)| cidr.as_str()).collect();
+    assert_eq!(cidrs, ["0.0.0.0/0", "::/0"]);
+    // Metadata services are at 169.254.169.254, 168.63.129.16, 100.100.100.200, fd00:ec2::254 and fd20:ce::254.
+    let private =
+        ["10.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"];
+    assert_eq!(networks[0].1, private);
+    assert_eq!(networks[1].1, ["fc00::/7", "fe80::/10"]);
+    let more = "networkPolicy.egress.additional[0].to[0].ipBlock.cidr=10.1.2.3/32";
+    assert_eq!(allowed_networks(&format!("{values},{more}"))[2].0, "10.1.2.3/32");
+}
+
 #[test]
 fn crds_and_records_survive_an_uninstall() {
     let _guard = exclusive();

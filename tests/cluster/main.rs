@@ -45,6 +45,7 @@ mod provider_configs;
 mod providers;
 mod proxy;
 mod publish;
+mod quotas;
 mod pushed_records;
 mod simulated;
 mod trouble;

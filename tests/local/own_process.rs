@@ -63,8 +63,16 @@ impl TestProcess {
         let scope: BTreeSet<Address> =
             planned.config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
         let (config, plan, graph) = (planned.config, planned.plan, planned.graph);
-        let (namespace, desired_digests) = (loaded.namespace, Arc::default());
-        let adoption = Adoption { scope, config, plan, graph, namespace, running: Vec::new(), desired_digests };
+        let adoption = Adoption {
+            scope,
+            config,
+            plan,
+            graph,
+            namespace: loaded.namespace,
+            running: Vec::new(),
+            desired_digests: Arc::default(),
+            components: Arc::default(),
+        };
         run.schedule.adopt(adoption).unwrap();
         run
     }

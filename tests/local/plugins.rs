@@ -4,6 +4,7 @@ mod calls;
 mod corner;
 mod driver;
 mod hostile;
+mod log;
 mod pool;
 mod separation;
 mod starting;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use purlin::controller::holders::CONTAINER;
+use purlin::controller::metrics::Metrics;
 use purlin::controller::{self, ControllerError, ElectionTimes, Heartbeat, Options, Pod, ProviderProcesses, Services};
 use purlin::driver::Registry;
 use purlin::execute::Limits;
@@ -75,6 +76,7 @@ impl Replica {
             drivers: Registry::default().with_family("scripted", scripted),
             installer: Arc::new(Installer::new(InstallOptions::from_environment())),
             threads: Threads::Caller,
+            metrics: Metrics::default(),
         };
         let times = ElectionTimes::default();
         let options = Options {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::model::Provider;
+use crate::model::{Provider, quantity};
 
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
@@ -35,6 +35,14 @@ pub struct ControllerArgs {
     /// precedence.
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_objects_per_namespace: u32,
+    /// The maximum size of the records of one namespace. Beyond it, nothing is created or changed in the namespace. The
+    /// annotation `purlin.dev/max-record-bytes` of a Namespace takes precedence.
+    #[arg(long, value_name = "SIZE", default_value = "256Mi", value_parser = size)]
+    pub max_record_bytes_per_namespace: u64,
+    /// The maximum number of creates, updates and replacements that start in one namespace in a minute. As many start at
+    /// once after a quiet minute. The annotation `purlin.dev/max-steps-per-minute` of a Namespace takes precedence.
+    #[arg(long, value_name = "N", default_value_t = 12_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps_per_minute_per_namespace: u32,
     /// The maximum number of provider processes. Fewer run if their memory limits exceed three quarters of the
     /// container's memory.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
@@ -88,6 +96,10 @@ pub enum LogFormat {
     Json,
     /// Human-readable text.
     Text,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    quantity(text).ok_or_else(|| format!("`{text}` is not a size (write `256Mi`, with a unit such as Mi or Gi)"))
 }
 
 fn memory(text: &str) -> Result<u64, String> {

@@ -10,7 +10,7 @@ use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_
 use crate::controller::{self, Services};
 use crate::execute::Limits;
 use crate::plugin;
-use crate::process::{Shutdown, telemetry};
+use crate::process::{Shutdown, panics, telemetry};
 
 /// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
 pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit> {
@@ -19,6 +19,7 @@ pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit
         LogFormat::Text => telemetry::LogFormat::Text,
     };
     telemetry::init(format, args.log_level.as_deref())?;
+    panics::log_panics();
     let options = options(args)?;
     let shutdown = Shutdown::default();
     let signals = shutdown.clone().on_signals();
@@ -70,6 +71,8 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             total: args.concurrency as usize,
             per_namespace: args.concurrency_per_namespace as usize,
             objects_per_namespace: Some(args.max_objects_per_namespace as usize),
+            record_bytes_per_namespace: Some(args.max_record_bytes_per_namespace),
+            steps_per_minute: Some(args.max_steps_per_minute_per_namespace),
         },
         provider_processes: ProviderProcesses {
             total: args.max_provider_processes as usize,

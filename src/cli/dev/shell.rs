@@ -62,6 +62,8 @@ impl DevSession {
             // The user sees one plan for all changes.
             max_names_per_plan: usize::MAX,
             max_objects: None,
+            max_record_bytes: None,
+            max_steps_per_minute: None,
             destroy_orphans: true,
         };
         let namespace = desired.config.namespace.clone();

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 
 use crate::controller::context::Context;
 use crate::controller::crd_guard::CrdGuard;
+use crate::controller::metrics::PlanOutcome;
 use crate::execute::Engine;
 use crate::pipeline;
 use crate::process::ProcessorShare;
@@ -19,7 +21,7 @@ pub(super) async fn compute(context: Arc<Context>, share: ProcessorShare, reques
     let names = request.names().clone();
     let pool = if request.calls_providers() { &context.provider_plannings } else { &context.plannings };
     let _permit = pool.acquire(&request.config.namespace).await;
-    let (surroundings, began) = (context.clone(), Instant::now());
+    let (span, surroundings, began) = (span(&request), context.clone(), Instant::now());
     let making = async move {
         tokio::select! {
             biased;
@@ -27,13 +29,32 @@ pub(super) async fn compute(context: Arc<Context>, share: ProcessorShare, reques
             () = surroundings.shutdown.triggered() => Signal::Wake,
         }
     };
-    let result = AssertUnwindSafe(context.threads.compute(Box::pin(async move { share.run(making).await })))
-        .catch_unwind()
-        .await;
-    context.metrics.planned(began.elapsed());
+    let making = making.instrument(span.clone());
+    let computed = context.threads.compute(Box::pin(async move { share.run(making).await }));
+    let result = AssertUnwindSafe(computed).catch_unwind().await;
+    let (outcome, took) = (outcome(&result), began.elapsed());
+    context.metrics.steps.planned(outcome, took);
+    span.in_scope(|| tracing::debug!(?outcome, seconds = took.as_secs_f64(), "planning ended"));
     match result {
         Ok(signal) => signal.unwrap_or(Signal::Wake),
         Err(_) => Signal::PlanningPanicked(names),
+    }
+}
+
+/// Calls about one object have their own span. `component`: the first name of the only component.
+fn span(request: &PlanRequest) -> Span {
+    let mut components = request.components();
+    let component = components.next().filter(|_| components.next().is_none());
+    // A span of the highest level, because its fields belong to lines of all levels.
+    tracing::error_span!("plan", namespace = &*request.config.namespace, component = component.map(|name| &**name))
+}
+
+fn outcome(result: &std::thread::Result<Option<Signal>>) -> PlanOutcome {
+    match result {
+        Err(_) => PlanOutcome::Panicked,
+        Ok(Some(Signal::Planned(planned))) if planned.has_errors() => PlanOutcome::Errors,
+        Ok(Some(Signal::Planned(_))) => PlanOutcome::Planned,
+        Ok(_) => PlanOutcome::Cancelled,
     }
 }
 

@@ -43,7 +43,6 @@ pub(super) async fn write(
     let namespace = shared.name();
     let api: Api<RawObject<api::ProviderConfig>> = Api::namespaced(context.client.clone(), namespace);
     let written = patch(&api, &view, &status, finalizers).await;
-    context.metrics.wrote("status", written.is_ok());
     let done = match written {
         Ok(object) => {
             let observed = watch::observe_provider_config(&object, &context.accounts, &mut Interner::default());

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
+use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 
 use crate::api;
 use crate::controller::context::Context;
+use crate::controller::metrics::recovery_outcome;
 use crate::controller::namespaces::NamespaceHandle;
 use crate::execute::{self, JournalError, Recovery};
 use crate::load::{self, Instance};
@@ -25,13 +28,32 @@ const AFTER_PANIC: SignedDuration = SignedDuration::from_secs(30);
 const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 pub(super) async fn recover(context: Arc<Context>, shared: Arc<NamespaceHandle>, stored: Stored) -> Signal {
-    let resolved = AssertUnwindSafe(resolve(&context, shared.name(), &stored)).catch_unwind().await;
+    let (span, began) = (span(&stored), Instant::now());
+    let resolving = resolve(&context, shared.name(), &stored).instrument(span.clone());
+    let resolved = AssertUnwindSafe(resolving).catch_unwind().await;
     let failed = |_| {
         let message = "an operation was interrupted, and resolving it failed because of a bug in Purlin";
         (held(context.engine.clock.now(), AFTER_PANIC, Reason::InternalError, message.to_owned()), Vec::new())
     };
     let (outcome, warnings) = resolved.unwrap_or_else(failed);
+    context.metrics.steps.recovered(&outcome);
+    let (outcome_name, seconds) = (recovery_outcome(&outcome), began.elapsed().as_secs_f64());
+    span.in_scope(|| tracing::info!(outcome = outcome_name, seconds, "recovery ended"));
     Signal::Recovered(Box::new(RecoveryResult { address: stored.record.address.clone(), outcome, warnings }))
+}
+
+/// The fields that the log lines of a recovery share.
+fn span(stored: &Stored) -> Span {
+    let record = &stored.record;
+    // A span of the highest level, because its fields belong to lines of all levels.
+    tracing::error_span!(
+        "recovery",
+        namespace = &*record.namespace,
+        object = %record.address,
+        resource_type = &*record.type_name,
+        operation = record.intent.as_ref().map(|intent| intent.operation.as_str()),
+        operation_id = record.intent.as_ref().map(|intent| &*intent.operation_id),
+    )
 }
 
 /// Holds the object until the next attempt.

@@ -19,6 +19,7 @@ use crate::process::{Gate, Random};
 use crate::reconcile::index::Event;
 use crate::store::secrets::{
     FIELD_SELECTOR, LABEL_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
+    size,
 };
 use crate::store::{Interner, UnreadableRecord};
 
@@ -78,7 +79,7 @@ impl EventSink {
             }
             (Some(Err(unreadable)), Some((namespace, address))) => {
                 let message = unreadable.message;
-                tracing::error!(namespace = &**namespace, %address, error = message, "a record cannot be read");
+                tracing::error!(namespace = &**namespace, object = %address, error = message, "a record cannot be read");
                 let held = ObjectBlock { reason: Reason::RecordUnreadable, message };
                 self.apply(namespace, Event::RecordUnreadable(address.clone(), held));
             }
@@ -112,6 +113,7 @@ impl Reader {
         // A pending background read is older than this event.
         self.forget(secret);
         let instance = instance_of(secret);
+        let mut bytes = size(secret);
         let read = match decode(secret, &mut self.strings) {
             Ok(SecretContent::Family(family)) => {
                 let namespace = family.namespace.clone();
@@ -123,13 +125,20 @@ impl Reader {
             }
             Ok(SecretContent::Record(stored)) => Ok(Some(Ok(stored))),
             Err(unreadable) => Ok(Some(Err(unreadable))),
-            Ok(SecretContent::Split(head)) => match self.secrets.assemble(&head, INLINE_PATIENCE).await {
-                Err(failure) => return self.read_again(secret, head, instance, &failure),
-                read => read,
-            },
+            Ok(SecretContent::Split(head)) => {
+                bytes += head.size();
+                match self.secrets.assemble(&head, INLINE_PATIENCE).await {
+                    Err(failure) => return self.read_again(secret, head, instance, &failure),
+                    read => read,
+                }
+            }
         };
+        let exists = matches!(read, Ok(Some(_)));
         // Only requests fail, and those are handled above.
         let _ = self.sink.take(instance.as_ref(), read);
+        if let Some((namespace, address)) = instance.filter(|_| exists) {
+            self.sink.apply(&namespace, Event::RecordSized(address, bytes));
+        }
     }
 
     /// Reads the record in the background. Meanwhile the object is held.

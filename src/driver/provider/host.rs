@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{NamespaceConfigurations, Providers};
 use crate::install::LockedProvider;
 use crate::model::{Diagnostics, DriverError, Provider, ProviderUse};
+use crate::plugin::Client;
 use crate::process::lock;
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +93,11 @@ impl Providers {
             self.sessions.retire(namespace, &used);
         }
         Ok(warnings)
+    }
+
+    /// All provider processes that run now.
+    pub fn processes(&self) -> Vec<Client> {
+        self.sessions.processes()
     }
 
     /// Waits until a process can start in namespaces in which one could not, and returns them.

@@ -19,8 +19,8 @@ use crate::driver::ProviderInfo;
 use crate::install::{InstalledProvider, Installer};
 use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
 use crate::plugin::{
-    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, PluginError, Pool, PoolKey, PoolOptions, Protocol,
-    Sandbox, launcher,
+    CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, Observer, PluginError, Pool, PoolKey, PoolOptions,
+    Protocol, Sandbox, launcher,
 };
 use crate::process::{Clock, lock};
 
@@ -43,6 +43,7 @@ pub struct ProviderOptions {
     pub limits: Limits,
     /// The limits of all processes together.
     pub pool: PoolOptions,
+    pub observer: Arc<dyn Observer>,
 }
 
 /// The default limits, with the time `PURLIN_PROVIDER_KILL_AFTER` in seconds between a stop request and the kill. An
@@ -112,6 +113,7 @@ impl ProviderOptions {
             launcher,
             limits: limits(),
             pool: PoolOptions::default(),
+            observer: Arc::new(()),
         }
     }
 }
@@ -334,6 +336,7 @@ impl Sessions {
             let mut launch = Launch::new(provider.name.to_string(), "");
             launch.limits = self.limits(provider);
             launch.mask = mask.output_mask();
+            launch.observer = Arc::clone(&self.options.observer);
             let client = Client::reattach(&launch, target).await.map_err(|error| unavailable(&error))?;
             return Ok((client, None));
         }
@@ -347,6 +350,7 @@ impl Sessions {
         launch.working_dir.clone_from(&self.options.working_directory);
         launch.limits = self.limits(provider);
         launch.mask = mask.output_mask();
+        launch.observer = Arc::clone(&self.options.observer);
         launch.environment = provider
             .environment
             .iter()
@@ -357,6 +361,11 @@ impl Sessions {
             .collect();
         let client = Client::start(&launch).await.map_err(|error| unavailable(&error))?;
         Ok((client, Some(installed)))
+    }
+
+    /// All processes.
+    pub fn processes(&self) -> Vec<Client> {
+        self.pool.processes().into_iter().chain(self.spares.processes()).collect()
     }
 
     /// Sends stop requests to all processes. `false` if none is running.

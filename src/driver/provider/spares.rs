@@ -67,6 +67,10 @@ impl Spares {
         taken.into_iter().find(|one| one.client.is_alive()).map(|one| (one.client, one.mask))
     }
 
+    pub fn processes(&self) -> Vec<Client> {
+        lock(&self.state).spares.iter().map(|one| one.client.clone()).collect()
+    }
+
     /// Ends idle processes while it is polled: all of them if a process of the pool needs a place.
     pub async fn maintain(&self, pool: &Pool) {
         loop {

@@ -22,6 +22,7 @@ pub(super) struct Batch {
     prepared: BTreeMap<Address, Arc<PreparedStep>>,
     namespace: Value,
     desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     walk: Walk,
     /// Steps that were running at the time of planning.
     running: BTreeMap<Step, NodeIndex>,
@@ -36,7 +37,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
-        let Adoption { scope, config, plan, graph, namespace, desired_digests, .. } = adoption;
+        let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
         let Plan { changes, prepared, .. } = plan;
         let (deposed, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
@@ -57,6 +58,7 @@ impl Batch {
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
             desired_digests,
+            components,
             running: by_step(running),
             waiting: by_step(waiting),
             walk,
@@ -141,6 +143,20 @@ impl Batch {
         used.map(AsRef::as_ref)
     }
 
+    /// Whether a quota can delay the step: a create, an update, or the first step of a replacement. The other step of a
+    /// replacement is not delayed, because the object would be missing, or exist twice, for longer.
+    pub fn is_limited(&self, step: &Step, records: &Recorded) -> bool {
+        let destroys_first = self.change(step).is_some_and(|change| change.order == Some(ReplaceOrder::DestroyFirst));
+        let destroyed = records.get(&step.address).is_some_and(|stored| stored.record.replacement_pending);
+        let is_second = destroyed || (step.replaces && destroys_first);
+        match step.operation {
+            Operation::Create => !is_second,
+            Operation::Update => true,
+            Operation::Destroy => step.replaces && destroys_first,
+            Operation::Record | Operation::Wait | Operation::Forget | Operation::Read => false,
+        }
+    }
+
     /// Whether a step only writes the record, so that no other step needs its result.
     pub fn is_record_only(&self, step: &Step) -> bool {
         !step.operation.removes() && self.prepared.get(&step.address).is_some_and(|prepared| prepared.record_only)
@@ -180,6 +196,7 @@ impl Batch {
             prepared: self.prepared.get(&step.address).cloned(),
             scope,
             desired_digest: self.desired_digest(step),
+            component: self.components.get(&step.address.name).unwrap_or(&step.address.name).clone(),
         }
     }
 

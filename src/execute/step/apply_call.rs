@@ -88,7 +88,7 @@ async fn extend_deadline(engine: &Engine, before: Stored) -> Stored {
     match engine.journal.record(Arc::clone(&record), before.clone()).await {
         Ok(version) => Stored { record, version },
         Err(error) => {
-            tracing::warn!(address = %record.address, %error, "extending the deadline of a running call failed");
+            tracing::warn!(object = %record.address, %error, "extending the deadline of a running call failed");
             before
         }
     }

@@ -50,6 +50,8 @@ impl Index {
                 self.record_deleted(&address, version);
             }
         }
+        let (records, busy) = (&self.records, &self.busy);
+        self.record_sizes.retain(|address| records.contains_key(address) || busy.contains_key(address));
     }
 
     /// The version of a record, also from a deferred event.

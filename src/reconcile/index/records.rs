@@ -83,6 +83,7 @@ impl Index {
     }
 
     pub(super) fn record_deleted(&mut self, address: &Address, version: Version) {
+        self.record_sizes.remove(address);
         if self.unreadable.remove(address).is_some() {
             self.to_plan.insert(address.name.clone());
         }
@@ -123,6 +124,7 @@ impl Index {
     }
 
     pub(super) fn remove_record(&mut self, address: &Address) {
+        self.record_sizes.remove(address);
         let Some(before) = self.records.remove(address) else { return };
         let entry = self.entries.get(&address.name);
         let is_referenced =

@@ -73,7 +73,7 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
         ..ResourceStatus::default()
     };
     fit(&mut status);
-    Summary { status, notes, state: super::state(resource, &object, overall) }
+    Summary { status, notes, state: super::state(resource, &object, overall), reason: overall.reason }
 }
 
 /// Drops entries from the end of the lists until the status fits: keys of instances may be long.

@@ -66,6 +66,18 @@ pub struct SplitHead {
     pub(super) parts: Parts,
 }
 
+impl SplitHead {
+    /// The size of the record at most, in bytes.
+    pub fn size(&self) -> u64 {
+        (self.parts.count as u64).saturating_mul(LARGEST as u64)
+    }
+}
+
+/// The size of a record in one Secret, in bytes.
+pub fn size(secret: &Secret) -> u64 {
+    secret.data.iter().flatten().map(|(_, bytes)| bytes.0.len() as u64).sum()
+}
+
 /// The description of the parts in their head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parts {

@@ -474,15 +474,15 @@ impl History {
                 }
                 None => return Ok(None),
             }
-            let scope = scope.into_iter().chain(config.instances.keys().cloned()).collect();
             let adoption = Adoption {
-                scope,
+                scope: scope.into_iter().chain(config.instances.keys().cloned()).collect(),
                 config: Arc::clone(&config),
                 plan,
                 graph,
                 namespace: options.namespace_value,
                 running,
                 desired_digests: Arc::default(),
+                components: Arc::default(),
             };
             if run.schedule.adopt(adoption).is_ok() {
                 self.witness.permits(permits, forgets, &going);

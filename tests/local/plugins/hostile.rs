@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use purlin::driver::{CallContext, Driver as _, ProviderOptions};
-use purlin::model::{DriverError, PlanRequest, PlanResponse, Provider, ProviderUse, Value};
+use purlin::model::{
+    DriverError, ImportRequest, PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject, Value,
+};
 use purlin::plugin::Limits;
 use serde_json::json;
 
@@ -74,6 +76,84 @@ async fn a_provider_that_hangs_disturbs_only_its_own_objects() {
         hangs("ValidateProviderConfig", "did not respond to ValidateProviderConfig within 5 s"),
         hangs("ConfigureProvider", "did not respond to ConfigureProvider within 5 s"),
     );
+}
+
+/// Calls the provider about one object in the way that uses this method.
+async fn call_about_object(bench: &Bench, method: &str) -> Result<(), DriverError> {
+    let (context, providers) = (bench.context(LIMIT), &bench.providers);
+    match method {
+        "ValidateResourceConfig" => providers.validate(&context, &Value::map::<&str>([])).await.map(drop),
+        "ImportResourceState" => providers.import(&context, &ImportRequest::Id("x".into())).await.map(drop),
+        "ReadDataSource" => {
+            let context = CallContext { type_name: "corner_lookup".into(), ..context };
+            let config = Value::map([("id", Value::from("x"))]);
+            providers.data().unwrap().read_data(&context, &config).await.map(drop)
+        }
+        _ => {
+            let object = RecordedObject { value: Value::map([("id", Value::from("x"))]), ..RecordedObject::default() };
+            providers.read(&context, &object).await.map(drop)
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_in_a_call_about_an_object_disturbs_only_that_object() {
+    let methods =
+        ["ValidateResourceConfig", "UpgradeResourceState", "ReadResource", "ImportResourceState", "ReadDataSource"];
+    let hangs = async |method: &str| {
+        let bench = hanging(method);
+        bench.prepare().await;
+        let (hung, ()) = tokio::join!(call_about_object(&bench, method), call_another(&bench));
+        let hung = hung.err().unwrap().line();
+        assert!(hung.contains(&format!("did not respond to {method} within 5 s")), "{method}: {hung}");
+        assert!(plan(&bench, "").await.is_ok(), "{method}: other calls work");
+        bench.providers.close().await;
+    };
+    futures::future::join_all(methods.map(hangs)).await;
+}
+
+#[tokio::test]
+async fn a_provider_that_takes_too_long_to_start_is_killed_and_works_once_it_starts_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let slow = directory.path().join("slow");
+    fs::write(&slow, "").unwrap();
+    let environment = json!({ "environment": { "CORNER_SLOW_START": slow } });
+    let bench = Bench::with_options(environment, limited);
+    let (failed, ()) = tokio::join!(plan(&bench, ""), call_another(&bench));
+    let failed = failed.err().unwrap().line();
+    assert!(failed.contains("did not complete the handshake within 5 s"), "{failed}");
+    gone(bench.started()[0]).await;
+    fs::remove_file(&slow).unwrap();
+    bench.clock.advance(Duration::from_mins(2));
+    assert!(plan(&bench, "").await.is_ok());
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_provider_that_leaks_memory_crashes_alone() {
+    let bench = Bench::with_options(json!({ "maxMemory": 160 << 20 }), limited);
+    fails_alone(&bench, "grow", "exited during PlanResourceChange").await;
+    fs::write(bench.directory.path().join("peace"), "").unwrap();
+    bench.clock.advance(Duration::from_mins(2));
+    assert!(plan(&bench, "grow").await.is_ok());
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_provider_that_panics_at_random_disturbs_only_its_own_objects() {
+    let bench = Bench::with_options(json!({}), limited);
+    for _ in 0..10 {
+        let calls = (0..4).map(|_| plan(&bench, "gamble"));
+        let (answers, ()) = tokio::join!(futures::future::join_all(calls), call_another(&bench));
+        for error in answers.into_iter().filter_map(Result::err) {
+            let error = error.line();
+            assert!(error.contains("panic: the provider panics at random"), "{error}");
+        }
+        bench.clock.advance(Duration::from_mins(10));
+    }
+    fs::write(bench.directory.path().join("peace"), "").unwrap();
+    assert!(plan(&bench, "gamble").await.is_ok());
+    bench.providers.close().await;
 }
 
 #[tokio::test]

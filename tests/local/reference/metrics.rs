@@ -2,22 +2,35 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
 use std::time::Duration;
 
-use purlin::controller::metrics::Metrics;
-use purlin::model::Operation;
+use jiff::Timestamp;
+use purlin::controller::metrics::{Metrics, PlanOutcome};
+use purlin::execute::{Pool, Recovery};
+use purlin::model::{Operation, Reason};
+use purlin::plugin::Observer as _;
 use purlin::reconcile::{Gauges, ObjectState};
 
 /// Returns the metrics that the controller serves: name, type and description.
 fn registered() -> BTreeMap<String, (String, String)> {
     let metrics = Metrics::default();
     // A metric with labels is served once it has a value.
-    metrics.step_ended(Operation::Create, &Arc::from("terraform_data"), false, Duration::ZERO);
-    let ready = Gauges { objects: BTreeMap::from([(ObjectState::Ready, 1)]), ..Gauges::default() };
-    metrics.count(&Gauges::default(), &ready);
-    metrics.wrote("status", true);
-    metrics.watch_failed("resources");
+    metrics.steps.ended(Operation::Create, "terraform_data", false, Duration::ZERO);
+    metrics.steps.planned(PlanOutcome::Planned, Duration::ZERO);
+    metrics.steps.recovered(&Recovery::Missing);
+    let ready = BTreeMap::from([((ObjectState::Ready, Reason::Available), 1)]);
+    metrics.objects.update(&Gauges::default(), &Gauges { objects: ready, ..Gauges::default() });
+    metrics.requests.ended("GET", "secrets", Some(200), Duration::ZERO);
+    metrics.requests.record_written("intent", "written", Duration::ZERO);
+    metrics.watches.failed("resources");
+    metrics.watches.listing("resources");
+    metrics.watches.delivered("resources", Timestamp::UNIX_EPOCH);
+    metrics.providers.set_processes([("aws".to_owned(), 1)]);
+    metrics.providers.started("aws", true, Duration::ZERO);
+    metrics.providers.crashed("aws");
+    metrics.providers.called("aws", "ReadResource", "ok", Duration::ZERO);
+    metrics.permits.set("calls", &Pool::shared(1).usage());
+    metrics.lease_attempted(Some(true), Timestamp::UNIX_EPOCH);
     let text = metrics.render();
     let lines = |kind: &str| {
         let begin = format!("# {kind} ");
@@ -27,8 +40,12 @@ fn registered() -> BTreeMap<String, (String, String)> {
     let (types, helps) = (lines("TYPE"), lines("HELP"));
     let metric = |(name, kind): (String, String)| {
         let help = helps[&name].trim_end_matches('.').to_owned();
-        // The samples of a counter have this suffix.
-        let name = if kind == "counter" { format!("{name}_total") } else { name };
+        let suffix = match kind.as_str() {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        let name = name + suffix;
         (name, (kind, help))
     };
     types.into_iter().map(metric).collect()
@@ -47,7 +64,9 @@ fn the_page_of_metrics_has_exactly_the_metrics_that_the_controller_registers() {
         })
         .collect();
     let registered = registered();
-    let source = fs::read_to_string(crate::tidy::root().join("src/controller/metrics.rs")).unwrap();
-    assert_eq!(registered.len(), source.matches("registry.register(").count(), "give every metric a value above");
+    let mut files = vec![crate::tidy::root().join("src/controller/metrics.rs")];
+    crate::tidy::rust_files(&crate::tidy::root().join("src/controller/metrics"), &mut files);
+    let count = |file| fs::read_to_string(file).unwrap().matches("registry.register(").count();
+    assert_eq!(registered.len(), files.iter().map(count).sum::<usize>(), "give every metric a value above");
     assert_eq!(documented, registered);
 }

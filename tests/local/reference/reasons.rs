@@ -81,7 +81,8 @@ fn next_step(reason: Reason) -> &'static str {
             "Add the policy that the message names to `spec.managementPolicies`, or correct the spec."
         }
         Reason::QuotaExceeded => {
-            "Delete other objects. Or ask an administrator to set the annotation `purlin.dev/max-objects` of the Namespace."
+            "If the message says when the step starts, nothing. Otherwise, delete other objects. Or ask an administrator to set \
+             the annotation of the Namespace that the message names. See `docs/operations.md`."
         }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
         Reason::Forbidden => {

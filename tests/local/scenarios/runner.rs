@@ -358,7 +358,16 @@ impl Runner {
             None => return Ok(()),
         }
         scope.extend(config.instances.keys().cloned());
-        let adoption = Adoption { scope, config, plan, graph, namespace, running, desired_digests: Arc::default() };
+        let adoption = Adoption {
+            scope,
+            config,
+            plan,
+            graph,
+            namespace,
+            running,
+            desired_digests: Arc::default(),
+            components: Arc::default(),
+        };
         run.schedule.adopt(adoption).map_err(|_| "a step ended during planning".to_owned())
     }
 

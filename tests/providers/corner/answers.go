@@ -19,6 +19,13 @@ func hangs(method string) {
 	}
 }
 
+// startSlowly takes 100 s as long as the file of the environment variable exists.
+func startSlowly() {
+	if _, err := os.Stat(os.Getenv("CORNER_SLOW_START")); err == nil {
+		time.Sleep(100 * time.Second)
+	}
+}
+
 // answers hangs in any method, and falsifies the plans of a corner_trouble on demand:
 //
 //	on_plan: garbage  the planned state cannot be decoded
@@ -46,6 +53,26 @@ func (a *answers) ConfigureProvider(ctx context.Context, request *tfprotov6.Conf
 func (a *answers) ValidateResourceConfig(ctx context.Context, request *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	hangs("ValidateResourceConfig")
 	return a.ProviderServer.ValidateResourceConfig(ctx, request)
+}
+
+func (a *answers) UpgradeResourceState(ctx context.Context, request *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	hangs("UpgradeResourceState")
+	return a.ProviderServer.UpgradeResourceState(ctx, request)
+}
+
+func (a *answers) ReadResource(ctx context.Context, request *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	hangs("ReadResource")
+	return a.ProviderServer.ReadResource(ctx, request)
+}
+
+func (a *answers) ImportResourceState(ctx context.Context, request *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
+	hangs("ImportResourceState")
+	return a.ProviderServer.ImportResourceState(ctx, request)
+}
+
+func (a *answers) ReadDataSource(ctx context.Context, request *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
+	hangs("ReadDataSource")
+	return a.ProviderServer.ReadDataSource(ctx, request)
 }
 
 func (a *answers) StopProvider(ctx context.Context, request *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 //	orphans DIR   the same, without its environment; their ids are in files of the directory
 //	noise         writes 50 MB to standard error, without line breaks at first
 //	hang up       closes all connections to the client
+//	gamble        panics in about every second call
 func (r *trouble) harm(attribute, what string, diagnostics *diag.Diagnostics) {
 	verb, argument, _ := strings.Cut(what, " ")
 	report := func(text string, err error) {
@@ -48,6 +50,10 @@ func (r *trouble) harm(attribute, what string, diagnostics *diag.Diagnostics) {
 		line := []byte(strings.Repeat("noise ", 1<<20))
 		for range 8 {
 			_, _ = syscall.Write(2, line)
+		}
+	case verb == "gamble":
+		if rand.Intn(2) == 0 {
+			panic("the provider panics at random")
 		}
 	case what == "hang up":
 		// The sockets of this process; closing other files would stop the runtime.

@@ -15,6 +15,7 @@ func main() {
 	debug := flag.Bool("debug", false, "print the address, and accept any client")
 	flag.Parse()
 	hangs("start")
+	startSlowly()
 	provider := &corner{}
 	serve := providerserver.NewProtocol6(provider)
 	factory := func() tfprotov6.ProviderServer { return &answers{&generating{serve()}, provider} }
