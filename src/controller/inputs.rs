@@ -62,6 +62,24 @@ impl InputWatches {
     }
 }
 
+/// Reads a `ConfigMap` or Secret once, as its service account.
+pub async fn read(client: &Client, namespace: &str, key: &InputKey) -> DataLookup {
+    let client = acting_as(client, namespace, &key.service_account);
+    let name = &key.object.name;
+    let found = match key.object.kind {
+        DataKind::ConfigMap => {
+            Api::namespaced(client, namespace).get_opt(name).await.map(|one| one.as_ref().map(config_map_data))
+        }
+        DataKind::Secret => {
+            Api::namespaced(client, namespace).get_opt(name).await.map(|one| one.as_ref().map(secret_data))
+        }
+    };
+    match found {
+        Ok(texts) => texts.map_or(DataLookup::Missing, |texts| DataLookup::Present(Arc::new(texts))),
+        Err(error) => unreadable(namespace, key, &error),
+    }
+}
+
 struct InputWatcher {
     context: Arc<Context>,
     shared: Arc<NamespaceHandle>,
@@ -96,7 +114,7 @@ impl InputWatcher {
                 }
                 Err(error) => {
                     failures += 1;
-                    self.update(self.unreadable(&error));
+                    self.update(unreadable(self.shared.name(), &self.key, &error));
                     retry::delay(failures, self.context.engine.random.number()).min(POLL_INTERVAL)
                 }
             };
@@ -132,25 +150,24 @@ impl InputWatcher {
     fn update(&self, data: DataLookup) {
         self.shared.apply(Event::Input(self.key.clone(), data));
     }
+}
 
-    fn unreadable(&self, error: &kube::Error) -> DataLookup {
-        let InputKey { service_account, object } = &self.key;
-        match error {
-            kube::Error::Api(status) if status.is_forbidden() => {
-                let hint = if status.message.contains("cannot impersonate") {
-                    "allow Purlin to impersonate service accounts in its ClusterRole".to_owned()
-                } else {
-                    format!(
-                        "bind a Role that allows get, list and watch of `{}` to the service account \
-                         `{service_account}` of namespace `{}`",
-                        object.kind.resource(),
-                        self.shared.name()
-                    )
-                };
-                DataLookup::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
-            }
-            error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
+fn unreadable(namespace: &str, key: &InputKey, error: &kube::Error) -> DataLookup {
+    let InputKey { service_account, object } = key;
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            let hint = if status.message.contains("cannot impersonate") {
+                "allow Purlin to impersonate service accounts in its ClusterRole".to_owned()
+            } else {
+                format!(
+                    "bind a Role that allows get, list and watch of `{}` to the service account `{service_account}` of \
+                     namespace `{namespace}`",
+                    object.kind.resource(),
+                )
+            };
+            DataLookup::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
         }
+        error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
     }
 }
 

@@ -159,6 +159,18 @@ impl Namespaces {
         self.known().open.values().cloned().collect()
     }
 
+    /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
+    pub fn look<T>(&self, namespace: &Arc<str>, look: impl FnOnce(&Reconciler) -> T) -> T {
+        let known = self.known();
+        if let Some(shared) = known.open.get(namespace).cloned() {
+            drop(known);
+            return look(&shared.lock());
+        }
+        let reconciler = self.empty_reconciler(&known, namespace, 0, 0);
+        drop(known);
+        look(&reconciler)
+    }
+
     /// Closes a namespace if it is empty. A later event opens it again.
     pub fn close_if_empty(&self, shared: &NamespaceHandle) -> bool {
         let mut known = self.known();
@@ -173,16 +185,22 @@ impl Namespaces {
         // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
         known.opened += 1;
         let (seed, versions) = (self.random.number(), known.opened << 32);
-        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
-        if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
-            reconciler.observe(Event::Namespace { value, terminating });
-        }
-        reconciler.observe(Event::Providers(known.providers.clone()));
+        let reconciler = self.empty_reconciler(known, namespace, seed, versions);
         let shared = Arc::new(NamespaceHandle::new(reconciler));
         known.open.insert(namespace.clone(), shared.clone());
         // The receiver may be dropped during shutdown.
         let _ = self.opened.send(shared.clone());
         shared
+    }
+
+    /// A reconciler that knows the namespace and the Providers.
+    fn empty_reconciler(&self, known: &NamespaceMap, namespace: &Arc<str>, seed: u64, versions: u64) -> Reconciler {
+        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
+        if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
+            reconciler.observe(Event::Namespace { value, terminating });
+        }
+        reconciler.observe(Event::Providers(known.providers.clone()));
+        reconciler
     }
 
     fn known(&self) -> MutexGuard<'_, NamespaceMap> {
