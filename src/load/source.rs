@@ -126,7 +126,7 @@ pub fn read_strings(texts: &[(&str, &str)]) -> LoadedSource {
 
 fn decode(texts: &[SourceText], incomplete: Diagnostics) -> LoadedSource {
     let pieces: Vec<Chunk<'_>> = texts.iter().flat_map(split_chunks).collect();
-    let mut manifests = decode_all(&pieces, None);
+    let mut manifests = decode_all(&pieces);
     let sources: BTreeMap<&str, &Arc<str>> =
         texts.iter().filter_map(|text| Some((&*text.name, text.source.as_ref()?))).collect();
     for manifest in &mut manifests {
@@ -190,13 +190,13 @@ fn split_chunks(source: &SourceText) -> Vec<Chunk<'_>> {
 }
 
 /// Parses and decodes the chunks, on several threads if there are many.
-fn decode_all(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Vec<Manifest> {
+fn decode_all(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
     // For fewer bytes, a thread costs more than it saves.
     const MIN_BYTES_PER_THREAD: usize = 64 * 1024;
     let bytes: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(1 + bytes / MIN_BYTES_PER_THREAD);
     if threads == 1 {
-        return decode_chunks(pieces, cluster);
+        return decode_chunks(pieces, None);
     }
     let mut shares = Vec::with_capacity(threads);
     let (mut start, mut size) = (0, 0);
@@ -208,8 +208,7 @@ fn decode_all(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Vec<M
         }
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> =
-            shares.into_iter().map(|share| scope.spawn(move || decode_chunks(share, cluster))).collect();
+        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_chunks(share, None))).collect();
         let joined =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.flatten().collect()
@@ -220,7 +219,9 @@ fn decode_chunks(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Ve
     let mut interner = Interner::default();
     let mut found = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let (documents, fault) = yaml::read(piece.text, piece.first_line, &mut interner);
+        // The author of a Plan must not occupy the memory or the time of the controller.
+        let read = if cluster.is_some() { yaml::read_strictly } else { yaml::read };
+        let (documents, fault) = read(piece.text, piece.first_line, &mut interner);
         for document in &documents {
             let origin = Origin { file: piece.file, cluster };
             document::decode(document, origin, &mut interner, &mut found);

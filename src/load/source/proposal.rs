@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{ClusterOrigin, Manifest, SourceText, decode_all, split_chunks};
+use super::{ClusterOrigin, Manifest, SourceText, decode_chunks, split_chunks};
 use crate::load::{Instance, ProviderConfig, ServiceAccounts};
 use crate::model::data::StringData;
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Severity, Source};
@@ -21,6 +21,8 @@ pub struct Proposal {
     pub data: BTreeMap<DataRef, Arc<StringData>>,
     /// Problems that belong to no Resource.
     pub diagnostics: Diagnostics,
+    /// The positions of the instances by name.
+    names: BTreeMap<Arc<str>, usize>,
 }
 
 /// What the author of a preview has listed, and the API server has checked.
@@ -37,7 +39,7 @@ impl Proposal {
         let source = SourceText { name: "manifests".into(), source: None, text: text.to_owned() };
         let cluster = ClusterOrigin { namespace, accounts };
         let mut proposal = Self::default();
-        for manifest in decode_all(&split_chunks(&source), Some(cluster)) {
+        for manifest in decode_chunks(&split_chunks(&source), Some(cluster)) {
             proposal.add(manifest, namespace);
         }
         proposal
@@ -89,8 +91,10 @@ impl Proposal {
 
     /// Keeps the first object of each name, with an error.
     fn add_instance(&mut self, instance: Instance) {
-        let known = self.instances.iter_mut().find(|known| known.address == instance.address);
-        let Some(known) = known else { return self.instances.push(instance) };
+        let known = self.names.insert(Arc::clone(&instance.address.name), self.instances.len());
+        let Some(first) = known else { return self.instances.push(instance) };
+        self.names.insert(Arc::clone(&instance.address.name), first);
+        let known = &mut self.instances[first];
         let problem = Diagnostic::general(Reason::InvalidManifest, "the name is used more than once");
         let problem = problem.at(Path::of(&["metadata", "name"])).hint("names must be unique in a namespace");
         let problem = about(known, problem);
@@ -168,6 +172,19 @@ mod tests {
             assert!(found.contains(part), "{part}:\n{found}");
         }
         assert_eq!(proposal.instances.len(), 2);
+    }
+
+    #[test]
+    fn what_could_expand_to_any_size_is_an_error() {
+        for (text, expected) in [
+            ("a: &x [1]\n", "manifests:1: a preview reads no anchors and aliases (hint: write the values out)"),
+            ("a: 1\n<<: { b: 1 }\n", "manifests:2: a preview reads no merge keys (hint: write the values out)"),
+            ("a: 1\nb: 1\na: 1\n", "manifests:3: duplicate key `a`"),
+        ] {
+            assert_eq!(problems(&read(text)), [expected]);
+        }
+        let many = format!("{HEAD}metadata: {{ name: a }}\nspec: {{ type: t }}\n").repeat(1_000);
+        assert_eq!(read(&many).instances.len(), 1);
     }
 
     #[test]
