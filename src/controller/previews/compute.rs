@@ -10,10 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
+use tokio::time::Instant;
 
 use super::queue::Outcome;
 use crate::api::conditions::{ConditionType, condition, merge};
-use crate::api::{DataSource, PlanObject, PlanOutcome, PlanStatus, Preview, Prune, Resource};
+use crate::api::{DataSource, PlanObject, PlanOutcome, PlanStatus, Preview, PreviewRefresh, Prune, Resource};
 use crate::controller::context::Context;
 use crate::controller::inputs;
 use crate::controller::watch::plans::PlanKey;
@@ -102,19 +103,12 @@ async fn status(context: &Arc<Context>, key: &PlanKey, plan: &PlanObject) -> Pla
     let preview = plan.spec.preview.clone();
     let size = serde_json::to_vec(&preview).map_or(0, |json| json.len());
     let limit = MAX_OBJECT.saturating_sub(size).max(MIN_STATUS);
-    let computing = AssertUnwindSafe(computed(context, &key.namespace, preview, limit)).catch_unwind();
-    let result = match tokio::time::timeout(LIMIT, computing).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => {
-            let (namespace, name) = (&*key.namespace, &*key.name);
-            tracing::error!(namespace, name, "the computation of a Plan panicked because of a bug in Purlin");
-            Err(Failure { reason: Reason::InternalError, message: "it failed because of a bug in Purlin".to_owned() })
-        }
-        Err(_) => Err(Failure {
-            reason: Reason::TimeLimitExceeded,
-            message: format!("it took longer than {} minutes: a provider may not respond", LIMIT.as_secs() / 60),
-        }),
-    };
+    let result = AssertUnwindSafe(computed(context, &key.namespace, preview, limit)).catch_unwind().await;
+    let result = result.unwrap_or_else(|_| {
+        let (namespace, name) = (&*key.namespace, &*key.name);
+        tracing::error!(namespace, name, "the computation of a Plan panicked because of a bug in Purlin");
+        Err(Failure { reason: Reason::InternalError, message: "it failed because of a bug in Purlin".to_owned() })
+    });
     let generation = plan.metadata.generation.unwrap_or_default();
     let (status, computed) = match result {
         Ok((status, headline)) => {
@@ -137,43 +131,49 @@ async fn computed(
     preview: Preview,
     limit: usize,
 ) -> Result<(PlanStatus, String), Failure> {
-    wait_for_turn(context, namespace).await;
-    let Preview { prune, selector, refresh, .. } = &preview;
-    let (prune, refresh) = (prune.unwrap_or_default(), refresh.unwrap_or_default());
-    let selected = match (prune, selector) {
-        (Prune::Selector, Some(selector)) => selected(&context.client, namespace, selector).await?,
-        _ => BTreeSet::new(),
+    let end = Instant::now() + LIMIT;
+    let waiting = async {
+        wait_for_turn(context, namespace).await;
+        match (preview.prune, &preview.selector) {
+            (Some(Prune::Selector), Some(selector)) => selected(&context.client, namespace, selector).await,
+            _ => Ok(BTreeSet::new()),
+        }
     };
+    let selected = tokio::time::timeout_at(end, waiting).await.unwrap_or_else(|_| Err(too_slow()))?;
     let (on_thread, namespace) = (Arc::clone(context), Arc::clone(namespace));
+    // The end of the thread is awaited in any case: a computation that does not end occupies its place.
     let computing = async move {
         let context = on_thread;
+        let (prune, refresh) = (preview.prune.unwrap_or_default(), preview.refresh.unwrap_or_default());
         let proposal = proposal(&context, &namespace, preview)?;
         let diagnostics = proposal.diagnostics.clone();
         // The copy is made under the lock of the reconciler, and changed without it.
         let index = context.namespaces.look(&namespace, |reconciler| reconciler.index().copy());
         let removed = if prune == Prune::All { index.all_names().cloned().collect() } else { selected };
-        let mut proposed = ProposedState::new(index, proposal, &removed);
-        read_inputs(&context, &namespace, &mut proposed).await;
-        let (seed, now) = (context.engine.random.number(), context.moment());
-        let request =
-            context.namespaces.look(&namespace, |reconciler| reconciler.preview(&proposed, refresh, seed, now));
-        let planning = async {
-            match &request {
-                Some(request) => {
-                    let (config, recorded) = (&request.config, &request.recorded);
-                    let mut cache = ResponseCache::default();
-                    pipeline::plan(&context.engine, config, recorded, &request.options, &mut cache).await
-                }
-                None => pipeline::OrderedPlan::default(),
-            }
-        };
+        let proposed = ProposedState::new(index, proposal, &removed);
         tokio::select! {
             biased;
-            ordered = planning => Ok(result(&ordered, diagnostics, limit)),
+            ordered = planned(&context, &namespace, proposed, refresh) => Ok(result(&ordered, diagnostics, limit)),
+            () = tokio::time::sleep_until(end) => Err(too_slow()),
             () = context.shutdown.triggered() => Err(interrupted()),
         }
     };
     context.threads.compute(Box::pin(computing)).await.unwrap_or_else(|| Err(interrupted()))
+}
+
+/// Plans the proposed state.
+async fn planned(
+    context: &Context,
+    namespace: &Arc<str>,
+    mut proposed: ProposedState,
+    refresh: PreviewRefresh,
+) -> pipeline::OrderedPlan {
+    read_inputs(context, namespace, &mut proposed).await;
+    let (seed, now) = (context.engine.random.number(), context.moment());
+    let request = context.namespaces.look(namespace, |reconciler| reconciler.preview(&proposed, refresh, seed, now));
+    let Some(request) = request else { return pipeline::OrderedPlan::default() };
+    let (config, recorded) = (&request.config, &request.recorded);
+    pipeline::plan(&context.engine, config, recorded, &request.options, &mut ResponseCache::default()).await
 }
 
 fn result(ordered: &pipeline::OrderedPlan, mut diagnostics: Diagnostics, limit: usize) -> (PlanStatus, String) {
@@ -183,6 +183,11 @@ fn result(ordered: &pipeline::OrderedPlan, mut diagnostics: Diagnostics, limit: 
     (published::status(limit, changes, &diagnostics, render::published(&ordered.graph)), headline)
 }
 
+fn too_slow() -> Failure {
+    let message = format!("it took longer than {} minutes: a provider may not respond", LIMIT.as_secs() / 60);
+    Failure { reason: Reason::TimeLimitExceeded, message }
+}
+
 /// The status is not written: the process terminates.
 fn interrupted() -> Failure {
     Failure { reason: Reason::InternalError, message: "the controller was terminated".to_owned() }
@@ -190,7 +195,7 @@ fn interrupted() -> Failure {
 
 /// Waits until changes of the namespace are planned, but not for long.
 async fn wait_for_turn(context: &Context, namespace: &Arc<str>) {
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     loop {
         match context.namespaces.look(namespace, crate::reconcile::Reconciler::preview_time) {
             PreviewTime::Now => return,
