@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::controller::Controller;
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
+use crate::providers::{provider, typed};
 use crate::trouble::with_rights;
 
 /// A pipeline: a ServiceAccount that may create Plans and read them, and a directory of manifests.
@@ -134,6 +135,35 @@ fn a_pipeline_previews_changes_that_the_controller_would_make() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
     // Nothing is recorded anymore, so everything is created. `b` is not in the manifests.
     assert_eq!(pipeline.actions(&[]), (1, set(&["a Create", "c Blocked", "secret Create"])));
+}
+
+#[test]
+fn a_preview_uses_the_provider_configurations_and_the_secrets_of_the_namespace() {
+    let _guard = shared();
+    let ns = plane().namespace("typed");
+    plane().apply(&[], &provider("random", "random"));
+    plane().apply(&["-n", &ns], &typed("pet", "random_pet", "{ length: 2 }", ""));
+    wait_ready(&ns, &["pet"]);
+    let pipeline = Pipeline::new(&ns);
+    let config = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: random }\nspec: { \
+                  provider: { name: random }, config: { address: evil.test } }\n";
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: { name: login }\nstringData: { password: hunter-3 }\n";
+    let pet = typed("pet", "random_pet", "{ length: 3 }", "");
+    let password = typed("password", "random_password", "{ length: 20, keepers: { pet: '${pet.id}' } }", "");
+    pipeline.write("all.yaml", &(config.to_owned() + secret + &pet + &password));
+    let (code, text) = pipeline.plan(&[]);
+    assert_eq!(code, 2, "{text}");
+    for part in [
+        "Plan: 1 to create, 0 to update, 1 to replace, 0 to destroy.",
+        "~ length = 2 -> 3 # forces replacement",
+        "warning: ./all.yaml:2: the manifest of the ProviderConfig `random` is not part of the preview",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let plans = plane().get(&["-n", &ns, "pplan"]).to_string();
+    assert!(!plans.contains("hunter-3") && !plans.contains("evil.test"), "{plans}");
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
+    wait_empty(&ns);
 }
 
 #[test]
