@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::context::Context;
 use super::watch::plans::{PlanEvent, PlanKey};
-use crate::process::Readiness;
+use crate::process::{ProcessorShare, Readiness};
 use crate::reconcile::retry;
 use queue::{Outcome, PreviewQueue};
 
@@ -27,7 +27,12 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
         () = context.shutdown.triggered() => return,
         () = readiness.wait() => {}
     }
-    let mut previews = Previews { context, queue: PreviewQueue::default(), running: JoinSet::new() };
+    let mut previews = Previews {
+        context,
+        processors: ProcessorShare::half(),
+        queue: PreviewQueue::default(),
+        running: JoinSet::new(),
+    };
     let mut leadership = previews.context.leadership.clone();
     let mut leads = false;
     loop {
@@ -55,6 +60,8 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
 
 struct Previews {
     context: Arc<Context>,
+    /// The processors that all computations may use at the same time: the others remain for changes.
+    processors: ProcessorShare,
     queue: PreviewQueue,
     running: JoinSet<(PlanKey, Arc<str>, Outcome)>,
 }
@@ -71,8 +78,9 @@ impl Previews {
     fn start_all(&mut self) {
         while let Some((key, uid)) = self.queue.start() {
             let (context, failures) = (Arc::clone(&self.context), self.queue.failures(&key));
+            let processors = self.processors.clone();
             self.running.spawn(async move {
-                let outcome = compute::compute(&context, &key, &uid).await.unwrap_or_else(|error| {
+                let outcome = compute::compute(&context, processors, &key, &uid).await.unwrap_or_else(|error| {
                     let (namespace, name) = (&*key.namespace, &*key.name);
                     tracing::warn!(namespace, name, %error, "could not compute a Plan; retrying");
                     let delay = retry::delay(failures + 1, context.engine.random.number());

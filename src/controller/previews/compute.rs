@@ -23,6 +23,7 @@ use crate::load::{self, Listed, Proposal};
 use crate::model::{Address, Diagnostics, Reason};
 use crate::pipeline;
 use crate::plan::{ResponseCache, published};
+use crate::process::ProcessorShare;
 use crate::reconcile::{PreviewTime, ProposedState};
 
 /// How long a Plan is kept after it was computed, in seconds, unless it says otherwise.
@@ -47,7 +48,12 @@ struct Failure {
 }
 
 /// Computes a Plan unless it has a result, and deletes it if it has expired.
-pub(super) async fn compute(context: &Arc<Context>, key: &PlanKey, uid: &str) -> Result<Outcome, kube::Error> {
+pub(super) async fn compute(
+    context: &Arc<Context>,
+    processors: ProcessorShare,
+    key: &PlanKey,
+    uid: &str,
+) -> Result<Outcome, kube::Error> {
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let Some(plan) = api.get_opt(&key.name).await?.filter(|plan| plan.uid().as_deref() == Some(uid)) else {
         return Ok(Outcome::Gone);
@@ -59,7 +65,7 @@ pub(super) async fn compute(context: &Arc<Context>, key: &PlanKey, uid: &str) ->
         }
         return delete(&api, key, uid).await;
     }
-    let status = status(context, key, &plan).await;
+    let status = status(context, processors, key, &plan).await;
     if !context.leadership.is_leading() || context.shutdown.is_triggered() {
         // The new leader computes it. If this replica becomes the leader again, it does.
         return Ok(Outcome::Failed(context.engine.clock.now()));
@@ -99,11 +105,12 @@ fn expiry(plan: &PlanObject, finished: Timestamp) -> Timestamp {
 }
 
 /// The status with the result.
-async fn status(context: &Arc<Context>, key: &PlanKey, plan: &PlanObject) -> PlanStatus {
+async fn status(context: &Arc<Context>, processors: ProcessorShare, key: &PlanKey, plan: &PlanObject) -> PlanStatus {
     let preview = plan.spec.preview.clone();
     let size = serde_json::to_vec(&preview).map_or(0, |json| json.len());
     let limit = MAX_OBJECT.saturating_sub(size).max(MIN_STATUS);
-    let result = AssertUnwindSafe(computed(context, &key.namespace, preview, limit)).catch_unwind().await;
+    let computing = computed(context, processors, &key.namespace, preview, limit);
+    let result = AssertUnwindSafe(computing).catch_unwind().await;
     let result = result.unwrap_or_else(|_| {
         let (namespace, name) = (&*key.namespace, &*key.name);
         tracing::error!(namespace, name, "the computation of a Plan panicked because of a bug in Purlin");
@@ -127,6 +134,7 @@ async fn status(context: &Arc<Context>, key: &PlanKey, plan: &PlanObject) -> Pla
 /// The plan in at most `limit` bytes, and its headline.
 async fn computed(
     context: &Arc<Context>,
+    processors: ProcessorShare,
     namespace: &Arc<str>,
     preview: Preview,
     limit: usize,
@@ -158,7 +166,8 @@ async fn computed(
             () = context.shutdown.triggered() => Err(interrupted()),
         }
     };
-    context.threads.compute(Box::pin(computing)).await.unwrap_or_else(|| Err(interrupted()))
+    let computing = Box::pin(async move { processors.run(computing).await });
+    context.threads.compute(computing).await.unwrap_or_else(|| Err(interrupted()))
 }
 
 /// Plans the proposed state.
