@@ -255,4 +255,17 @@ mod tests {
         assert!(namespaces.close_if_empty(&shared));
         assert!(namespaces.open_namespaces().is_empty());
     }
+
+    #[test]
+    fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let shop: Arc<str> = "shop".into();
+        namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
+        let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));
+        assert_eq!(look(), (true, true));
+        assert!(opened.try_recv().is_err());
+        let held = ObjectBlock { reason: Reason::RecordUnreadable, message: "damaged".into() };
+        namespaces.apply(&shop, Event::RecordUnreadable(Address::single("a"), held));
+        assert_eq!(look(), (false, true), "an open one is looked at itself");
+    }
 }
