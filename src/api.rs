@@ -5,6 +5,7 @@
 
 pub mod conditions;
 pub mod data_source;
+pub mod plan;
 pub mod provider;
 pub mod raw;
 pub mod resource;
@@ -18,11 +19,15 @@ pub use annotations::{
     RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT,
 };
 pub use conditions::ConditionType;
-pub use crds::{crds, data_source_crd, provider_config_crd, provider_crd, resource_crd};
+pub use crds::{crds, data_source_crd, plan_crd, provider_config_crd, provider_crd, resource_crd};
 pub use data_source::{
     DataSource, DataSourceDrift, DataSourceLifecycle, DataSourceSpec, DataSourceStatus, DataSourceTimeouts,
 };
 pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use plan::{
+    Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec, PlanStatus, PlanStep, PlanSummary,
+    PlannedChange, Preview, PreviewRefresh, Prune,
+};
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
@@ -47,6 +52,8 @@ pub const DATA_SOURCE_KIND: &str = "DataSource";
 pub const PROVIDER_KIND: &str = "Provider";
 
 pub const PROVIDER_CONFIG_KIND: &str = "ProviderConfig";
+
+pub const PLAN_KIND: &str = "Plan";
 
 /// Finalizer: keeps a Resource until its object is destroyed.
 pub const FINALIZER: &str = "purlin.dev/destroy";

@@ -24,6 +24,7 @@ pub mod namespace;
 pub mod observed_client;
 pub mod observed_journal;
 pub mod options;
+pub mod previews;
 pub mod providers;
 pub mod status;
 pub mod supervise;
@@ -147,6 +148,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let (watched, watch_metrics) = (namespaces.clone(), metrics.watches.clone());
     let watch = Watch { namespaces: watched, metrics: watch_metrics, random: random.clone(), clock: clock.clone() };
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
+    let plans = watch_plans(&mut background, &options, &client, &watch);
     let (send, observed_providers) = mpsc::unbounded_channel();
     let report_provider = move |object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>| {
         let observed = ObservedProvider::of(object, spec);
@@ -214,6 +216,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         started: tokio::time::Instant::now(),
     });
     sample(&context);
+    background.spawn(previews::run(Arc::clone(&context), plans, readiness.clone()));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
@@ -309,9 +312,7 @@ fn watch_everything(
     let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
     let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
     tasks.spawn(watch.clone().records(api, secrets.clone(), serves, readiness.gate("records")));
-    let all = options.watch_namespaces.is_empty().then_some(None);
-    let each = all.into_iter().chain(options.watch_namespaces.iter().cloned().map(Some));
-    for namespace in each {
+    for namespace in options.watched() {
         let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
         let gate = readiness.gate(format!("namespaces{of}"));
         tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
@@ -324,4 +325,18 @@ fn watch_everything(
         let gate = readiness.gate(format!("resources{of}"));
         tasks.spawn(watch.clone().resources(client.clone(), namespace, accounts, gate));
     }
+}
+
+/// Watches the Plans. The controller is ready without them: until its CRD is installed, there are none.
+fn watch_plans(
+    tasks: &mut JoinSet<()>,
+    options: &Options,
+    client: &Client,
+    watch: &Watch,
+) -> mpsc::UnboundedReceiver<watch::plans::PlanEvent> {
+    let (send, plans) = mpsc::unbounded_channel();
+    for namespace in options.watched() {
+        tasks.spawn(watch.clone().plans(client.clone(), namespace, send.clone()));
+    }
+    plans
 }

@@ -26,6 +26,7 @@ pub mod tree;
 pub(crate) mod lifecycle;
 
 mod check;
+mod compressed;
 mod deserialize;
 mod document;
 mod lines;
@@ -33,6 +34,7 @@ mod shape;
 mod yaml;
 
 pub(crate) use crate::model::suggest::{self, closest};
+pub use compressed::{compress, decompress};
 pub use condition::Condition;
 pub use config::Config;
 pub use decode::{
@@ -53,4 +55,4 @@ pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, Provider
 pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;
 pub use repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
-pub use source::{Coverage, LoadedSource, SourcePaths, read};
+pub use source::{Coverage, Listed, LoadedSource, Proposal, ProposedFiles, SourcePaths, read};

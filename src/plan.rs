@@ -33,6 +33,7 @@ mod preflight;
 mod progress;
 mod protect;
 mod publish;
+pub mod published;
 pub mod render;
 mod requests;
 mod input;

@@ -19,6 +19,7 @@
 //! - `debounce`, `scope`, `plan_request`, `planning`, `stale`: select the components to plan, and reject stale plans;
 //! - `tracked`, `objects`, `progress`, `drift`, `recovery`, `moves`: the state of each object;
 //! - `resources`, [`summarize`]: the status of each Resource;
+//! - `preview`: the input of a plan as if proposed manifests had been applied;
 //! - `provider_configs`: the checks, the dependents and the status of `ProviderConfigs`.
 
 mod in_flight;
@@ -32,6 +33,7 @@ mod objects;
 mod other_components;
 mod plan_request;
 mod planning;
+mod preview;
 mod progress;
 mod provider_configs;
 mod provider_status;
@@ -68,6 +70,7 @@ use self::time::{Moment, Time};
 
 pub use self::moves::{MoveRequest, MoveResult};
 pub use self::plan_request::{PlanRequest, PlanResult};
+pub use self::preview::{PreviewRequest, PreviewTime, ProposedState};
 pub use self::provider_status::ConfigurationCheck;
 pub use self::recovery::RecoveryResult;
 pub use self::summarize::{Note, ObjectState};
@@ -76,6 +79,8 @@ pub use self::summarize::{Note, ObjectState};
 pub struct Reconciler {
     policy: Policy,
     phase: Phase,
+    /// Whether the records have been compared with the schedule since this replica became the leader.
+    has_begun: bool,
     now: Moment,
     /// For jitter and for the seeds of plans.
     random: RandomSource,
@@ -558,6 +563,7 @@ impl Reconciler {
         all.extend(self.schedule.records().keys().cloned());
         all.retain(|address| !self.moving.contains(&address.name));
         all.iter().for_each(|address| self.sync_record(address));
+        self.has_begun = true;
     }
 
     /// Starts nothing new. Plans are dropped, running calls and recoveries are awaited, and waits for readiness end.

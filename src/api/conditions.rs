@@ -19,6 +19,8 @@ pub enum ConditionType {
     Drifted,
     /// The object must be destroyed, but cannot be destroyed yet.
     DeletionBlocked,
+    /// The status of a Plan has the changes.
+    Computed,
     /// The processes of a Provider can access every file that the controller can access.
     Unconfined,
 }
@@ -32,6 +34,7 @@ impl ConditionType {
         Self::Stalled,
         Self::Drifted,
         Self::DeletionBlocked,
+        Self::Computed,
         Self::Unconfined,
     ];
 
@@ -43,6 +46,7 @@ impl ConditionType {
             Self::Stalled => "Stalled",
             Self::Drifted => "Drifted",
             Self::DeletionBlocked => "DeletionBlocked",
+            Self::Computed => "Computed",
             Self::Unconfined => "Unconfined",
         }
     }

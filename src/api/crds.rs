@@ -5,12 +5,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt as _;
 
-use super::{DataSource, Provider, ProviderConfig, Resource};
+use super::{DataSource, PlanObject, Provider, ProviderConfig, Resource};
 
 /// Returns every CRD as its file name in `crds/` and the content of that file.
 pub fn crds() -> Vec<(&'static str, String)> {
     vec![
         ("datasources.purlin.dev.yaml", yaml(&data_source_crd())),
+        ("plans.purlin.dev.yaml", yaml(&plan_crd())),
         ("providerconfigs.purlin.dev.yaml", yaml(&provider_config_crd())),
         ("providers.purlin.dev.yaml", yaml(&provider_crd())),
         ("resources.purlin.dev.yaml", yaml(&resource_crd())),
@@ -25,6 +26,11 @@ pub fn provider_crd() -> CustomResourceDefinition {
 /// Returns the CRD of [`ProviderConfig`] with all rules.
 pub fn provider_config_crd() -> CustomResourceDefinition {
     with_common_rules(ProviderConfig::crd())
+}
+
+/// Returns the CRD of `Plan` with all rules.
+pub fn plan_crd() -> CustomResourceDefinition {
+    with_common_rules(PlanObject::crd())
 }
 
 /// Adds the validation of names and the default status.

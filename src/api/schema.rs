@@ -83,6 +83,16 @@ pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["Delete", "Orphan"]})
 }
 
+/// The description of the field explains the variants.
+pub(super) fn prune(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["None", "Selector", "All"]})
+}
+
+/// The description of the field explains the variants.
+pub(super) fn refresh(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["Due", "All", "None"]})
+}
+
 /// A set of allowed actions. Every action needs a read first.
 pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -9,6 +9,7 @@ mod state;
 
 use std::path::PathBuf;
 
+use clap::builder::Resettable;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use controller::{ControllerArgs, Listening, LogFormat};
@@ -39,9 +40,17 @@ pub enum Command {
     ///
     /// Reads the recorded objects, compares them with the manifests, and prints the changes. Nothing is changed. An
     /// object is destroyed only if its manifest was in the files of -f and no longer is; objects of other files are left
-    /// unchanged, unless --prune is set.
+    /// unchanged, unless --prune is set. With -f and -n or --context, the controller of the cluster computes what
+    /// applying the manifests would change.
     #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
+    /// Show what applying manifests to a cluster would change.
+    ///
+    /// Sends the manifests to the controller as a Plan, and prints the changes that the controller has computed.
+    /// Nothing is changed. `purlin plan -f DIR -n NAMESPACE` does the same. Exits with 0 if there are no changes, 1 on
+    /// errors, 2 if there are changes.
+    #[command(after_help = examples::DIFF)]
+    Diff(DiffArgs),
     /// Create, update and destroy objects to match the manifests.
     ///
     /// Prints the plan and asks for confirmation before it applies the changes. An object is destroyed only if its
@@ -240,12 +249,21 @@ pub struct LaunchPluginArgs {
     pub program: Vec<std::ffi::OsString>,
 }
 
+// `plan` compares files with a cluster if both are given.
+fn allow_files_and_cluster(arg: clap::Arg) -> clap::Arg {
+    let names_cluster = ["context", "namespace"].contains(&arg.get_id().as_str());
+    if names_cluster { arg.conflicts_with(Resettable::Reset).conflicts_with("state") } else { arg }
+}
+
 #[derive(Debug, Args)]
+#[command(mut_args(allow_files_and_cluster))]
 pub struct PlanArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
     pub planning: PlanningArgs,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     /// Plan to destroy the recorded objects, as `purlin destroy` does.
     #[arg(long, conflicts_with_all = ["replace", "refresh_only", "prune"])]
     pub destroy: bool,
@@ -253,8 +271,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// The output format.
-    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
-    pub output: Format,
+    #[arg(short = 'o', long, value_enum, default_value_t = PlanFormat::Text)]
+    pub output: PlanFormat,
     /// Show unchanged attributes, all attributes of destroyed objects, and long values.
     #[arg(long)]
     pub full: bool,
@@ -264,6 +282,49 @@ pub struct PlanArgs {
     /// Ignored. Accepted for symmetry with `apply`.
     #[arg(long, hide = true)]
     pub no_progress: bool,
+}
+
+// The options that a plan has only if the controller computes it.
+#[derive(Clone, Debug, Args)]
+pub struct PreviewArgs {
+    /// In a cluster, limit --prune to objects with these labels, as `kubectl apply --prune -l` does.
+    #[arg(short = 'l', long, value_name = "SELECTOR", requires = "prune")]
+    pub selector: Option<String>,
+    /// In a cluster, how long to wait for the controller, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, hide_short_help = true,
+        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A directory, which is read with its subdirectories, a YAML or JSON file, or `-` for standard input. Can be
+    /// repeated.
+    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-", required = true)]
+    pub filenames: Vec<PathBuf>,
+    /// The path of the kubeconfig file.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The kubeconfig context of the cluster to use.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The namespace of the cluster to use.
+    #[arg(short = 'n', long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Treat the files of -f as everything: also destroy the objects of the namespace that have no manifest in them.
+    #[arg(long)]
+    pub prune: bool,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
+    /// Which recorded objects to read before planning.
+    #[arg(long, value_enum, default_value_t = RefreshChoice::All)]
+    pub refresh: RefreshChoice,
+    /// The output format.
+    #[arg(short = 'o', long, value_enum, default_value_t = PlanFormat::Text)]
+    pub output: PlanFormat,
+    /// Show unchanged attributes, all attributes of destroyed objects, and long values.
+    #[arg(long)]
+    pub full: bool,
 }
 
 #[derive(Debug, Args)]
@@ -440,6 +501,17 @@ pub enum Format {
     Text,
     /// Machine-readable JSON.
     Json,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// Human-readable text.
+    #[default]
+    Text,
+    /// Machine-readable JSON.
+    Json,
+    /// Markdown for the comment of a pull request.
+    Markdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

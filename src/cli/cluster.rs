@@ -33,7 +33,7 @@ pub use editor::ClusterEditor;
 const PAGE_SIZE: u32 = 500;
 
 /// The controller's default service account, unless its flag sets another.
-const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
 
 /// A client and a namespace.
 struct Connection {
@@ -225,6 +225,12 @@ pub async fn inspect(target: &Cluster, limits: Limits, console: Console) -> anyh
     let kubernetes = KubernetesObject::as_client(connection.client, OwnerScope::Cluster, Arc::new(SystemClock));
     let engine = view::planning_engine(Registry::built_in(kubernetes), limits);
     Ok(View { engine, inputs })
+}
+
+/// The Plans of a namespace, and its name.
+pub async fn plans(target: &Cluster, console: Console) -> anyhow::Result<(Api<api::PlanObject>, String)> {
+    let connection = Connection::open_and_announce(target, console).await?;
+    Ok((Api::namespaced(connection.client, &connection.namespace), connection.namespace))
 }
 
 pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<LoadedRecords> {

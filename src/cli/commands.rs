@@ -5,6 +5,7 @@ pub mod completion;
 pub mod controller;
 pub mod crds;
 pub mod dev;
+pub mod diff;
 pub mod explain;
 pub mod get;
 pub mod graph;

@@ -2,15 +2,18 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::inputs::{OtherSources, PlanResult};
 use super::json::{Diagnostics, FORMAT_VERSION};
 use super::output::Console;
-use crate::graph::render::GraphJson;
+use crate::api::PlanGraph;
+use crate::graph::render::mermaid;
 use crate::model::text::counted;
 use crate::model::{Text, Tone};
 use crate::plan::render::json::Changes;
 use crate::plan::render::summary::Counts;
-use crate::plan::render::{Detail, is_shown, problems, write_change, write_legend};
+use crate::plan::render::{Detail, is_shown, markdown, problems, write_change, write_legend};
 
 /// Prints every object that changes and the headline, then the problems to standard error.
 pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::Result<()> {
@@ -29,6 +32,12 @@ pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::R
     })?;
     console.problems(&problems::collect(&planned.plan.changes, &planned.diagnostics));
     Ok(())
+}
+
+/// Prints the plan for the comment of a pull request.
+pub fn markdown(planned: &PlanResult, graph: &PlanGraph, console: Console) -> anyhow::Result<()> {
+    let text = markdown::markdown(&planned.plan.changes, &planned.diagnostics, &mermaid(graph));
+    console.result(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes every object that changes, and the headline.
@@ -63,12 +72,12 @@ pub fn write_other_sources(count: OtherSources, destroys: bool, text: &mut Text)
     }
 }
 
-/// The format of `plan -o json`, written change by change to save memory.
-pub fn json(out: &mut dyn Write, planned: &PlanResult) -> io::Result<()> {
+/// The format of `plan -o json`, written change by change to save memory. `graph`: the steps of the plan.
+pub fn json(out: &mut dyn Write, planned: &PlanResult, graph: &impl Serialize) -> io::Result<()> {
     write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"changes\":")?;
     serde_json::to_writer(&mut *out, &Changes(&planned.plan.changes))?;
     out.write_all(b",\"graph\":")?;
-    serde_json::to_writer(&mut *out, &GraphJson(&planned.graph))?;
+    serde_json::to_writer(&mut *out, graph)?;
     out.write_all(b",\"otherSources\":")?;
     serde_json::to_writer(&mut *out, &planned.other_sources)?;
     out.write_all(b",\"diagnostics\":")?;

@@ -19,6 +19,8 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+pub use self::reader::read;
+
 use self::reader::Reader;
 use self::scopes::{Scope, scopes};
 use super::metrics::WatchMetrics;

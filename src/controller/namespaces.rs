@@ -161,6 +161,18 @@ impl Namespaces {
         self.known().open.values().cloned().collect()
     }
 
+    /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
+    pub fn look<T>(&self, namespace: &Arc<str>, look: impl FnOnce(&Reconciler) -> T) -> T {
+        let known = self.known();
+        if let Some(shared) = known.open.get(namespace).cloned() {
+            drop(known);
+            return look(&shared.lock());
+        }
+        let reconciler = self.empty_reconciler(&known, namespace, 0, 0);
+        drop(known);
+        look(&reconciler)
+    }
+
     /// Closes a namespace if it is empty. A later event opens it again.
     pub fn close_if_empty(&self, shared: &NamespaceHandle) -> bool {
         let mut known = self.known();
@@ -175,16 +187,22 @@ impl Namespaces {
         // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
         known.opened += 1;
         let (seed, versions) = (self.random.number(), known.opened << 32);
-        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
-        if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
-            reconciler.observe(Event::Namespace { value, terminating });
-        }
-        reconciler.observe(Event::Providers(known.providers.clone()));
+        let reconciler = self.empty_reconciler(known, namespace, seed, versions);
         let shared = Arc::new(NamespaceHandle::new(reconciler));
         known.open.insert(namespace.clone(), shared.clone());
         // The receiver may be dropped during shutdown.
         let _ = self.opened.send(shared.clone());
         shared
+    }
+
+    /// A reconciler that knows the namespace and the Providers.
+    fn empty_reconciler(&self, known: &NamespaceMap, namespace: &Arc<str>, seed: u64, versions: u64) -> Reconciler {
+        let mut reconciler = Reconciler::new(namespace.clone(), self.policy, seed, versions);
+        if let Some((value, terminating)) = known.namespaces.get(namespace).cloned() {
+            reconciler.observe(Event::Namespace { value, terminating });
+        }
+        reconciler.observe(Event::Providers(known.providers.clone()));
+        reconciler
     }
 
     fn known(&self) -> MutexGuard<'_, NamespaceMap> {
@@ -238,5 +256,18 @@ mod tests {
         namespaces.apply(&shop, Event::RecordDeleted(Address::single("a"), Version(1)));
         assert!(namespaces.close_if_empty(&shared));
         assert!(namespaces.open_namespaces().is_empty());
+    }
+
+    #[test]
+    fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let shop: Arc<str> = "shop".into();
+        namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
+        let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));
+        assert_eq!(look(), (true, true));
+        assert!(opened.try_recv().is_err());
+        let held = ObjectBlock { reason: Reason::RecordUnreadable, message: "damaged".into() };
+        namespaces.apply(&shop, Event::RecordUnreadable(Address::single("a"), held));
+        assert_eq!(look(), (false, true), "an open one is looked at itself");
     }
 }

@@ -59,6 +59,12 @@ impl Options {
         let own = self.pod.as_ref().map(|pod| pod.service_account.clone());
         ServiceAccounts { default: self.default_service_account.as_str().into(), own }
     }
+
+    /// The namespaces of each watch; `None`: all namespaces.
+    pub fn watched(&self) -> impl Iterator<Item = Option<String>> + use<> {
+        let all = self.watch_namespaces.is_empty().then_some(None);
+        all.into_iter().chain(self.watch_namespaces.clone().into_iter().map(Some))
+    }
 }
 
 /// The times of leader election, with the usual meaning of Kubernetes controllers.

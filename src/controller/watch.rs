@@ -1,6 +1,7 @@
 //! Watches: converts the streams of the API server to events of namespaces. Only compact forms are kept: objects are
 //! decoded on arrival, and their JSON, managed fields and last-applied annotation are dropped.
 
+pub mod plans;
 mod records;
 
 use std::collections::{BTreeMap, BTreeSet};

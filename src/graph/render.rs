@@ -6,6 +6,7 @@
 mod dot;
 mod json;
 mod mermaid;
+mod published;
 mod text;
 
 use std::cmp::Reverse;
@@ -16,8 +17,9 @@ use petgraph::graph::NodeIndex;
 use super::{ActionGraph, Wait};
 
 pub use dot::dot;
-pub use json::{GraphJson, json};
+pub use json::{GraphJson, PublishedJson, json};
 pub use mermaid::mermaid;
+pub use published::published;
 pub use text::text;
 
 /// The maximum number of steps for a reduction, which needs 2 MiB of memory at this size.

@@ -15,7 +15,7 @@ use super::shape::{self, Shape};
 use super::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{self, Fault};
-use super::{Instance, ProviderConfig, ProviderSpec, deserialize};
+use super::{Instance, ProviderConfig, ProviderSpec, ServiceAccounts, deserialize};
 use crate::api;
 use crate::model::data::StringData;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, HookKind, Path, Reason, Source, Value};
@@ -44,12 +44,32 @@ pub(super) enum Manifest {
     Unreadable(Diagnostic),
 }
 
+/// Where a document comes from, and where its objects will be.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) file: &'a Arc<str>,
+    /// `None` in local mode.
+    pub(super) cluster: Option<ClusterOrigin<'a>>,
+}
+
+/// The namespace of a cluster in which the objects of a document will be.
+#[derive(Clone, Copy)]
+pub(super) struct ClusterOrigin<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) accounts: &'a ServiceAccounts,
+}
+
 /// Decodes a document. A `List` results in one manifest for each of its items.
-pub(super) fn decode(document: &yaml::Document, file: &Arc<str>, interner: &mut Interner, found: &mut Vec<Manifest>) {
+pub(super) fn decode(
+    document: &yaml::Document,
+    origin: Origin<'_>,
+    interner: &mut Interner,
+    found: &mut Vec<Manifest>,
+) {
     let faults = document.errors.iter().map(|fault| (fault, false));
     let faults = faults.chain(document.warnings.iter().map(|fault| (fault, true)));
-    let problems = faults.map(|(fault, warning)| diagnostic(fault, file, warning)).collect();
-    decode_tree(&document.tree, problems, file, interner, found);
+    let problems = faults.map(|(fault, warning)| diagnostic(fault, origin.file, warning)).collect();
+    decode_tree(&document.tree, problems, origin, interner, found);
 }
 
 /// Returns the diagnostic of a fault of the YAML.
@@ -65,24 +85,26 @@ pub(super) fn diagnostic(fault: &Fault, file: &Arc<str>, warning: bool) -> Diagn
 fn decode_tree(
     tree: &Tree,
     problems: Diagnostics,
-    file: &Arc<str>,
+    origin: Origin<'_>,
     interner: &mut Interner,
     found: &mut Vec<Manifest>,
 ) {
-    let document = Document { tree, file };
+    let document = Document { tree, origin };
     let text = |key| tree.get(key).and_then(Tree::as_str);
     let (version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
     let group = version.split_once('/').map_or("", |(group, _)| group);
     found.push(match (group, kind) {
         (api::GROUP, api::PROVIDER_KIND) => document.provider(problems),
         (api::GROUP, api::PROVIDER_CONFIG_KIND) => document.provider_config(problems, interner),
+        // A Plan is no part of the desired state.
+        (api::GROUP, api::PLAN_KIND) => Manifest::Ignored(Vec::new()),
         (api::GROUP, _) | ("", api::KIND) => document.resource(problems, version, kind, interner),
         ("", "List") => {
             let Some(Tree { node: Node::List(items), .. }) = tree.get("items") else {
                 return found.push(Manifest::Unreadable(document.error("the List has no `items`")));
             };
             for item in items {
-                decode_tree(item, Vec::new(), file, interner, found);
+                decode_tree(item, Vec::new(), origin, interner, found);
             }
             return;
         }
@@ -139,12 +161,12 @@ fn annotations(tree: &Tree) -> Vec<(&str, &str)> {
 /// A document of a file.
 struct Document<'a> {
     tree: &'a Tree,
-    file: &'a Arc<str>,
+    origin: Origin<'a>,
 }
 
 impl Document<'_> {
     fn source(&self, line: usize) -> Source {
-        Source { file: self.file.clone(), line }
+        Source { file: self.origin.file.clone(), line }
     }
 
     /// An error of the whole document.
@@ -210,13 +232,23 @@ impl Document<'_> {
             ..Metadata::default()
         };
         let free = FreeFields::of_tree(tree);
-        let (runs, service_account) = (HookKind::Exec, Arc::from(""));
+        let (service_account, refused) = self.service_account(spec.service_account_name.as_deref(), interner);
+        findings.unreadable.extend(refused);
+        let runs = if self.origin.cluster.is_some() { HookKind::Job } else { HookKind::Exec };
         let written = Written { is_data, metadata, spec: &spec, free, runs, service_account, findings };
         let mut instance = decode::instance(written, interner);
         self.locate(&mut instance.problems);
         instance.source = Some(self.source(self.tree.line));
         instance.lines = Lines::of(self.tree);
         Manifest::Resource(Box::new(instance), self.namespace())
+    }
+
+    /// The account that the object acts as; empty in local mode.
+    fn service_account(&self, named: Option<&str>, interner: &mut Interner) -> (Arc<str>, Option<Diagnostic>) {
+        match self.origin.cluster {
+            Some(cluster) => cluster.accounts.choose(Some(cluster.namespace), named, interner),
+            None => (Arc::default(), None),
+        }
     }
 
     /// `metadata.namespace` and its position.
@@ -244,7 +276,7 @@ impl Document<'_> {
 
     /// A path relative to the directory of the file.
     fn beside(&self, path: &str) -> String {
-        let folder = FilePath::new(&**self.file).parent().unwrap_or(FilePath::new(""));
+        let folder = FilePath::new(&**self.origin.file).parent().unwrap_or(FilePath::new(""));
         folder.join(path).to_string_lossy().into_owned()
     }
 

@@ -5,6 +5,8 @@
 
 mod coverage;
 mod files;
+mod proposal;
+mod proposed_files;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +16,12 @@ use std::sync::Arc;
 
 pub use coverage::{Coverage, GivenSource};
 pub use files::{STDIN, SourceFile, SourcePaths};
+pub use proposal::{Listed, Proposal};
+pub use proposed_files::ProposedFiles;
 
 use sha2::{Digest as _, Sha256};
 
-use super::document::{self, Manifest};
+use super::document::{self, ClusterOrigin, Manifest, Origin};
 use super::intern::Interner;
 use super::{Config, DataLookup, Instance, decode, yaml};
 use crate::model::data::StringData;
@@ -63,16 +67,8 @@ pub fn read(given: &[PathBuf], paths: &SourcePaths) -> LoadedSource {
         }
         incomplete.push(problem);
     }
-    let mut texts = Vec::with_capacity(files.len());
-    for SourceFile { path, absolute } in files {
-        match read_text(&path) {
-            Ok(text) => {
-                let source = Some(paths.source(&absolute));
-                texts.push(SourceText { name: path.to_string_lossy().into(), source, text });
-            }
-            Err(error) => incomplete.push(unreadable(&path, &error)),
-        }
-    }
+    let (texts, unreadable) = read_texts(files, paths);
+    incomplete.extend(unreadable);
     let mut loaded = LoadedSource { digest: digest(&texts, &incomplete), ..decode(&texts, incomplete) };
     let config = &loaded.config;
     let resources = config.instances.values().chain(config.families.values().map(|family| &family.shared));
@@ -89,6 +85,22 @@ pub fn read(given: &[PathBuf], paths: &SourcePaths) -> LoadedSource {
     };
     loaded.given = given.iter().map(one).collect();
     loaded
+}
+
+/// The texts of files, and the errors of those that cannot be read.
+fn read_texts(files: Vec<SourceFile>, paths: &SourcePaths) -> (Vec<SourceText>, Diagnostics) {
+    let mut texts = Vec::with_capacity(files.len());
+    let mut errors = Vec::new();
+    for SourceFile { path, absolute } in files {
+        match read_text(&path) {
+            Ok(text) => {
+                let source = Some(paths.source(&absolute));
+                texts.push(SourceText { name: path.to_string_lossy().into(), source, text });
+            }
+            Err(error) => errors.push(unreadable(&path, &error)),
+        }
+    }
+    (texts, errors)
 }
 
 fn digest(texts: &[SourceText], incomplete: &Diagnostics) -> [u8; 32] {
@@ -184,7 +196,7 @@ fn decode_all(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
     let bytes: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(1 + bytes / MIN_BYTES_PER_THREAD);
     if threads == 1 {
-        return decode_chunks(pieces);
+        return decode_chunks(pieces, None);
     }
     let mut shares = Vec::with_capacity(threads);
     let (mut start, mut size) = (0, 0);
@@ -196,20 +208,23 @@ fn decode_all(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
         }
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_chunks(share))).collect();
+        let running: Vec<_> = shares.into_iter().map(|share| scope.spawn(|| decode_chunks(share, None))).collect();
         let joined =
             running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.flatten().collect()
     })
 }
 
-fn decode_chunks(pieces: &[Chunk<'_>]) -> Vec<Manifest> {
+fn decode_chunks(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Vec<Manifest> {
     let mut interner = Interner::default();
     let mut found = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let (documents, fault) = yaml::read(piece.text, piece.first_line, &mut interner);
+        // The author of a Plan must not occupy the memory or the time of the controller.
+        let read = if cluster.is_some() { yaml::read_strictly } else { yaml::read };
+        let (documents, fault) = read(piece.text, piece.first_line, &mut interner);
         for document in &documents {
-            document::decode(document, piece.file, &mut interner, &mut found);
+            let origin = Origin { file: piece.file, cluster };
+            document::decode(document, origin, &mut interner, &mut found);
         }
         if let Some(fault) = fault {
             found.push(Manifest::Unreadable(document::diagnostic(&fault, piece.file, false)));

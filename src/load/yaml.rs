@@ -59,16 +59,22 @@ pub(super) fn read(text: &str, first_line: usize, interner: &mut Interner) -> (V
     if let Some(document) = simple::read(text, first_line, interner) {
         return (vec![document], None);
     }
-    parse(text, first_line, interner)
+    parse(text, first_line, interner, false)
+}
+
+/// As [`read`], for a text of another user: without anchors, aliases and merge keys, which can expand to any size, and
+/// without duplicate keys, each of which takes the more time the larger the map is.
+pub(super) fn read_strictly(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+    parse(text, first_line, interner, true)
 }
 
 /// The same by the parser, whatever is in the text.
-fn parse(text: &str, first_line: usize, interner: &mut Interner) -> (Vec<Document>, Option<Fault>) {
+fn parse(text: &str, first_line: usize, interner: &mut Interner, is_strict: bool) -> (Vec<Document>, Option<Fault>) {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
     options.block_nesting_limit = DEPTH;
-    let mut builder = Builder::new(first_line - 1, interner);
+    let mut builder = Builder { is_strict, ..Builder::new(first_line - 1, interner) };
     for event in Parser::new_from_str_with_options(text, options) {
         let result = match event {
             Ok((event, span)) => builder.event(event, &span),
@@ -87,6 +93,8 @@ enum Frame {
 }
 
 struct Builder<'a> {
+    /// Whether it refuses what takes much memory or time.
+    is_strict: bool,
     skipped_lines: usize,
     interner: &'a mut Interner,
     documents: Vec<Document>,
@@ -101,6 +109,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(skipped_lines: usize, interner: &'a mut Interner) -> Self {
         Self {
+            is_strict: false,
             skipped_lines,
             interner,
             documents: Vec::new(),
@@ -126,11 +135,15 @@ impl<'a> Builder<'a> {
 
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Fault> {
         let line = self.skipped_lines + span.start.line();
+        self.refuse_anchor(&event, line)?;
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
                 if let Some(Frame::Map { key: key @ None, .. }) = self.frames.last_mut() {
                     *key = Some((self.interner.get(&to_nfc(&text)), line));
+                    if plain && text == "<<" && self.is_strict {
+                        return Err(Fault::new(line, "a preview reads no merge keys").hint("write the values out"));
+                    }
                     if plain && text == "<<" {
                         // Distinguished from the text "<<" by the sign that no other key has.
                         *key = Some((Arc::from(MERGE), line));
@@ -170,6 +183,20 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn refuse_anchor(&self, event: &Event<'_>, line: usize) -> Result<(), Fault> {
+        let has_anchor = match event {
+            Event::Scalar(_, _, anchor, _) | Event::SequenceStart(_, anchor, _) | Event::MappingStart(_, anchor, _) => {
+                *anchor != 0
+            }
+            Event::Alias(_) => true,
+            _ => false,
+        };
+        match has_anchor && self.is_strict {
+            true => Err(Fault::new(line, "a preview reads no anchors and aliases").hint("write the values out")),
+            false => Ok(()),
+        }
+    }
+
     fn open(&mut self, frame: Frame) -> Result<(), Fault> {
         if let (Some(Frame::Map { key: None, .. }), Frame::List { line, .. } | Frame::Map { line, .. }) =
             (self.frames.last(), &frame)
@@ -184,7 +211,7 @@ impl<'a> Builder<'a> {
         match self.frames.pop() {
             Some(Frame::List { line, anchor, items }) => self.value(Tree { line, node: Node::List(items) }, anchor),
             Some(Frame::Map { line, anchor, mut entries, merged, .. }) => {
-                self.check_keys(&mut entries);
+                self.check_keys(&mut entries)?;
                 for entry in merged {
                     if entries.iter().all(|own| own.key != entry.key) {
                         entries.push(entry);
@@ -233,18 +260,23 @@ impl<'a> Builder<'a> {
     }
 
     /// Reports duplicate keys; the first one counts.
-    fn check_keys(&mut self, entries: &mut Vec<Entry>) {
+    fn check_keys(&mut self, entries: &mut Vec<Entry>) -> Result<(), Fault> {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key).then(a.cmp(b)));
         let mut doubles: Vec<usize> =
             order.windows(2).filter(|pair| entries[pair[0]].key == entries[pair[1]].key).map(|pair| pair[1]).collect();
         doubles.sort_unstable();
+        if let Some(first) = doubles.first().filter(|_| self.is_strict) {
+            let entry = &entries[*first];
+            return Err(Fault::new(entry.line, format!("duplicate key `{}`", entry.key)));
+        }
         for double in doubles.into_iter().rev() {
             let entry = entries.remove(double);
             let first = entries.iter().find(|known| known.key == entry.key).map_or(0, |known| known.line);
             self.errors
                 .push(Fault::new(entry.line, format!("duplicate key `{}`, first set on line {first}", entry.key)));
         }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Address, DeposedKey, Path, Reason, Value};
 
 /// The order of the steps of a replacement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum ReplaceOrder {
     /// Destroy the old object, then create the new one.
     DestroyFirst,
@@ -15,7 +15,7 @@ pub enum ReplaceOrder {
 }
 
 /// The planned action for an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Action {
     NoOp,
     /// Only the record changes: a flag, a dependency, or a refreshed value.

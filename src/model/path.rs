@@ -137,6 +137,20 @@ impl serde::Serialize for Path {
     }
 }
 
+/// Reads what `Serialize` writes, which can be empty or begin with a quoted key.
+impl<'de> serde::Deserialize<'de> for Path {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let below_root = match text.chars().next() {
+            None => return Ok(Self::default()),
+            Some('[') => format!("root{text}"),
+            Some(_) => format!("root.{text}"),
+        };
+        let Self(segments) = below_root.parse().map_err(serde::de::Error::custom)?;
+        Ok(Self(segments[1..].to_vec()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

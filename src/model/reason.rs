@@ -1,6 +1,7 @@
 //! Condition reasons. They are a part of the API; `docs/reasons.md` documents each of them.
 
 use std::fmt;
+use std::str::FromStr;
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -128,7 +129,8 @@ reasons! {
     ActionForbiddenByPolicy,
     /// The object is suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
     Suspended,
-    /// `--target` does not select the object, or its manifest is not in the given files, so it stays unchanged.
+    /// `--target` does not select the object, or its manifest is not in the given files or not part of a preview, so it
+    /// stays unchanged.
     NotSelected,
     /// The service account lacks a required permission.
     Forbidden,
@@ -157,6 +159,8 @@ reasons! {
     OrphanDependsOnDestroyed,
     /// A change depends on results of this run. Another run plans it.
     Deferred,
+    /// The Plan was computed. Its status has the changes.
+    PlanComputed,
     /// The driver violated its contract: its plan or its result contradicts the configuration, the plan or itself.
     DriverFault,
     /// A bug in Purlin.
@@ -169,8 +173,29 @@ impl fmt::Display for Reason {
     }
 }
 
+/// The error of a string that is not a reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a reason")]
+pub struct UnknownReason(String);
+
+impl FromStr for Reason {
+    type Err = UnknownReason;
+
+    fn from_str(text: &str) -> Result<Self, UnknownReason> {
+        let known = Self::ALL.iter().find(|reason| reason.as_str() == text);
+        known.copied().ok_or_else(|| UnknownReason(text.to_owned()))
+    }
+}
+
 impl serde::Serialize for Reason {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Reason {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -46,6 +46,9 @@ pub(super) fn evaluate(
     if let (None, Some(known)) = (&progress.delayed, earlier_reading(input, instance, progress, &config)) {
         return decided(read(input, progress, Arc::clone(known), node.address));
     }
+    if input.options.preview && config.has_sensitive() {
+        progress.delayed.get_or_insert_with(|| "a preview sends no sensitive values to data sources".to_owned());
+    }
     progress.config = config.clone();
     NextAction::Call(vec![(CallPurpose::Data, DriverRequest::Data { config, read: progress.delayed.is_none() })])
 }
@@ -127,11 +130,14 @@ fn earlier_reading<'a>(
     progress: &Progress,
     config: &Value,
 ) -> Option<&'a Arc<ReadResult>> {
-    let due = match &input.options.refresh {
-        Refresh::All => true,
-        Refresh::None => false,
-        Refresh::Due(due) => due.contains(&instance.address),
-    };
+    // In a preview, it could not be read again.
+    let is_kept = input.options.preview && config.has_sensitive();
+    let due = !is_kept
+        && match &input.options.refresh {
+            Refresh::All => true,
+            Refresh::None => false,
+            Refresh::Due(due) => due.contains(&instance.address),
+        };
     let known = input.options.readings.get(&instance.address).filter(|_| !due)?;
     let same = known.config == *config
         && known.provider == progress.provider

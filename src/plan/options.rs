@@ -129,6 +129,9 @@ pub struct PlanOptions {
     pub running: Vec<RunningStep>,
     /// The seed of random values (deposed keys, ids, name suffixes).
     pub seed: u64,
+    /// The configuration is only proposed. Its data sources send no sensitive values to providers: the author of the
+    /// proposal could choose where to.
+    pub preview: bool,
     /// Nothing may be created because the namespace is terminating.
     pub namespace_terminating: bool,
     /// Why nothing may be destroyed, such as a CRD of Purlin that is being deleted.

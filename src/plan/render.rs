@@ -5,6 +5,7 @@
 mod diff;
 mod items;
 pub mod json;
+pub mod markdown;
 pub mod problems;
 mod scalar;
 mod strings;

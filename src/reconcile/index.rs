@@ -19,6 +19,7 @@ mod status_cache;
 mod links;
 mod listing;
 mod overlay;
+mod proposal;
 mod deferred_events;
 mod providers;
 mod published_status;
@@ -122,7 +123,7 @@ pub enum Event {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     instance: Arc<Instance>,
     status: StatusCache,
@@ -130,7 +131,7 @@ struct Entry {
     overlay: Overlay,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Index {
     namespace: Arc<str>,
     value: Value,

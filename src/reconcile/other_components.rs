@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Reconciler;
+use super::index::Index;
 use super::tracked::TrackedObject;
 use crate::load::Instance;
 use crate::model::Address;
@@ -15,10 +16,10 @@ impl Reconciler {
     /// plan imports or destroys. Usually there are none.
     pub(super) fn other_components(
         &self,
+        index: &Index,
         names: &BTreeSet<Arc<str>>,
         addresses: &BTreeSet<Address>,
     ) -> OtherComponents {
-        let index = &self.index;
         let is_wanted = |name: &str| index.instance(name).is_some_and(|instance| instance.is_desired());
         let own = names.iter().filter_map(|name| index.instance(name));
         let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));

@@ -86,30 +86,15 @@ impl Reconciler {
         self.planning.debounce.begin(&scope.names);
         self.pause_if_stale(&scope.names);
         self.start_recoveries(&scope.names);
-        let addresses = self.addresses(&scope.names);
+        let addresses = self.addresses(&self.index, &scope.names);
         let config = Arc::new(self.index.config(&scope.names));
         let records = self.schedule.records();
         let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded: Recorded = addresses.iter().filter_map(own).collect();
         let fingerprints = fingerprints(&self.index, &addresses);
         let desired_digests = scope.names.iter().map(|name| (name.clone(), self.index.desired_digest(name))).collect();
-        let readings = scope.names.iter().flat_map(|name| in_family(self.schedule.readings(), name));
-        let mut options = PlanOptions {
-            readings: readings.map(|(address, reading)| (address.clone(), reading.clone())).collect(),
-            refresh: Refresh::Due(BTreeSet::new()),
-            // By name: only their running step may know some instances of a family whose size an expression determines.
-            running: self.schedule.running(|address| scope.names.contains(&address.name)),
-            seed: self.random.number(),
-            namespace_terminating: self.index.is_terminating(),
-            namespace_value: self.index.namespace_value().clone(),
-            indexed: self.index.indexed(&scope.names).cloned().collect(),
-            rebuilt_indexes: self.index.rebuilt_indexes(&scope.names),
-            destroy_orphans: self.policy.destroy_orphans,
-            max_failed_creates: Some(MAX_FAILED_CREATES),
-            object_quota: self.object_quota(&scope.names),
-            other_components: self.other_components(&scope.names, &addresses),
-            ..PlanOptions::default()
-        };
+        let seed = self.random.number();
+        let mut options = self.plan_options(&self.index, &scope.names, &addresses, seed);
         let mut due = BTreeSet::new();
         for address in &addresses {
             self.add_object_options(address, &config, fingerprints[address], &mut options, &mut due);
@@ -126,10 +111,36 @@ impl Reconciler {
         self.commands.push(Command::Plan(Box::new(request)));
     }
 
-    /// Every object of these names that is desired, recorded in the index or in the schedule, or was planned before.
-    /// Planning may find more instances of a family.
-    pub(super) fn addresses(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
-        let index = &self.index;
+    /// The options of a plan of whole components, without those that depend on single objects.
+    pub(super) fn plan_options(
+        &self,
+        index: &Index,
+        names: &BTreeSet<Arc<str>>,
+        addresses: &BTreeSet<Address>,
+        seed: u64,
+    ) -> PlanOptions {
+        let readings = names.iter().flat_map(|name| in_family(self.schedule.readings(), name));
+        PlanOptions {
+            readings: readings.map(|(address, reading)| (address.clone(), reading.clone())).collect(),
+            refresh: Refresh::Due(BTreeSet::new()),
+            // By name: only their running step may know some instances of a family whose size an expression determines.
+            running: self.schedule.running(|address| names.contains(&address.name)),
+            seed,
+            namespace_terminating: index.is_terminating(),
+            namespace_value: index.namespace_value().clone(),
+            indexed: index.indexed(names).cloned().collect(),
+            rebuilt_indexes: index.rebuilt_indexes(names),
+            destroy_orphans: self.policy.destroy_orphans,
+            max_failed_creates: Some(MAX_FAILED_CREATES),
+            object_quota: self.object_quota(names),
+            other_components: self.other_components(index, names, addresses),
+            ..PlanOptions::default()
+        }
+    }
+
+    /// Every object of these names that is desired or recorded in the index, recorded in the schedule, or was planned
+    /// before. Planning may find more instances of a family.
+    pub(super) fn addresses(&self, index: &Index, names: &BTreeSet<Arc<str>>) -> BTreeSet<Address> {
         let mut all = BTreeSet::new();
         for name in names {
             let instance = index.instance(name).filter(|instance| instance.repetition.is_none());
@@ -281,7 +292,7 @@ impl Reconciler {
     }
 }
 
-fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
+pub(super) fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTreeMap<Address, u64> {
     let mut last: Option<(&Arc<str>, u64)> = None;
     let mut all = BTreeMap::new();
     for address in addresses {

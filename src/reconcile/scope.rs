@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Reconciler;
 use super::debounce::Sleep;
+use super::index::Index;
 use super::plan_request::{PlanPart, PlanScope};
 use super::time::Time;
 use crate::load;
@@ -94,8 +95,16 @@ impl Reconciler {
 
     /// The current component, including everything that a running plan has joined to it.
     fn whole_component(&self, name: Arc<str>) -> BTreeSet<Arc<str>> {
-        let index = &self.index;
-        let mut names = index.component([name]);
+        self.whole_components(&self.index, [name])
+    }
+
+    /// The components of these names, as [`Self::whole_component`].
+    pub(super) fn whole_components(
+        &self,
+        index: &Index,
+        names: impl IntoIterator<Item = Arc<str>>,
+    ) -> BTreeSet<Arc<str>> {
+        let mut names = index.component(names);
         loop {
             let touching = self.schedule.touching(&names);
             let more: BTreeSet<Arc<str>> = touching.map(|address| address.name.clone()).collect();

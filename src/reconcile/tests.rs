@@ -1,6 +1,7 @@
 //! Tests of the reconciler without an API server: the scripted driver executes real plans and steps, and the test
 //! controls the time.
 
+mod preview;
 mod quota;
 mod waits;
 

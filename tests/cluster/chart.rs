@@ -12,7 +12,7 @@ fn the_chart_passes_lint_and_rejects_unknown_values() {
     let more = ["--set", "typeAuthorization.enabled=true,controller.watchNamespaces={a,b}"];
     let shown = plane.helm_ok(&[&["template", "purlin", chart()], &all[..], &more[..]].concat());
     assert!(shown.contains("--watch-namespace=b"));
-    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 3);
+    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 5);
     let none = "protectRecords=false,serviceAccountAuthorization.enabled=false";
     let shown = plane.helm_ok(&["template", "purlin", chart(), "--set", none]);
     assert!(!shown.contains("ValidatingAdmissionPolicy"), "every policy can be left out");

@@ -33,6 +33,7 @@ pub(crate) fn plane() -> &'static ControlPlane {
             "crd/datasources.purlin.dev",
             "crd/providers.purlin.dev",
             "crd/providerconfigs.purlin.dev",
+            "crd/plans.purlin.dev",
             "--timeout=60s",
         ]);
         plane

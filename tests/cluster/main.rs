@@ -21,6 +21,7 @@ mod apiserver;
 
 mod bad_input;
 mod chart;
+mod ci_examples;
 mod command_line;
 mod conditions;
 mod controller;
@@ -41,6 +42,7 @@ mod moves;
 mod namespaces;
 mod page_examples;
 mod policies;
+mod previews;
 mod provider_configs;
 mod providers;
 mod proxy;

@@ -265,3 +265,89 @@ fn a_renamed_release_and_another_release_change_the_records_of_the_first() {
     // Its Resource refers to a record that no longer exists.
     crate::command_line::ok(&["state", "release", "--all", "--yes", "-n", &ns]);
 }
+
+/// A Plan with these types and ServiceAccounts.
+fn plan(types: &[String], accounts: &[&str]) -> String {
+    let preview = serde_json::json!({ "manifests": "", "types": types, "serviceAccountNames": accounts });
+    let plan = serde_json::json!({ "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan",
+        "metadata": { "name": "named" }, "spec": { "preview": preview } });
+    plan.to_string()
+}
+
+#[test]
+fn an_author_of_a_plan_needs_the_rights_of_an_author_of_its_manifests() {
+    let _guard = shared();
+    let ns = plane().namespace("planners");
+    let typed = ["-s", "templates/policies.yaml", "--set", "fullnameOverride=typed,typeAuthorization.enabled=true"];
+    let others = ["--set", "protectRecords=false,serviceAccountAuthorization.enabled=false"];
+    let policies = plane().helm_ok(&[&["template", "typed", chart()], &typed[..], &others].concat());
+    // Only for this namespace, because tests share the cluster.
+    let only = format!(
+        "validationActions: [Deny]\n  matchResources: {{ namespaceSelector: {{ matchLabels: {{ \
+         kubernetes.io/metadata.name: {ns} }} }} }}"
+    );
+    plane().apply(&[], &policies.replace("validationActions: [Deny]", &only));
+
+    let rule = |group: &str, resources: &str, verb: &str| {
+        format!("{{ apiGroups: ['{group}'], resources: [{resources}], verbs: ['{verb}'] }}")
+    };
+    for (user, rule) in [
+        ("planner", rule("purlin.dev", "plans", "create")),
+        ("typist", rule("purlin.dev", "plans", "create")),
+        ("typist-types", rule("types.purlin.dev", "aws_vpc, aws_subnet", "use")),
+        ("all", rule("purlin.dev", "plans", "create")),
+        ("all-types", rule("types.purlin.dev", "'*'", "use")),
+        ("all-accounts", rule("", "serviceaccounts", "use")),
+    ] {
+        let subject = user.split('-').next().unwrap();
+        grant(&ns, user, &rule, &format!("{{ kind: User, name: {subject} }}"));
+    }
+    let types = |names: &[&str]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+    let one = |name: &str| plan(&types(&[name]), &[]);
+    wait_until("the policies apply", LIMIT, || {
+        try_create(&ns, "planner", &one("aws_vpc"))
+            .is_some_and(|message| message.contains("you may not use the type aws_vpc"))
+    });
+    wait_until("the right suffices", LIMIT, || {
+        try_create(&ns, "typist", &plan(&types(&["aws_vpc", "aws_subnet"]), &[])).is_none()
+    });
+    let message = try_create(&ns, "typist", &plan(&types(&["aws_vpc", "aws_subnet", "aws_iam_role"]), &[]));
+    assert!(message.is_some_and(|message| message.contains("the type aws_iam_role")));
+
+    // The cost limit of the API server allows the checks of as many types as the policy does.
+    let mut many: Vec<String> = (0..19).map(|number| format!("aws_vpc{number}")).collect();
+    many.push("aws_iam_role".to_owned());
+    for name in &many[..19] {
+        grant(
+            &ns,
+            &format!("typist-{name}").replace('_', "-"),
+            &rule("types.purlin.dev", name, "use"),
+            "{ kind: User, name: typist }",
+        );
+    }
+    wait_until("the last one is checked", LIMIT, || {
+        try_create(&ns, "typist", &plan(&many, &[])).is_some_and(|message| message.contains("the type aws_iam_role"))
+    });
+    wait_until("19 are accepted", LIMIT, || try_create(&ns, "typist", &plan(&many[..19], &[])).is_none());
+    let more: Vec<String> = many.iter().cloned().chain(["aws_lb".to_owned()]).collect();
+    let message = try_create(&ns, "typist", &plan(&more, &[])).expect("too many");
+    assert!(message.contains("at most 20 types") || message.contains("aws_iam_role"), "{message}");
+    let hundred: Vec<String> = (0..100).map(|number| format!("t{number}")).collect();
+    wait_until("who may use all types needs no list", LIMIT, || try_create(&ns, "all", &plan(&hundred, &[])).is_none());
+
+    let accounts = |user: &str, names: &[&str]| try_create(&ns, user, &plan(&[], names));
+    assert_eq!(accounts("planner", &["default"]), None);
+    let message = accounts("planner", &["default", "deployer"]).expect("no right");
+    assert!(message.contains("you may not use the ServiceAccount deployer here"), "{message}");
+    let rule = "{ apiGroups: [''], resources: [serviceaccounts], resourceNames: [deployer], verbs: [use] }";
+    grant(&ns, "use-deployer", rule, "{ kind: User, name: planner }");
+    wait_until("the right suffices", LIMIT, || accounts("planner", &["deployer"]).is_none());
+    assert!(
+        accounts("planner", &["deployer", "owner"]).is_some_and(|message| message.contains("ServiceAccount owner"))
+    );
+    let names: Vec<String> = (0..50).map(|number| format!("account-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    wait_until("who may use all accounts needs no list", LIMIT, || accounts("all", &names).is_none());
+    let message = accounts("planner", &names).expect("no right");
+    assert!(message.contains("ServiceAccount account-0"), "{message}");
+}

@@ -13,6 +13,7 @@ mod importing;
 mod inputs;
 mod invalid_input;
 mod migrating;
+mod previews;
 mod provider_drift;
 mod provider_failures;
 mod provider_installation;

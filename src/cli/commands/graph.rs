@@ -23,7 +23,7 @@ pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {
     let rendered = match args.output {
         GraphFormat::Text => render::text(graph),
         GraphFormat::Dot => render::dot(graph),
-        GraphFormat::Mermaid => render::mermaid(graph),
+        GraphFormat::Mermaid => render::mermaid(&render::published(graph)),
         GraphFormat::Json => {
             console.result(|out| writeln!(out, "{}", render::json(graph)))?;
             return Ok(Exit::of(planned.has_errors(), false, false));

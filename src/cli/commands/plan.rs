@@ -1,15 +1,23 @@
 //! `purlin plan`: shows what an apply would do. Read-only.
 
-use crate::cli::args::{Format, PlanArgs};
+use crate::cli::args::{PlanArgs, PlanFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanParameters;
 use crate::cli::options::{Files, Planning, Target};
 use crate::cli::output::Console;
+use crate::cli::preview::{self, PreviewRequest};
 use crate::cli::saved::Recorder;
 use crate::cli::{inspect, local, show};
+use crate::graph::render::{GraphJson, published};
 use crate::plan::render::Detail;
 
 pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
+    if let Some(request) = PreviewRequest::of_plan(&args)? {
+        return preview::run(&request, console).await;
+    }
+    if args.preview.selector.is_some() {
+        return Err(Failure::hinted("--selector works only in a cluster", "name it with -n NAMESPACE"));
+    }
     let planning = Planning::new(&args.planning)?;
     let target = Target::from_args(args.target);
     let target = match args.destroy {
@@ -34,8 +42,9 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     let purpose = if args.destroy { PlanParameters::destroy() } else { PlanParameters::default() };
     let planned = view.inputs.plan(&view.engine, &planning, purpose).await?;
     match args.output {
-        Format::Json => console.result(|out| show::json(out, &planned))?,
-        Format::Text => show::plan(&planned, Detail { full: args.full }, console)?,
+        PlanFormat::Json => console.result(|out| show::json(out, &planned, &GraphJson(&planned.graph)))?,
+        PlanFormat::Markdown => show::markdown(&planned, &published(&planned.graph), console)?,
+        PlanFormat::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }
     if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
         recorder.save(&files, &planning, args.destroy, &view.inputs, &planned)?.write(out)?;

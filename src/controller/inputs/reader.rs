@@ -202,24 +202,8 @@ impl Reader {
     }
 
     async fn get(&self, key: &InputKey) -> bool {
-        let (client, namespace) = (self.client(&key.service_account), &*self.source.namespace);
-        let name = &*key.object.name;
-        let found = match key.object.kind {
-            DataKind::ConfigMap => {
-                let found = Api::<ConfigMap>::namespaced(client, namespace).get_opt(name).await;
-                found.map(|found| found.as_ref().map(config_map_data))
-            }
-            DataKind::Secret => {
-                let found = Api::<Secret>::namespaced(client, namespace).get_opt(name).await;
-                found.map(|found| found.as_ref().map(secret_data))
-            }
-        };
-        let is_read = found.is_ok();
-        let data = match found {
-            Ok(Some(data)) => DataLookup::Present(Arc::new(data)),
-            Ok(None) => DataLookup::Missing,
-            Err(error) => self.unreadable(key, &error),
-        };
+        let data = read(&self.source.client, &self.source.namespace, key).await;
+        let is_read = !matches!(data, DataLookup::Unreadable { .. });
         self.source.update(key, data);
         is_read
     }
@@ -227,25 +211,45 @@ impl Reader {
     fn client(&self, service_account: &str) -> Client {
         acting_as(&self.source.client, &self.source.namespace, service_account)
     }
+}
 
-    fn unreadable(&self, key: &InputKey, error: &kube::Error) -> DataLookup {
-        let InputKey { service_account, object } = key;
-        match error {
-            kube::Error::Api(status) if status.is_forbidden() => {
-                let hint = if status.message.contains("cannot impersonate") {
-                    "allow Purlin to impersonate service accounts in its ClusterRole".to_owned()
-                } else {
-                    format!(
-                        "bind a Role that allows get, list and watch of `{}` to the service account \
-                         `{service_account}` of namespace `{}`",
-                        object.kind.resource(),
-                        self.source.namespace
-                    )
-                };
-                DataLookup::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
-            }
-            error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
+/// Reads an object once, as its service account.
+pub async fn read(client: &Client, namespace: &str, key: &InputKey) -> DataLookup {
+    let client = acting_as(client, namespace, &key.service_account);
+    let name = &*key.object.name;
+    let found = match key.object.kind {
+        DataKind::ConfigMap => {
+            let found = Api::<ConfigMap>::namespaced(client, namespace).get_opt(name).await;
+            found.map(|found| found.as_ref().map(config_map_data))
         }
+        DataKind::Secret => {
+            let found = Api::<Secret>::namespaced(client, namespace).get_opt(name).await;
+            found.map(|found| found.as_ref().map(secret_data))
+        }
+    };
+    match found {
+        Ok(Some(data)) => DataLookup::Present(Arc::new(data)),
+        Ok(None) => DataLookup::Missing,
+        Err(error) => unreadable(namespace, key, &error),
+    }
+}
+
+fn unreadable(namespace: &str, key: &InputKey, error: &kube::Error) -> DataLookup {
+    let InputKey { service_account, object } = key;
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            let hint = if status.message.contains("cannot impersonate") {
+                "allow Purlin to impersonate service accounts in its ClusterRole".to_owned()
+            } else {
+                format!(
+                    "bind a Role that allows get, list and watch of `{}` to the service account `{service_account}` of \
+                     namespace `{namespace}`",
+                    object.kind.resource(),
+                )
+            };
+            DataLookup::Unreadable { reason: Reason::Forbidden, why: status.message.clone(), hint: Some(hint) }
+        }
+        error => DataLookup::Unreadable { reason: Reason::OperationFailed, why: error.to_string(), hint: None },
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 
 use super::super::ActionGraph;
+use crate::api::{PlanGraph, PlanStep};
 use crate::model::{Address, DeposedKey, Operation};
 
 /// Serializes as `{"nodes":[...],"edges":[...]}`. Edges are streamed, because there can be many.
@@ -37,6 +38,31 @@ impl Serialize for GraphJson<'_> {
         let mut whole = serializer.serialize_struct("Graph", 2)?;
         whole.serialize_field("nodes", &Nodes { graph: self.0, ids: &ids })?;
         whole.serialize_field("edges", &Edges { graph: self.0, ids: &ids })?;
+        whole.end()
+    }
+}
+
+/// The steps in the status of a Plan, in the same format.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishedJson<'a>(pub &'a PlanGraph);
+
+impl<'a> From<&'a PlanStep> for NodeJson<'a> {
+    fn from(step: &'a PlanStep) -> Self {
+        Self {
+            id: &step.id,
+            address: &step.address,
+            operation: step.operation,
+            deposed_key: step.deposed_key,
+            replaces: step.replaces,
+        }
+    }
+}
+
+impl Serialize for PublishedJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut whole = serializer.serialize_struct("Graph", 2)?;
+        whole.serialize_field("nodes", &self.0.nodes.iter().map(NodeJson::from).collect::<Vec<_>>())?;
+        whole.serialize_field("edges", &self.0.edges)?;
         whole.end()
     }
 }

@@ -1,21 +1,21 @@
 //! Renders a graph for Mermaid, which Markdown pages can contain.
 
-use super::super::ActionGraph;
-use super::reduce;
+use std::collections::HashMap;
+
+use crate::api::PlanGraph;
 use crate::model::text::escape;
 
 /// Renders a flowchart. Arrows lead from a step to the steps that it waits for.
-pub fn mermaid(graph: &ActionGraph) -> String {
-    let (order, edges) = reduce(graph);
+pub fn mermaid(graph: &PlanGraph) -> String {
     let mut text = String::from("flowchart RL\n");
-    for &node in &order {
-        text.push_str(&format!("  s{}[\"{}\"]\n", node.index(), escaped(&graph.id(node))));
+    let mut numbers = HashMap::new();
+    for (number, step) in graph.nodes.iter().enumerate() {
+        numbers.insert(step.id.as_str(), number);
+        text.push_str(&format!("  s{number}[\"{}\"]\n", escaped(&step.id)));
     }
-    for &node in &order {
-        for &(to, wait) in &edges[node.index()] {
-            let why = escaped(&graph.explain(node, to, wait).to_string());
-            text.push_str(&format!("  s{} -->|\"{why}\"| s{}\n", node.index(), to.index()));
-        }
+    for edge in &graph.edges {
+        let (Some(from), Some(to)) = (numbers.get(edge.from.as_str()), numbers.get(edge.to.as_str())) else { continue };
+        text.push_str(&format!("  s{from} -->|\"{}\"| s{to}\n", escaped(&edge.because)));
     }
     text
 }

@@ -1,6 +1,6 @@
 use expect_test::{Expect, expect};
 
-use super::{dot, json, mermaid, text};
+use super::{dot, json, mermaid, published, text};
 use crate::graph::fixture::{fixture, graph};
 
 fn check(situation: &str, expected: Expect) {
@@ -160,13 +160,13 @@ fn dot_quotes_names() {
 fn mermaid_escapes_names() {
     expect![[r#"
         flowchart RL
-          s1["a destroy"]
-          s0["a create"]
+          s0["a destroy"]
+          s1["a create"]
           s2["w[#quot;x#quot;] update"]
-          s0 -->|"a is created after the old object is destroyed"| s1
-          s2 -->|"w[#quot;x#quot;] depends on a"| s0
+          s1 -->|"a is created after the old object is destroyed"| s0
+          s2 -->|"w[#quot;x#quot;] depends on a"| s1
     "#]]
-    .assert_eq(&mermaid(&graph(SMALL)));
+    .assert_eq(&mermaid(&published(&graph(SMALL))));
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
 use super::{invalid, spec_path};
 use crate::load::intern::Interner;
 use crate::model::Diagnostic;
@@ -34,15 +32,14 @@ impl From<&str> for ServiceAccounts {
 impl ServiceAccounts {
     /// Returns the account that an object names, or the default one. Instead of the controller's own account, returns an
     /// error and an empty name, as which no request is made.
-    pub(super) fn choose(
+    pub(in crate::load) fn choose(
         &self,
-        metadata: &ObjectMeta,
+        namespace: Option<&str>,
         named: Option<&str>,
         interner: &mut Interner,
     ) -> (Arc<str>, Option<Diagnostic>) {
         let name = named.map_or_else(|| self.default.clone(), |name| interner.get(name));
-        let is_own =
-            |own: &ServiceAccount| (metadata.namespace.as_deref(), &name) == (Some(&*own.namespace), &own.name);
+        let is_own = |own: &ServiceAccount| (namespace, &name) == (Some(&*own.namespace), &own.name);
         if !self.own.as_ref().is_some_and(is_own) {
             return (name, None);
         }
@@ -64,8 +61,7 @@ mod tests {
         let own = ServiceAccount { namespace: "purlin-system".into(), name: "purlin".into() };
         let choose = |default: &str, namespace: &str, named: Option<&str>| {
             let accounts = ServiceAccounts { own: Some(own.clone()), ..default.into() };
-            let metadata = ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
-            let (name, error) = accounts.choose(&metadata, named, &mut Interner::default());
+            let (name, error) = accounts.choose(Some(namespace), named, &mut Interner::default());
             (name.to_string(), error.map(|error| error.to_string()).unwrap_or_default())
         };
         let accepted = |name: &str| (name.to_owned(), String::new());

@@ -44,7 +44,8 @@ pub fn provider_config_from_raw(
     let mut config = provider_config(name, &spec, Some(&arguments), interner);
     config.problems.extend(errors);
     config.problems.extend(unusable_annotations(&annotations(&raw.metadata), api::PROVIDER_CONFIG_KIND));
-    let (account, refused) = accounts.choose(&raw.metadata, spec.service_account_name.as_deref(), interner);
+    let (account, refused) =
+        accounts.choose(raw.metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
     config.service_account = account;
     config.problems.extend(refused);
     config

@@ -96,7 +96,8 @@ fn decode(
     interner: &mut Interner,
 ) -> Instance {
     let annotations = metadata.annotations.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
-    let (service_account, refused) = accounts.choose(metadata, spec.service_account_name.as_deref(), interner);
+    let (service_account, refused) =
+        accounts.choose(metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
     let written = Written {
         is_data,
         metadata: Metadata {

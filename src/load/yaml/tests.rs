@@ -150,7 +150,7 @@ proptest::proptest! {
     fn the_simple_reader_agrees_with_the_parser(text in document(4)) {
         let interner = &mut Interner::default();
         if let Some(simple) = simple::read(&text, 1, interner) {
-            let (documents, fault) = parse(&text, 1, interner);
+            let (documents, fault) = parse(&text, 1, interner, false);
             proptest::prop_assert_eq!(fault, None);
             proptest::prop_assert_eq!(documents.len(), 1);
             proptest::prop_assert_eq!(&simple.tree, &documents[0].tree);
@@ -166,7 +166,7 @@ fn a_usual_manifest_is_simple() {
                 dependsOn:\n  - name: a\n  - name: b\n  config:\n    x: ${a.b.c}\n    y: \"${a.id}\"\n    z: [a, b]\n    l:\n      - 1\n      - k: v\n        w: 2\n";
     let interner = &mut Interner::default();
     let simple = simple::read(text, 7, interner).expect("it is simple");
-    assert_eq!(simple.tree, parse(text, 7, interner).0[0].tree);
+    assert_eq!(simple.tree, parse(text, 7, interner, false).0[0].tree);
 }
 
 #[test]

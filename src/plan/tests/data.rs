@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use super::check;
 use super::fixture::{Fixture, instance};
 use crate::load::{Config, Instance, Reference};
-use crate::model::{Address, Path};
+use crate::model::{Address, Path, Value};
 use crate::plan::DataDependencies;
 
 /// Compares the driver calls, the plan, the readings and the data sources that were read.
@@ -248,4 +248,19 @@ fn objects_depend_on_the_dependencies_of_their_data_sources() {
     assert_eq!(targets(&["data.zone"]).as_deref(), Some("b c"), "the whole family");
     assert_eq!(targets(&["data.gone"]).as_deref(), Some(""));
     assert_eq!(targets(&["data.first"]).as_deref(), Some("a"), "a cycle of data sources ends the search");
+}
+
+#[test]
+fn a_preview_sends_no_sensitive_value_to_a_data_source() {
+    let calls = |situation: &str| {
+        let mut fixture = Fixture::parse(&format!("want data.site input=1\n{situation}"));
+        let hidden = Value::map([("input", Value::from("hidden").into_sensitive())]);
+        fixture.set_config(Address::data("site"), hidden);
+        let text = fixture.plan_as_text();
+        (std::mem::take(&mut *fixture.driver_calls.lock().unwrap()).join(", "), text)
+    };
+    assert_eq!(calls("").0, "read data.site");
+    let (called, text) = calls("option preview");
+    assert_eq!(called, "check data.site");
+    assert!(text.starts_with("data.site Read"), "{text}");
 }

@@ -274,10 +274,10 @@ impl Fixture {
             "cluster" => options.destroy_orphans = false,
             "no-refresh" => options.refresh = Refresh::None,
             "due" => options.refresh = Refresh::Due(words.addresses("due").into_iter().collect()),
+            "preview" => options.preview = true,
             "terminating" => options.namespace_terminating = true,
             "quota" => {
-                let left = value.unwrap().parse().unwrap();
-                options.object_quota = Some(ObjectQuota { limit: 10, left });
+                options.object_quota = value.map(|left| ObjectQuota { limit: 10, left: left.parse().unwrap() });
             }
             "cap" => options.max_failed_creates = value.map(|cap| cap.parse().unwrap()),
             "up-to-date" => options.up_to_date = words.addresses("up-to-date").into_iter().collect(),

@@ -4,7 +4,7 @@ use super::Event;
 use crate::model::{Address, Stored, Version};
 
 /// The last events of the watch. Only the result of the step shows which of them it caused.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DeferredEvents {
     /// The version of the record that the step started from. `None`: it knew no record.
     base: Option<Version>,

@@ -10,7 +10,7 @@ use crate::load::Instance;
 use crate::model::{Address, Diagnostic, Reason, Version};
 use crate::store::secrets::Family;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct FamilyCache {
     known: BTreeMap<Arc<str>, Family>,
     /// Indexes that exist but cannot be read, with the reason.

@@ -13,7 +13,7 @@ pub struct InputKey {
     pub object: DataRef,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CachedInput {
     data: DataLookup,
     /// Increases with every change of `data`.
@@ -22,7 +22,7 @@ struct CachedInput {
     readers: BTreeSet<Arc<str>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct InputCache {
     known: BTreeMap<InputKey, CachedInput>,
     /// The set of objects to watch has changed.
@@ -86,6 +86,15 @@ impl InputCache {
             known.data = DataLookup::Unread;
         }
         self.changed = true;
+    }
+
+    /// The objects that are read.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &InputKey> {
+        self.known.keys()
+    }
+
+    pub(super) fn data(&self, key: &InputKey) -> Option<&DataLookup> {
+        self.known.get(key).map(|known| &known.data)
     }
 
     /// The objects to watch, if they have changed since the last call.

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::model::Stored;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     targets: BTreeMap<Arc<str>, Names>,
     sources: BTreeMap<Arc<str>, Names>,
 }
 
 /// A sorted list of names. Most objects have one or two connections, and a tree node allocates space for eleven.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Names(Vec<Arc<str>>);
 
 impl Names {

@@ -53,7 +53,7 @@ pub struct ProviderConfigView {
     pub abandoned: BTreeMap<Address, bool>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ProviderCache {
     all: Providers,
     configs: BTreeMap<Arc<str>, ObservedProviderConfig>,

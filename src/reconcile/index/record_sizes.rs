@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::Address;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RecordSizes {
     sizes: BTreeMap<Address, u64>,
     total: u64,

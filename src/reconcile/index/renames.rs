@@ -12,7 +12,7 @@ use crate::model::suggest::is_similar;
 
 type Names = BTreeSet<Arc<str>>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RenameCandidates {
     /// Resources with `movedFrom` that have no record.
     renamed: Names,

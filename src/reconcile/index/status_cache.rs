@@ -7,7 +7,7 @@
 use super::PublishedStatus;
 use crate::model::Version;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct StatusCache {
     /// The current status.
     published: PublishedStatus,

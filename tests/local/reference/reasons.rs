@@ -113,6 +113,9 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::Abandoned => {
             "Create the Resource again to adopt the object, or forget the object with `purlin state rm`."
         }
+        Reason::PlanComputed => {
+            "Read the changes: `kubectl get pplan NAME -o yaml`. `docs/preview.md` documents Plans."
+        }
         Reason::Available => "Nothing. The object is up to date.",
         Reason::Progressing => "Wait. The message names the running operation, and Purlin updates it while it runs.",
         Reason::Deleting => "Wait. If the deletion takes long, check the message for the dependents that block it.",

@@ -1,0 +1,335 @@
+//! The kind `Plan`: what proposed manifests would change.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::schema;
+use crate::model::{Action, Address, DeposedKey, Operation, Path, Reason, ReplaceOrder, Severity};
+
+/// The maximum size of the manifests in a `Plan`, in bytes: manifests and status together must fit into an object.
+pub const MAX_MANIFESTS: usize = 900 * 1024;
+
+/// A preview of proposed manifests.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "purlin.dev",
+    version = "v1alpha1",
+    kind = "Plan",
+    root = "PlanObject",
+    plural = "plans",
+    shortname = "pplan",
+    category = "purlin",
+    namespaced,
+    status = "PlanStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A preview: what Purlin would change if the proposed manifests were applied. Nothing is changed.",
+    printcolumn = r#"{"name": "COMPUTED", "type": "string",
+        "jsonPath": ".status.conditions[?(@.type==\"Computed\")].status",
+        "description": "Whether the status has the changes."}"#,
+    printcolumn = r#"{"name": "RESULT", "type": "string", "jsonPath": ".status.result",
+        "description": "NoChanges, Changes or Errors."}"#,
+    printcolumn = r#"{"name": "CREATE", "type": "integer", "jsonPath": ".status.summary.create",
+        "description": "The number of objects to create."}"#,
+    printcolumn = r#"{"name": "UPDATE", "type": "integer", "jsonPath": ".status.summary.update",
+        "description": "The number of objects to update in place."}"#,
+    printcolumn = r#"{"name": "REPLACE", "type": "integer", "jsonPath": ".status.summary.replace",
+        "description": "The number of objects to replace."}"#,
+    printcolumn = r#"{"name": "DESTROY", "type": "integer", "jsonPath": ".status.summary.destroy",
+        "description": "The number of objects to destroy."}"#,
+    printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+        "description": "When the Plan was created."}"#,
+    printcolumn = r#"{"name": "MESSAGE", "type": "string",
+        "jsonPath": ".status.conditions[?(@.type==\"Computed\")].message",
+        "description": "A summary of the changes, or why they could not be computed.", "priority": 1}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "self.preview == oldSelf.preview", "message": "a preview cannot be changed: create another Plan"},
+]))]
+pub struct PlanSpec {
+    /// The proposed manifests. They cannot be changed.
+    pub preview: Preview,
+
+    /// How long the Plan is kept after it was computed, in seconds. The default is one hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 0, max = 2_592_000))]
+    pub ttl_seconds_after_finished: Option<u32>,
+}
+
+/// Proposed manifests, and what happens to the Resources that they do not contain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "has(self.manifests) != has(self.manifestsZstd)",
+     "message": "exactly one of manifests and manifestsZstd must be set"},
+    {"rule": "has(self.selector) == (has(self.prune) && self.prune == 'Selector')",
+     "message": "selector must be set if prune is Selector, and only then"},
+]))]
+pub struct Preview {
+    /// Resources, DataSources and ConfigMaps as YAML documents. Other kinds are ignored: the preview uses the
+    /// ProviderConfigs and Secrets of the namespace. Everyone who may read the Plan can read them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 921_600))]
+    pub manifests: Option<String>,
+    /// The same, compressed with zstd and encoded with Base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 921_600))]
+    pub manifests_zstd: Option<String>,
+    /// The Resources and DataSources of the namespace that the preview treats as deleted if the manifests do not contain
+    /// them: None, those that `selector` selects (Selector), or All. The default is None.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::prune")]
+    pub prune: Option<Prune>,
+    /// A label selector in the syntax of `kubectl -l`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub selector: Option<String>,
+    /// The recorded objects that are read before they are compared: those whose drift interval has passed (Due), All or
+    /// None. The default is Due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::refresh")]
+    pub refresh: Option<PreviewRefresh>,
+    /// The service accounts that the manifests name. A manifest that names another one is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), inner(length(max = 253)), extend("x-kubernetes-list-type" = "set"))]
+    pub service_account_names: Vec<String>,
+    /// The types of the Resources and DataSources in the manifests. A manifest with another type is an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000), inner(length(max = 128)), extend("x-kubernetes-list-type" = "set"))]
+    pub types: Vec<String>,
+}
+
+/// Which missing Resources count as deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Prune {
+    #[default]
+    None,
+    Selector,
+    All,
+}
+
+/// Which recorded objects are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PreviewRefresh {
+    #[default]
+    Due,
+    All,
+    None,
+}
+
+/// The result of a Plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanStatus {
+    /// The generation of the Plan for which the status was written.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// `Computed`: whether the status has the changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// `NoChanges`, `Changes`, or `Errors` if some objects cannot be planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<PlanOutcome>,
+    /// The number of objects by action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<PlanSummary>,
+    /// The changes, without sensitive values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<PlannedChange>,
+    /// What was left out because the status would be too large: `Values` of the changes, or also the `Graph`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
+    /// The steps of the changes, in a possible order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<PlanGraph>,
+    /// Errors and warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<PlanDiagnostic>,
+}
+
+/// The result of a plan in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PlanOutcome {
+    NoChanges,
+    Changes,
+    Errors,
+}
+
+/// What a status does not contain because of its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Omitted {
+    Values,
+    Graph,
+}
+
+/// The number of objects by action.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanSummary {
+    /// Objects to create.
+    #[serde(default)]
+    pub create: i32,
+    /// Objects to update in place.
+    #[serde(default)]
+    pub update: i32,
+    /// Objects to replace.
+    #[serde(default)]
+    pub replace: i32,
+    /// Objects to destroy, including deposed objects.
+    #[serde(default)]
+    pub destroy: i32,
+    /// Objects whose record is dropped, and which remain.
+    #[serde(default)]
+    pub forget: i32,
+    /// Data sources to read.
+    #[serde(default)]
+    pub read: i32,
+    /// Objects that cannot be planned, or must wait.
+    #[serde(default)]
+    pub blocked: i32,
+}
+
+/// The planned change of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedChange {
+    /// The address of the object.
+    #[schemars(with = "String")]
+    pub address: Address,
+    /// The type of the object.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// `Create`, `Update`, `Replace`, `Destroy`, `Forget`, `Read`, `Record`, `Wait` or `Blocked`.
+    #[schemars(with = "String")]
+    pub action: Action,
+    /// The order of a replacement: `DestroyFirst` or `CreateFirst`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub order: Option<ReplaceOrder>,
+    /// The key of a deposed object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub deposed_key: Option<DeposedKey>,
+    /// Whether the old object is forgotten instead of destroyed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forget: bool,
+    /// The cause of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// Why the object is blocked, or why its destroy waits: a condition reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub reason: Option<Reason>,
+    /// The message of a blocked object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The objects that a blocked object waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub waiting_for: Vec<Address>,
+    /// The attributes that force a replacement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub replace_paths: Vec<Path>,
+    /// The attributes that another client has changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub drifted_paths: Vec<Path>,
+    /// The recorded attributes that are not null. A sensitive value is `(sensitive value)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any_value")]
+    pub before: Option<serde_json::Value>,
+    /// The planned attributes that are not null. A value that is known only after the apply is `(known after apply)`, and
+    /// a sensitive one `(sensitive value)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any_value")]
+    pub after: Option<serde_json::Value>,
+    /// The attributes that are known only after the apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub unknown_paths: Vec<Path>,
+    /// The sensitive attributes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub sensitive_paths: Vec<Path>,
+    /// Those of the sensitive attributes that change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub changed_sensitive_paths: Vec<Path>,
+}
+
+/// The order of the steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanGraph {
+    /// The steps, each after the steps that it waits for.
+    #[serde(default)]
+    pub nodes: Vec<PlanStep>,
+    /// Which step waits for which, without those that others imply.
+    #[serde(default)]
+    pub edges: Vec<PlanEdge>,
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanStep {
+    /// The name of the step.
+    pub id: String,
+    /// The address of the object.
+    #[schemars(with = "String")]
+    pub address: Address,
+    /// `create`, `update`, `destroy`, `forget`, `record`, `wait` or `read`.
+    #[schemars(with = "String")]
+    pub operation: Operation,
+    /// The key of a deposed object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub deposed_key: Option<DeposedKey>,
+    /// Whether the step is part of a replacement.
+    #[serde(default)]
+    pub replaces: bool,
+}
+
+/// A step that waits for another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanEdge {
+    /// The step that waits.
+    pub from: String,
+    /// The step that it waits for.
+    pub to: String,
+    /// Why it waits.
+    pub because: String,
+}
+
+/// An error or a warning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanDiagnostic {
+    /// `error` or `warning`.
+    #[schemars(with = "String")]
+    pub severity: Severity,
+    /// A condition reason.
+    #[schemars(with = "String")]
+    pub reason: Reason,
+    /// The object, if the problem is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub address: Option<Address>,
+    /// The field of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub path: Option<Path>,
+    /// The line in the manifests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<i32>,
+    /// The problem.
+    pub summary: String,
+    /// Its cause.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// The next step for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}

@@ -1,0 +1,98 @@
+//! Previews: computes the Plans that users create, writes their status, and deletes them when they expire.
+//!
+//! Only the leader does this. It reads what a change would read, and writes nothing but the status of Plans. A Plan is
+//! requested when its turn comes: a queue with the manifests of hundreds of Plans would need too much memory.
+
+mod compute;
+mod queue;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::context::Context;
+use super::watch::plans::{PlanEvent, PlanKey};
+use crate::process::{ProcessorShare, Readiness};
+use crate::reconcile::retry;
+use queue::{Outcome, PreviewQueue};
+
+/// Computes Plans until the process terminates. Waits until every watch has delivered: a preview of an incomplete state
+/// would be wrong.
+pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<PlanEvent>, readiness: Readiness) {
+    tokio::select! {
+        biased;
+        () = context.shutdown.triggered() => return,
+        () = readiness.wait() => {}
+    }
+    let mut previews = Previews {
+        context,
+        processors: ProcessorShare::half(),
+        queue: PreviewQueue::default(),
+        running: JoinSet::new(),
+    };
+    let mut leadership = previews.context.leadership.clone();
+    let mut leads = false;
+    loop {
+        if leads {
+            previews.start_all();
+        }
+        let context = Arc::clone(&previews.context);
+        let due = previews.queue.next_due().filter(|_| leads).map(|at| until(at, context.engine.clock.now()));
+        tokio::select! {
+            biased;
+            () = context.shutdown.triggered() => break,
+            () = leadership.becomes(!leads) => leads = !leads,
+            Some(ended) = previews.running.join_next() => match ended {
+                Ok((key, uid, outcome)) => previews.queue.ended(&key, &uid, outcome),
+                Err(error) => tracing::error!(%error, "the task of a Plan panicked because of a bug in Purlin"),
+            },
+            Some(event) = events.recv() => previews.observe(event),
+            () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
+                previews.queue.wake(context.engine.clock.now());
+            }
+        }
+    }
+    previews.running.shutdown().await;
+}
+
+struct Previews {
+    context: Arc<Context>,
+    /// The processors that all computations may use at the same time: the others remain for changes.
+    processors: ProcessorShare,
+    queue: PreviewQueue,
+    running: JoinSet<(PlanKey, Arc<str>, Outcome)>,
+}
+
+impl Previews {
+    fn observe(&mut self, event: PlanEvent) {
+        match event {
+            PlanEvent::Applied { key, uid, generation } => self.queue.observe(&key, &uid, generation),
+            PlanEvent::Deleted(key) => self.queue.remove(&key),
+        }
+    }
+
+    /// Starts the computations that may run now.
+    fn start_all(&mut self) {
+        while let Some((key, uid)) = self.queue.start() {
+            let (context, failures) = (Arc::clone(&self.context), self.queue.failures(&key));
+            let processors = self.processors.clone();
+            self.running.spawn(async move {
+                let outcome = compute::compute(&context, processors, &key, &uid).await.unwrap_or_else(|error| {
+                    let (namespace, name) = (&*key.namespace, &*key.name);
+                    tracing::warn!(namespace, name, %error, "could not compute a Plan; retrying");
+                    let delay = retry::delay(failures + 1, context.engine.random.number());
+                    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+                    Outcome::Failed(context.engine.clock.now().saturating_add(delay).unwrap_or(Timestamp::MAX))
+                });
+                (key, uid, outcome)
+            });
+        }
+    }
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}
