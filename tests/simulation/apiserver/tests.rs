@@ -185,7 +185,7 @@ async fn a_lost_request_has_no_effect_but_one_with_a_lost_answer_has() {
     assert!(matches!(api.create(&PostParams::default(), &typed("a")).await, Err(kube::Error::Service(_))));
     assert_eq!(count(&cluster), 1);
     let tape = cluster.tape().join("\n");
-    assert!(tape.ends_with("a1 CREATE configmaps/shop -> 201 rv=100010 (answer lost)"), "{tape}");
+    assert!(tape.ends_with("a1 CREATE configmaps/shop -> 201 rv=100011 (answer lost)"), "{tape}");
 }
 
 #[tokio::test(start_paused = true)]
