@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, getsid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tokio::process::Child;
 use tokio::sync::Notify;
 
@@ -61,10 +61,11 @@ pub(super) fn plugin_ended(plugin: Pid, directory: &Path) {
 /// Ends the orphans of plugins as long as it is polled, also those that hide.
 ///
 /// # Errors
-/// If the kernel refuses to give orphans to this process.
+/// If the kernel refuses to give orphans to this process, or `/proc` does not show it.
 pub async fn end_orphans() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
-    let session = getsid(None)?;
+    let own = parent_and_session(getpid());
+    let (_, session) = own.ok_or_else(|| io::Error::other("/proc does not show the session of the process"))?;
     loop {
         // A plugin that forks faster than this is limited by the number of processes of its container.
         for _ in 0..MAX_PASSES {
@@ -78,12 +79,12 @@ pub async fn end_orphans() -> io::Result<()> {
 }
 
 /// Kills the children of this process in other sessions, except plugins. Returns whether there were any.
-fn end_children_of_other_sessions(session: Pid) -> bool {
+fn end_children_of_other_sessions(session: i32) -> bool {
     let mut found = false;
     let plugins = lock(&PLUGINS);
     for process in processes() {
         let Some((parent, its_session)) = parent_and_session(process) else { continue };
-        let is_ours = parent == getpid() && its_session != session.as_raw_pid();
+        let is_ours = parent == getpid().as_raw_pid() && its_session != session;
         if is_ours && !plugins.contains(&process.as_raw_pid()) {
             let _ = kill_process(process, Signal::KILL);
             // Without the wait, it would remain as a zombie.
@@ -99,17 +100,18 @@ fn processes() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The parent and the session of a process; `None` if it has ended.
-fn parent_and_session(process: Pid) -> Option<(Pid, i32)> {
+/// The parent and the session of a process; `None` if it has ended. The kernel reports 0 for a parent, and for a session
+/// leader, outside of the PID namespace.
+fn parent_and_session(process: Pid) -> Option<(i32, i32)> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
     parse_stat(&stat)
 }
 
 /// The name of the program, in parentheses, can contain any character.
-fn parse_stat(stat: &str) -> Option<(Pid, i32)> {
+fn parse_stat(stat: &str) -> Option<(i32, i32)> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(1);
     let (parent, _group, session) = (fields.next()?, fields.next()?, fields.next()?);
-    Some((Pid::from_raw(parent.parse().ok()?)?, session.parse().ok()?))
+    Some((parent.parse().ok()?, session.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -119,7 +121,11 @@ mod tests {
     #[test]
     fn a_program_cannot_disguise_its_parent_with_its_name() {
         let stat = "42 (x) R 7 7 7 ) S 5 41 40 0 -1 4194304 1\n";
-        assert_eq!(parse_stat(stat), Some((Pid::from_raw(5).unwrap(), 40)));
-        assert_eq!(parse_stat("1 (init) S 0 1 1 0"), None, "it has no parent");
+        assert_eq!(parse_stat(stat), Some((5, 40)));
+    }
+
+    #[test]
+    fn a_process_may_have_its_parent_and_session_outside_of_the_pid_namespace() {
+        assert_eq!(parse_stat("1 (purlin) S 0 0 0 0 -1 4194304 1\n"), Some((0, 0)));
     }
 }

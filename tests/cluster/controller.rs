@@ -32,13 +32,17 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 impl Controller {
     /// Starts a controller as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
-        let controller = Self::launch(plane);
+        let mut controller = Self::launch(plane);
         controller.wait_ready();
         controller
     }
 
-    fn wait_ready(&self) {
-        wait_until("the controller is ready", LIMIT, || self.http("/readyz").is_some_and(|(status, _)| status == 200));
+    fn wait_ready(&mut self) {
+        wait_until("the controller is ready", LIMIT, || {
+            let ended = self.child.try_wait().expect("a child");
+            assert!(ended.is_none(), "the controller ended before it was ready");
+            self.http("/readyz").is_some_and(|(status, _)| status == 200)
+        });
     }
 
     /// Starts a controller and does not wait until it is ready.
@@ -62,7 +66,7 @@ impl Controller {
         let port = free_port();
         let template = rendered_pod(plane, port, release, values);
         let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, account(&template));
-        let controller = Self::spawn(plane, &[], kubeconfig, port, &template);
+        let mut controller = Self::spawn(plane, &[], kubeconfig, port, &template);
         controller.wait_ready();
         controller
     }
