@@ -169,6 +169,9 @@ pub enum Omitted {
 /// The number of objects by action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanSummary {
+    /// Existing objects to manage from now on. They can also be updated or replaced.
+    #[serde(default)]
+    pub import: i32,
     /// Objects to create.
     #[serde(default)]
     pub create: i32,
@@ -216,6 +219,9 @@ pub struct PlannedChange {
     /// Whether the old object is forgotten instead of destroyed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forget: bool,
+    /// Whether the object existed before Purlin managed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
     /// The cause of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,

@@ -97,6 +97,8 @@ pub struct Change {
     pub replace_paths: Vec<Path>,
     /// The step only records values that a read returned and that no expression reads. Text output omits the change.
     pub silent: bool,
+    /// The object existed before Purlin managed it, and is recorded for the first time.
+    pub imported: bool,
     /// Set if drift is the only cause of the change. With the action `NoOp`, the drift is only reported.
     pub drift: Option<Drift>,
     /// The recorded value.
@@ -123,6 +125,7 @@ impl Change {
             waiting_for: Vec::new(),
             replace_paths: Vec::new(),
             silent: false,
+            imported: false,
             drift: None,
             before: None,
             after: None,

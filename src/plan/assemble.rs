@@ -120,6 +120,14 @@ fn shown(node: Node<'_>, decision: &Decision, deposed: &[DeposedDecision]) -> bo
 
 fn change(input: &PlanInput<'_>, id: Id, decision: Decision) -> Change {
     let node = input.nodes[id];
+    let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
+    // An object without a record exists only because of an import.
+    let imported = is_kept && node.current().is_none() && decision.prior.is_some() && !input.running.contains_key(&id);
+    Change { imported, ..one_change(input, id, decision) }
+}
+
+fn one_change(input: &PlanInput<'_>, id: Id, decision: Decision) -> Change {
+    let node = input.nodes[id];
     let recorded = node.current().map(|object| object.value.clone());
     let running = input.running.get(&id);
     let prior = decision.prior.as_ref().map(|object| object.value.clone());
@@ -172,6 +180,7 @@ fn finish_change(
         waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: decision.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
         silent: false,
+        imported: false,
         drift: decision.drift,
         because,
         before,
@@ -194,6 +203,7 @@ fn deposed_change(input: &PlanInput<'_>, id: Id, deposed: DeposedDecision) -> Ch
         waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
         replace_paths: Vec::new(),
         silent: false,
+        imported: false,
         drift: None,
         because: deposed.because,
         before: Some(deposed.object.value.clone()),

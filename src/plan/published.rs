@@ -72,6 +72,7 @@ fn size(status: &PlanStatus) -> usize {
 fn summary(counts: &Counts) -> PlanSummary {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     PlanSummary {
+        import: number(counts.import),
         create: number(counts.create),
         update: number(counts.update),
         replace: number(counts.replace),
@@ -105,6 +106,7 @@ fn publish(change: &Change) -> PlannedChange {
         order: change.order,
         deposed_key: change.deposed,
         forget: change.forget,
+        imported: change.imported,
         because: change.because.clone(),
         reason: change.blocked.or(change.hold_destroy),
         message: change.message.clone(),
@@ -206,6 +208,7 @@ fn restore(published: &PlannedChange) -> Change {
         waiting_for: published.waiting_for.clone(),
         replace_paths: published.replace_paths.clone(),
         silent: false,
+        imported: published.imported,
         drift: drifted,
         before: read(&published.before, &before),
         after: read(&published.after, &after),

@@ -68,7 +68,7 @@ impl Serialize for Diagnostics<'_> {
 impl Serialize for OneChange<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let change = self.0;
-        let mut entry = serializer.serialize_struct("Change", 10)?;
+        let mut entry = serializer.serialize_struct("Change", 11)?;
         entry.serialize_field("address", &change.address)?;
         entry.serialize_field("type", &change.type_name)?;
         entry.serialize_field("action", &change.action)?;
@@ -79,6 +79,7 @@ impl Serialize for OneChange<'_> {
             None => entry.serialize_field("reason", change.because.as_deref().unwrap_or(""))?,
         }
         entry.serialize_field("replacePaths", &change.replace_paths)?;
+        entry.serialize_field("imported", &change.imported)?;
         entry.serialize_field("before", &change.before.as_ref().map(Public))?;
         entry.serialize_field("after", &change.after.as_ref().map(Public))?;
         entry.serialize_field("afterUnknown", &Unknowns(change.after.as_ref().unwrap_or(&Value::Null)))?;

@@ -9,6 +9,8 @@ use crate::model::{Action, Address, Change, Diagnostic, errors};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Objects that are recorded for the first time. An imported object can also be updated or replaced.
+    pub import: usize,
     pub create: usize,
     pub update: usize,
     pub replace: usize,
@@ -38,6 +40,7 @@ impl Counts {
         let erroneous: BTreeSet<&Address> = errors(diagnostics).filter_map(|one| one.address.as_ref()).collect();
         let waiting = causes(changes);
         for change in changes {
+            counts.import += usize::from(change.imported);
             match change.action {
                 Action::Create => counts.create += 1,
                 Action::Update => counts.update += 1,
@@ -45,7 +48,7 @@ impl Counts {
                 Action::Destroy => counts.destroy += 1,
                 Action::Forget => counts.forget += 1,
                 Action::Read => counts.read += 1,
-                Action::Record => counts.record += usize::from(!change.silent),
+                Action::Record => counts.record += usize::from(!change.silent && !change.imported),
                 Action::Wait => counts.wait += 1,
                 Action::Blocked if waiting.contains_key(&change.address) => counts.waiting += 1,
                 Action::Blocked if erroneous.contains(&change.address) => counts.erroneous += 1,
@@ -59,7 +62,7 @@ impl Counts {
 
     /// Whether any object changes. Record-only steps and blocked objects do not count.
     pub fn any_change(&self) -> bool {
-        self.create + self.update + self.replace + self.destroy + self.forget > 0
+        self.import + self.create + self.update + self.replace + self.destroy + self.forget > 0
     }
 
     /// The headline of a plan that only updates records.
@@ -108,7 +111,11 @@ impl fmt::Display for Counts {
         let steps = self.other_steps();
         if self.any_change() {
             let Self { create, update, replace, destroy, .. } = self;
-            write!(f, "Plan: {create} to create, {update} to update, {replace} to replace, {destroy} to destroy")?;
+            f.write_str("Plan: ")?;
+            if self.import > 0 {
+                write!(f, "{} to import, ", self.import)?;
+            }
+            write!(f, "{create} to create, {update} to update, {replace} to replace, {destroy} to destroy")?;
             if self.forget > 0 {
                 write!(f, ", {} to forget", self.forget)?;
             }

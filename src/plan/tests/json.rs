@@ -136,6 +136,7 @@ fn the_json_has_the_documented_format() {
                   "afterUnknown": {},
                   "before": null,
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "DependencyNotFound",
                   "replacePaths": [],
@@ -164,6 +165,7 @@ fn the_json_has_the_documented_format() {
                     ]
                   },
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "",
                   "replacePaths": [],
@@ -179,6 +181,7 @@ fn the_json_has_the_documented_format() {
                     "input": 1
                   },
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "no longer configured",
                   "replacePaths": [],
@@ -199,6 +202,7 @@ fn the_json_has_the_documented_format() {
                   },
                   "before": null,
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "",
                   "replacePaths": [],
@@ -217,6 +221,7 @@ fn the_json_has_the_documented_format() {
                     "input": 1
                   },
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "`preventDestroy` changed",
                   "replacePaths": [],
@@ -237,6 +242,7 @@ fn the_json_has_the_documented_format() {
                     "id": "REPLACED"
                   },
                   "deposedKey": null,
+                  "imported": false,
                   "order": "CreateFirst",
                   "reason": "attributes force replacement",
                   "replacePaths": [
@@ -253,6 +259,7 @@ fn the_json_has_the_documented_format() {
                     "id": "older"
                   },
                   "deposedKey": "00000001",
+                  "imported": false,
                   "order": null,
                   "reason": "deposed by a replacement",
                   "replacePaths": [],
@@ -271,6 +278,7 @@ fn the_json_has_the_documented_format() {
                     "input": 1
                   },
                   "deposedKey": null,
+                  "imported": false,
                   "order": null,
                   "reason": "",
                   "replacePaths": [],
@@ -302,4 +310,17 @@ fn neither_text_nor_json_shows_a_sensitive_value() {
     render::json::write(&plan, &(), &mut written).unwrap();
     let all = text + &String::from_utf8(written).unwrap();
     assert!(!all.contains("hunter2") && !all.contains("letmein"), "{all}");
+}
+
+#[test]
+fn the_headline_counts_imports() {
+    let headline = |situation: &str| {
+        let plan = Fixture::parse(situation).plan();
+        Counts::of(&plan.changes, &plan.diagnostics).to_string()
+    };
+    assert_eq!(
+        headline("want a input=1 import=X\nwant b input=1"),
+        "Plan: 1 to import, 1 to create, 0 to update, 0 to replace, 0 to destroy."
+    );
+    assert_eq!(headline("want a input=1\nhave a input=1 matching"), "No changes: every object is up to date.");
 }

@@ -30,6 +30,7 @@ fn a_plan_has_the_documented_fields() {
             "deposedKey",
             "reason",
             "replacePaths",
+            "imported",
             "before",
             "after",
             "afterUnknown",
