@@ -64,7 +64,9 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
             plan.missing.insert(node.address.clone());
         }
         if shown(node, &decision, &deposed) {
-            plan.changes.push(change(input, id, decision));
+            let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
+            let imported = is_kept && decision.imports(node) && !input.running.contains_key(&id);
+            plan.changes.push(Change { imported, ..change(input, id, decision) });
         }
         for object in deposed {
             // A cause that blocks both the object and its deposed object is reported once.
@@ -119,14 +121,6 @@ fn shown(node: Node<'_>, decision: &Decision, deposed: &[DeposedDecision]) -> bo
 }
 
 fn change(input: &PlanInput<'_>, id: Id, decision: Decision) -> Change {
-    let node = input.nodes[id];
-    let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
-    // An object without a record exists only because of an import.
-    let imported = is_kept && node.current().is_none() && decision.prior.is_some() && !input.running.contains_key(&id);
-    Change { imported, ..one_change(input, id, decision) }
-}
-
-fn one_change(input: &PlanInput<'_>, id: Id, decision: Decision) -> Change {
     let node = input.nodes[id];
     let recorded = node.current().map(|object| object.value.clone());
     let running = input.running.get(&id);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::input::Id;
+use super::input::{Id, Node};
 use crate::model::{
     Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, ReadResult,
     Reason, RecordedObject, Value, errors,
@@ -190,6 +190,11 @@ impl Decision {
         let (at_once, read, gone) = (self.decided_early, self.read, self.missing);
         *self =
             Self { read, missing: gone, decided_early: at_once, diagnostics, deposed, ..Self::blocked(block, current) };
+    }
+
+    /// Whether the object exists without a record, which only an import does.
+    pub fn imports(&self, node: Node<'_>) -> bool {
+        self.prior.is_some() && node.current().is_none()
     }
 
     pub fn is_blocked(&self) -> bool {

@@ -47,10 +47,7 @@ type Owners<'a> = IndexMap<(&'a str, &'a str, Name<'a>), (Claim, Id)>;
 pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
     let mut owners: Owners<'_> = IndexMap::with_capacity(decisions.len());
     let mut losers: Vec<(Id, Owner<'_>)> = Vec::new();
-    let imports = |id: Id| {
-        let imported = decisions[id].as_ref().is_some_and(|decision| decision.prior.is_some());
-        imported && input.nodes[id].current().is_none()
-    };
+    let imports = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.imports(input.nodes[id]));
     let importing = (0..decisions.len()).any(imports);
     for (id, decision) in decisions.iter().enumerate() {
         let node = input.nodes[id];

@@ -60,9 +60,9 @@ impl Counts {
         counts
     }
 
-    /// Whether any object changes. Record-only steps and blocked objects do not count.
+    /// Whether any object changes. Record-only steps, also those of imports, and blocked objects do not count.
     pub fn any_change(&self) -> bool {
-        self.import + self.create + self.update + self.replace + self.destroy + self.forget > 0
+        self.create + self.update + self.replace + self.destroy + self.forget > 0
     }
 
     /// The headline of a plan that only updates records.
@@ -109,7 +109,7 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let obstacles = self.obstacles();
         let steps = self.other_steps();
-        if self.any_change() {
+        if self.any_change() || self.import > 0 {
             let Self { create, update, replace, destroy, .. } = self;
             f.write_str("Plan: ")?;
             if self.import > 0 {
