@@ -181,9 +181,9 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     }
     let mut writers = JoinSet::new();
     let written = namespaces.clone();
-    let report = move |target: &status::StatusTarget, digest, version| {
+    let report = move |target: &status::StatusTarget, digest, outcome| {
         let (name, uid) = (target.name.clone(), target.uid.clone());
-        written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, version });
+        written.apply(&target.namespace, Event::StatusWritten { name, uid, digest, outcome });
     };
     let (status, status_task) = status::writer(client.clone(), leadership.clone(), Arc::new(report), random.clone());
     let reporter = events::Reporter {

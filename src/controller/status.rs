@@ -21,6 +21,7 @@ use super::lease::Leadership;
 use crate::api;
 use crate::model::{Address, Version};
 use crate::process::Random;
+use crate::reconcile::index::StatusOutcome;
 use crate::reconcile::{Urgency, retry};
 
 /// How many requests run at the same time: enough to use an API server with two cores, without exhausting the default
@@ -43,9 +44,8 @@ pub struct StatusTarget {
     pub uid: Arc<str>,
 }
 
-/// Receives the result of writing the status with this digest: the new version of the Resource, or `None` if the status
-/// will not be written.
-pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, Option<Version>) + Send + Sync>;
+/// Receives how the write of the status with this digest ended.
+pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, StatusOutcome) + Send + Sync>;
 
 /// A status to write.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl StatusWriter {
 }
 
 enum Outcome {
-    Done(Option<Version>),
+    Done(StatusOutcome),
     Again(Box<StatusUpdate>),
 }
 
@@ -187,7 +187,7 @@ async fn work(
                 let outcome = match leadership.is_leading() {
                     true => attempt(&client, &target, pending).await,
                     // The current leader writes its own status.
-                    false => Outcome::Done(None),
+                    false => Outcome::Done(StatusOutcome::NotLeading),
                 };
                 (target, digest, outcome)
             });
@@ -196,8 +196,8 @@ async fn work(
             biased;
             Some(done) = requests.join_next() => match done {
                 Ok((target, digest, outcome)) => {
-                    if let Outcome::Done(version) = &outcome {
-                        report(&target, digest, *version);
+                    if let Outcome::Done(ended) = &outcome {
+                        report(&target, digest, *ended);
                     }
                     if let Some(attempts) = queue.finish(&target, outcome) {
                         let pause = retry::delay(attempts, random.number()).min(LONGEST_PAUSE);
@@ -221,20 +221,21 @@ async fn work(
 async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate) -> Outcome {
     let Some(request) = patch(target, &pending) else {
         tracing::error!(namespace = &*target.namespace, name = &*target.name, "could not serialize a status");
-        return Outcome::Done(None);
+        return Outcome::Done(StatusOutcome::Rejected);
     };
     let result = client.request::<api::Head>(request).await;
     let (namespace, name) = (&*target.namespace, &*target.name);
     match result {
         Ok(written) => {
-            Outcome::Done(written.metadata.resource_version.and_then(|text| Some(Version(text.parse().ok()?))))
+            let version = written.metadata.resource_version.and_then(|text| Some(Version(text.parse().ok()?)));
+            Outcome::Done(version.map_or(StatusOutcome::Rejected, StatusOutcome::Stored))
         }
         // The Resource was deleted.
-        Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done(None),
+        Err(kube::Error::Api(error)) if error.code == 404 => Outcome::Done(StatusOutcome::Rejected),
         // Another one of that name exists, or a newer generation, whose own status follows.
         Err(kube::Error::Api(error)) if matches!(error.code, 400 | 413 | 422) => {
             tracing::debug!(namespace, name, error = error.message, "the API server rejected a status");
-            Outcome::Done(None)
+            Outcome::Done(StatusOutcome::Rejected)
         }
         Err(error) => {
             tracing::warn!(namespace, name, %error, "could not write a status; retrying");
@@ -299,7 +300,7 @@ mod tests {
         queue.resume(target("a"));
         let (_, next) = queue.pop().unwrap();
         assert_eq!(next.status.observed_generation, 3, "a newer status replaces the one that failed");
-        assert_eq!(queue.finish(&target("a"), Outcome::Done(None)), None);
+        assert_eq!(queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected)), None);
     }
 
     #[test]
@@ -335,7 +336,7 @@ mod tests {
             names.push((target.name, pending.status.observed_generation));
         }
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1)], "one at a time");
-        queue.finish(&target("a"), Outcome::Done(None));
+        queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected));
         assert_eq!(queue.pop().unwrap().0.name, "b".into());
     }
 

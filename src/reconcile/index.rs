@@ -40,6 +40,7 @@ pub use self::inputs::InputKey;
 pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
 pub use self::published_status::PublishedStatus;
 pub use self::records::KnownRecord;
+pub use self::status_cache::StatusOutcome;
 
 use self::deferred_events::DeferredEvents;
 use self::families::FamilyCache;
@@ -68,9 +69,8 @@ pub struct ObservedResource {
 pub enum Event {
     /// A Resource or a `DataSource` was created or changed.
     ResourceApplied(ObservedResource),
-    /// The status with this digest was written for the Resource with this UID, which has this version since. `None`: it
-    /// will not be written.
-    StatusWritten { name: Arc<str>, uid: Arc<str>, digest: u64, version: Option<Version> },
+    /// The write of the status with this digest, of the Resource with this UID, has ended.
+    StatusWritten { name: Arc<str>, uid: Arc<str>, digest: u64, outcome: StatusOutcome },
     /// A Resource or a `DataSource` was deleted, by the name in its address.
     ResourceDeleted(Arc<str>),
     /// A record was created or changed.
@@ -270,9 +270,9 @@ impl Index {
         self.providers.touch();
         match event {
             Event::ResourceApplied(observed) => self.resource_applied(observed),
-            Event::StatusWritten { name, uid, digest, version } => {
+            Event::StatusWritten { name, uid, digest, outcome } => {
                 let entry = self.entries.get_mut(&name).filter(|entry| entry.instance.uid == uid);
-                if entry.is_some_and(|entry| entry.status.written(digest, version)) {
+                if entry.is_some_and(|entry| entry.status.written(digest, outcome)) {
                     self.overwritten.insert(name);
                 }
             }

@@ -7,6 +7,17 @@
 use super::PublishedStatus;
 use crate::model::Version;
 
+/// How the write of a status ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusOutcome {
+    /// The Resource has this version since.
+    Stored(Version),
+    /// The API server rejected it: the Resource was deleted, or the status of a newer generation follows.
+    Rejected,
+    /// It was not sent, because this replica did not hold the lease.
+    NotLeading,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct StatusCache {
     /// The current status.
@@ -34,19 +45,24 @@ impl StatusCache {
         self.is_writing = true;
     }
 
-    /// Records the response to the write of the status with this digest; `None`: it will not be written. Returns
-    /// whether the server has a different status.
-    pub(super) fn written(&mut self, digest: u64, version: Option<Version>) -> bool {
-        self.written_version = self.written_version.max(version.unwrap_or(Version(0)));
+    /// Records how the write of the status with this digest ended. Returns whether the server has a different status
+    /// that must be replaced.
+    pub(super) fn written(&mut self, digest: u64, outcome: StatusOutcome) -> bool {
+        if let StatusOutcome::Stored(version) = outcome {
+            self.written_version = self.written_version.max(version);
+        }
         // The response to an older write says nothing about the current one.
         if digest != self.published.digest {
             return false;
         }
         self.is_writing = false;
-        match self.deferred.take() {
-            Some(deferred) => self.observed(deferred.0, deferred.1),
-            None => false,
+        let is_missing = outcome == StatusOutcome::NotLeading;
+        if is_missing {
+            // The lease may be held again already: the same status counts as a new one, and is written.
+            self.published.digest = !digest;
         }
+        let is_replaced = self.deferred.take().is_some_and(|deferred| self.observed(deferred.0, deferred.1));
+        is_missing || is_replaced
     }
 
     /// Records a status from the watch. Returns whether it replaces the cached one.
@@ -86,9 +102,9 @@ mod tests {
         let mut status = StatusCache::new(says(0));
         status.publish(says(1));
         status.publish(says(2));
-        assert!(!status.written(1, Some(Version(10))), "the second write is in flight");
+        assert!(!status.written(1, StatusOutcome::Stored(Version(10))), "the second write is in flight");
         assert!(!status.observed(Version(10), says(1)), "the watch delivers the first own write");
-        assert!(!status.written(2, Some(Version(12))));
+        assert!(!status.written(2, StatusOutcome::Stored(Version(12))));
         assert!(!status.observed(Version(11), says(7)), "the own write has replaced it");
         assert!(!status.observed(Version(12), says(2)));
         assert!(status.observed(Version(13), says(7)));
@@ -100,13 +116,26 @@ mod tests {
         let mut status = StatusCache::new(says(0));
         status.publish(says(1));
         assert!(!status.observed(Version(20), says(7)));
-        assert!(status.written(1, Some(Version(15))), "the other write is newer");
+        assert!(status.written(1, StatusOutcome::Stored(Version(15))), "the other write is newer");
         status.publish(says(1));
         assert!(!status.observed(Version(21), says(8)));
-        assert!(!status.written(1, Some(Version(22))), "the own write is newer");
+        assert!(!status.written(1, StatusOutcome::Stored(Version(22))), "the own write is newer");
         status.publish(says(2));
         assert!(!status.observed(Version(25), says(9)));
         status.begin_again();
         assert_eq!(status.published().digest, 9);
+    }
+
+    #[test]
+    fn a_status_that_was_not_sent_is_missing_and_a_rejected_one_is_not() {
+        let mut status = StatusCache::new(says(0));
+        status.publish(says(1));
+        assert!(!status.written(1, StatusOutcome::Rejected), "a newer one follows");
+        assert_eq!(status.published().digest, 1);
+        status.publish(says(2));
+        status.publish(says(3));
+        assert!(!status.written(2, StatusOutcome::NotLeading), "the write of a newer one has not ended");
+        assert!(status.written(3, StatusOutcome::NotLeading));
+        assert_ne!(status.published().digest, 3, "the same status is written again");
     }
 }

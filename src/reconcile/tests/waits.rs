@@ -1,6 +1,7 @@
 //! A wait for readiness ends when the Resource has changed.
 
 use super::*;
+use crate::reconcile::index::StatusOutcome;
 
 /// Otherwise the deletion would wait as long as the object may take to become ready.
 #[tokio::test(start_paused = true)]
@@ -42,4 +43,30 @@ async fn a_resource_that_changes_during_the_call_ends_the_wait_that_follows() {
     bench.world.release("created");
     let is_destroyed = |bench: &Bench| bench.log.iter().any(|line| line.contains("a destroy Finished"));
     bench.run_until("the destroy", is_destroyed).await;
+}
+
+#[tokio::test]
+async fn a_status_that_was_not_written_without_the_lease_is_written_when_it_is_held_again() {
+    for lease_is_back in [false, true] {
+        let mut bench = Bench::new();
+        bench.observe(thing("a", 1), 1);
+        bench.react(Signal::Started);
+        bench.run_until_idle(MINUTE).await;
+        let digest = bench.reconciler.index().published("a").unwrap().digest;
+        bench.status.clear();
+        let dropped =
+            Event::StatusWritten { name: "a".into(), uid: "u".into(), digest, outcome: StatusOutcome::NotLeading };
+        bench.react(Signal::LeadershipLost);
+        if !lease_is_back {
+            bench.reconciler.observe(dropped.clone());
+        }
+        bench.react(Signal::Started);
+        bench.run_until_idle(MINUTE).await;
+        if lease_is_back {
+            bench.reconciler.observe(dropped);
+            bench.react(Signal::Wake);
+            bench.run_until_idle(MINUTE).await;
+        }
+        assert_eq!(bench.ready("a"), (1, "True Available".to_owned()));
+    }
 }
