@@ -15,8 +15,8 @@ mod crds;
 mod schema;
 
 pub use annotations::{
-    ANNOTATIONS, Annotation, AnnotationValue, MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE, MOVED_FROM, PAUSED,
-    RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT,
+    ANNOTATIONS, APPROVE_DESTROYS, Annotation, AnnotationValue, DECIDED_BY, MAX_OBJECTS, MAX_RECORD_BYTES,
+    MAX_STEPS_PER_MINUTE, MOVED_FROM, PAUSED, RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT, REQUIRE_APPROVAL,
 };
 pub use conditions::ConditionType;
 pub use crds::{crds, data_source_crd, plan_crd, provider_config_crd, provider_crd, resource_crd};
@@ -25,8 +25,8 @@ pub use data_source::{
 };
 pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use plan::{
-    Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec, PlanStatus, PlanStep, PlanSummary,
-    PlannedChange, Preview, PreviewRefresh, Prune,
+    ApprovalState, ChangeDigest, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec,
+    PlanStatus, PlanStep, PlanSummary, PlannedChange, Preview, PreviewRefresh, Prune, RequiredApproval,
 };
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,
@@ -34,9 +34,9 @@ pub use provider::{
 };
 pub use raw::{Head, RawObject, UnreadableSpec};
 pub use resource::{
-    DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure, HookPhase,
-    Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,
-    Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
+    Approval, DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure,
+    HookPhase, Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish,
+    Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
 };
 
 pub const GROUP: &str = "purlin.dev";

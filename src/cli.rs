@@ -94,6 +94,8 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Tree(args) => local_runtime()?.block_on(c::tree::run(args, console)),
         Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),
         Command::Migrate(args) => local_runtime()?.block_on(c::migrate::run(args, console)),
+        Command::Approve(args) => local_runtime()?.block_on(c::decide::approve(args, console)),
+        Command::Reject(args) => local_runtime()?.block_on(c::decide::reject(args, console)),
         Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),

@@ -9,6 +9,7 @@
 //! The index, the debounce, the summary and the decisions about leases and holders are pure and synchronous. The tasks
 //! around them only do the I/O.
 
+pub mod approvals;
 pub mod connection;
 pub mod context;
 pub mod events;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
 use self::connection::connect;
@@ -212,6 +213,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         provider_plannings: Pool::shared(MAX_PLANNINGS),
         threads,
         leadership,
+        approval_salt: OnceCell::new(),
         shutdown,
         started: tokio::time::Instant::now(),
     });

@@ -2,6 +2,7 @@
 //! no random values.
 
 pub mod address;
+pub mod approval;
 pub mod call;
 pub mod change;
 pub mod config_digest;
@@ -26,6 +27,7 @@ pub mod value;
 pub mod version;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
+pub use approval::{ApprovalKind, RequiredApprovals};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;

@@ -5,6 +5,7 @@
 //! caller calls the drivers.
 
 mod up_to_date;
+pub mod approval;
 pub mod driver_calls;
 mod assemble;
 pub mod conditions;

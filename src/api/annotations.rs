@@ -24,6 +24,15 @@ pub const MAX_RECORD_BYTES: &str = "purlin.dev/max-record-bytes";
 /// Annotation of a Namespace: the maximum number of creates, updates and replacements in a minute.
 pub const MAX_STEPS_PER_MINUTE: &str = "purlin.dev/max-steps-per-minute";
 
+/// Annotation of a Namespace: the kinds of changes in it that need an approval, such as `Replace,Destroy`.
+pub const REQUIRE_APPROVAL: &str = "purlin.dev/require-approval";
+
+/// Annotation of a Namespace that is being deleted: `true` approves all destroys in it. No Plan can be created there.
+pub const APPROVE_DESTROYS: &str = "purlin.dev/approve-destroys";
+
+/// Annotation of a Plan: the name of the user who approved or rejected it.
+pub const DECIDED_BY: &str = "purlin.dev/decided-by";
+
 /// An annotation of Purlin on a Resource.
 #[derive(Debug)]
 pub struct Annotation {

@@ -19,8 +19,12 @@ pub enum ConditionType {
     Drifted,
     /// The object must be destroyed, but cannot be destroyed yet.
     DeletionBlocked,
+    /// A change waits for the approval of a Plan.
+    ApprovalRequired,
     /// The status of a Plan has the changes.
     Computed,
+    /// The changes of a Plan may be made.
+    Approved,
     /// The processes of a Provider can access every file that the controller can access.
     Unconfined,
 }
@@ -34,7 +38,9 @@ impl ConditionType {
         Self::Stalled,
         Self::Drifted,
         Self::DeletionBlocked,
+        Self::ApprovalRequired,
         Self::Computed,
+        Self::Approved,
         Self::Unconfined,
     ];
 
@@ -46,7 +52,9 @@ impl ConditionType {
             Self::Stalled => "Stalled",
             Self::Drifted => "Drifted",
             Self::DeletionBlocked => "DeletionBlocked",
+            Self::ApprovalRequired => "ApprovalRequired",
             Self::Computed => "Computed",
+            Self::Approved => "Approved",
             Self::Unconfined => "Unconfined",
         }
     }
@@ -132,9 +140,9 @@ mod tests {
     #[test]
     fn absent_own_conditions_are_removed_and_foreign_ones_are_kept() {
         let mut foreign = ready("True", "");
-        foreign.type_ = "Approved".to_owned();
+        foreign.type_ = "Audited".to_owned();
         let stalled = condition(ConditionType::Stalled, "True", "InvalidConfig", "", 1);
         let merged = merge(&[stalled, foreign], [ready("True", "")], at(1));
-        assert_eq!(merged.iter().map(|c| c.type_.as_str()).collect::<Vec<_>>(), ["Ready", "Approved"]);
+        assert_eq!(merged.iter().map(|c| c.type_.as_str()).collect::<Vec<_>>(), ["Ready", "Audited"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The kind `Plan`: what proposed manifests would change.
+//! The kind `Plan`: what proposed manifests would change, or changes that wait for approval.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -11,7 +11,7 @@ use crate::model::{Action, Address, DeposedKey, Operation, Path, Reason, Replace
 /// The maximum size of the manifests in a `Plan`, in bytes: manifests and status together must fit into an object.
 pub const MAX_MANIFESTS: usize = 900 * 1024;
 
-/// A preview of proposed manifests.
+/// A preview of proposed manifests, or the approval of changes.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "purlin.dev",
@@ -25,10 +25,13 @@ pub const MAX_MANIFESTS: usize = 900 * 1024;
     status = "PlanStatus",
     derive = "Default",
     derive = "PartialEq",
-    doc = "A preview: what Purlin would change if the proposed manifests were applied. Nothing is changed.",
+    doc = "A preview of what Purlin would change if the proposed manifests were applied, or changes that Purlin makes when \
+           they are approved.",
     printcolumn = r#"{"name": "COMPUTED", "type": "string",
         "jsonPath": ".status.conditions[?(@.type==\"Computed\")].status",
         "description": "Whether the status has the changes."}"#,
+    printcolumn = r#"{"name": "APPROVAL", "type": "string", "jsonPath": ".status.approval",
+        "description": "Waiting, Approved, Rejected, Applied, Superseded or Expired. Empty for a preview."}"#,
     printcolumn = r#"{"name": "RESULT", "type": "string", "jsonPath": ".status.result",
         "description": "NoChanges, Changes or Errors."}"#,
     printcolumn = r#"{"name": "CREATE", "type": "integer", "jsonPath": ".status.summary.create",
@@ -47,16 +50,114 @@ pub const MAX_MANIFESTS: usize = 900 * 1024;
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self.preview == oldSelf.preview", "message": "a preview cannot be changed: create another Plan"},
+    {"rule": "has(self.preview) != has(self.digest)", "message": "exactly one of preview and digest must be set"},
+    {"rule": "has(self.preview) == has(oldSelf.preview) && (!has(self.preview) || self.preview == oldSelf.preview)",
+     "message": "a preview cannot be changed: create another Plan"},
+    {"rule": "has(self.digest) == has(oldSelf.digest) && (!has(self.digest) || self.digest == oldSelf.digest)",
+     "message": "a digest cannot be changed: create another Plan"},
+    {"rule": "has(self.changes) == has(oldSelf.changes) && (!has(self.changes) || self.changes == oldSelf.changes)",
+     "message": "the changes cannot be changed: create another Plan"},
+    {"rule": "!(has(oldSelf.approved) && oldSelf.approved) || (has(self.approvalValidSeconds) == \
+              has(oldSelf.approvalValidSeconds) && (!has(self.approvalValidSeconds) || \
+              self.approvalValidSeconds == oldSelf.approvalValidSeconds))",
+     "message": "how long an approval is valid cannot be changed: create another Plan"},
+    {"rule": "has(self.digest) || !(has(self.changes) || has(self.approved) || has(self.rejected))",
+     "message": "changes, approved and rejected need a digest"},
+    {"rule": "!(has(self.approved) && self.approved && has(self.rejected) && self.rejected)",
+     "message": "a Plan cannot be approved and rejected"},
+    {"rule": "!(has(oldSelf.approved) && oldSelf.approved) || (has(self.approved) && self.approved)",
+     "message": "an approval cannot be withdrawn: delete the Plan"},
+    {"rule": "!(has(oldSelf.rejected) && oldSelf.rejected) || (has(self.rejected) && self.rejected)",
+     "message": "a rejection cannot be withdrawn: delete the Plan"},
 ]))]
 pub struct PlanSpec {
     /// The proposed manifests. They cannot be changed.
-    pub preview: Preview,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
 
-    /// How long the Plan is kept after it was computed, in seconds. The default is one hour.
+    /// The digest of the changes that wait for approval. A preview prints it, so that changes can be approved in Git before
+    /// they are due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]+$"))]
+    pub digest: Option<String>,
+
+    /// The changes that the digest covers, as a preview prints them. With them, Purlin can approve each change when it is
+    /// due, and the status says what differs. Without them, all changes of the digest must be due at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5000))]
+    pub changes: Vec<ChangeDigest>,
+
+    /// Whether Purlin may make the changes. This needs the right `approve` on Plans.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
+
+    /// Whether the changes are rejected: they wait until the Resources change. This needs the right `approve` on Plans.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
+
+    /// How long an approval is valid, in seconds. The default is seven days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<i32>", range(min = 60, max = 31_536_000))]
+    pub approval_valid_seconds: Option<u32>,
+
+    /// How long a preview is kept after it was computed, and how long Purlin keeps a Plan of its own after its changes are
+    /// applied or superseded, in seconds. The default is one hour for a preview, and seven days otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i32>", range(min = 0, max = 2_592_000))]
     pub ttl_seconds_after_finished: Option<u32>,
+}
+
+/// A change that needs an approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeDigest {
+    /// The address of the object.
+    #[schemars(with = "String", length(max = 1024))]
+    pub address: Address,
+    /// `Create`, `Update`, `Replace` or `Destroy`.
+    #[schemars(with = "String", length(max = 16))]
+    pub action: Action,
+    /// The digest of the change: of its action, its order, and its attributes before and after.
+    #[schemars(length(min = 64, max = 64))]
+    pub digest: String,
+    /// The attributes that were known only after the apply. They may have any value when the change is made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>", length(max = 1000), inner(length(max = 1024)))]
+    pub unknown_paths: Vec<Path>,
+    /// Whether the change was made. Only in the status.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub applied: bool,
+}
+
+/// Whether changes that need an approval can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApprovalState {
+    /// They wait for an approval, or the approved changes are not due yet.
+    Waiting,
+    /// They are being made.
+    Approved,
+    Rejected,
+    /// They were made.
+    Applied,
+    /// Other changes have taken their place, or they are no longer needed.
+    Superseded,
+    /// The approval was not used in time.
+    Expired,
+}
+
+impl ApprovalState {
+    /// Whether it never changes again.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Applied | Self::Superseded | Self::Expired)
+    }
+}
+
+/// Changes that one Plan approves: those of the objects that are connected with each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequiredApproval {
+    /// The digest to approve.
+    pub digest: String,
+    pub changes: Vec<ChangeDigest>,
 }
 
 /// Proposed manifests, and what happens to the Resources that they do not contain.
@@ -127,7 +228,7 @@ pub struct PlanStatus {
     /// The generation of the Plan for which the status was written.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `Computed`: whether the status has the changes.
+    /// `Computed`: whether the status has the changes. `Approved`: whether they may be made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -149,6 +250,21 @@ pub struct PlanStatus {
     /// Errors and warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<PlanDiagnostic>,
+    /// The changes that need an approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<RequiredApproval>,
+    /// Whether the changes can be made. Not for a preview.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalState>,
+    /// Who approved or rejected the changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// When Purlin received the approval or the rejection, in RFC 3339 format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<String>,
+    /// How the changes that are due differ from those of the digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
 }
 
 /// The result of a plan in one word.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
+use crate::model::ApprovalKind;
 
 /// The desired state of the object.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +137,11 @@ pub struct ResourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::management_policies")]
     pub management_policies: Option<Vec<ManagementPolicy>>,
+
+    /// The changes that wait until a Plan is approved. The annotation `purlin.dev/require-approval` of the Namespace can
+    /// require more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 
     /// How Purlin detects and handles changes made outside of Purlin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -361,6 +367,16 @@ pub enum DeletionPolicy {
     Delete,
     /// Drop the record and leave the object.
     Orphan,
+}
+
+/// The changes that wait until a Plan is approved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// `Create`, `Update`, `Replace`, `Destroy` (also by a replacement), and `Drift` (the correction of a change that was
+    /// made outside of Purlin).
+    #[schemars(schema_with = "schema::approval_kinds")]
+    pub require_for: Vec<ApprovalKind>,
 }
 
 /// How Purlin detects and handles changes made outside of Purlin.

@@ -107,6 +107,16 @@ pub(super) fn management_policies(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The description of the field explains the variants.
+pub(super) fn approval_kinds(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 5,
+        "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "enum": ["Create", "Update", "Replace", "Destroy", "Drift"]},
+    })
+}
+
 /// A list of unique strings.
 pub(super) fn set_of_strings(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

@@ -108,6 +108,17 @@ pub enum Command {
     /// Reconcile a Resource in a cluster now, without waiting for its interval.
     #[command(after_help = examples::RECONCILE)]
     Reconcile(ResourceArgs),
+    /// Approve the changes of a Plan in a cluster.
+    ///
+    /// Prints the changes, and lets the controller make exactly these. This needs the right `approve` on Plans, which the
+    /// ClusterRole `purlin-approver` of the chart grants.
+    #[command(after_help = examples::APPROVE)]
+    Approve(DecisionArgs),
+    /// Reject the changes of a Plan in a cluster.
+    ///
+    /// The objects stay as they are until their Resources change.
+    #[command(after_help = examples::REJECT)]
+    Reject(DecisionArgs),
     /// Inspect and edit records.
     #[command(subcommand, after_help = examples::STATE)]
     State(StateCommand),
@@ -462,6 +473,18 @@ pub struct ResourceArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_args(hide_file_options))]
+pub struct DecisionArgs {
+    /// The name of the Plan, as the status of the Resource shows it.
+    pub name: String,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct ValidateArgs {
     #[command(flatten)]
     pub files: FileArgs,
@@ -512,6 +535,8 @@ pub enum PlanFormat {
     Json,
     /// Markdown for the comment of a pull request.
     Markdown,
+    /// Plans that approve the changes that need an approval, as manifests for Git. Only with a cluster.
+    Approval,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

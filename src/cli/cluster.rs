@@ -229,8 +229,14 @@ pub async fn inspect(target: &Cluster, limits: Limits, console: Console) -> anyh
 
 /// The Plans of a namespace, and its name.
 pub async fn plans(target: &Cluster, console: Console) -> anyhow::Result<(Api<api::PlanObject>, String)> {
+    let (client, namespace) = client(target, console).await?;
+    Ok((Api::namespaced(client, &namespace), namespace))
+}
+
+/// A client for the cluster, and the namespace.
+pub async fn client(target: &Cluster, console: Console) -> anyhow::Result<(Client, String)> {
     let connection = Connection::open_and_announce(target, console).await?;
-    Ok((Api::namespaced(connection.client, &connection.namespace), connection.namespace))
+    Ok((connection.client, connection.namespace))
 }
 
 pub async fn records(target: &Cluster, console: Console) -> anyhow::Result<LoadedRecords> {

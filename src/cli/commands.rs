@@ -4,6 +4,7 @@ pub mod apply;
 pub mod completion;
 pub mod controller;
 pub mod crds;
+pub mod decide;
 pub mod dev;
 pub mod diff;
 pub mod explain;

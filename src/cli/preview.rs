@@ -16,11 +16,15 @@ use super::options::{Cluster, DEFAULT_STATE};
 use super::output::Console;
 use super::show;
 use crate::api::plan::MAX_MANIFESTS;
-use crate::api::{ConditionType, Omitted, PlanGraph, PlanObject, PlanSpec, PlanStatus, Preview, PreviewRefresh, Prune};
+use crate::api::{
+    API_VERSION, ConditionType, Omitted, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, Preview,
+    PreviewRefresh, Prune, RequiredApproval,
+};
 use crate::graph::render::PublishedJson;
 use crate::load::{self, ProposedFiles, SourcePaths};
+use crate::model::text::counted;
 use crate::model::{Diagnostic, Diagnostics, Reason, Severity, Source, has_errors};
-use crate::plan::render::Detail;
+use crate::plan::render::{Detail, problems};
 use crate::plan::{Plan, published};
 
 /// Larger manifests are compressed. Smaller ones are not, so that `kubectl get -o yaml` shows them.
@@ -139,7 +143,8 @@ pub async fn run(request: &PreviewRequest, console: Console) -> anyhow::Result<E
     if files.proposal.instances.is_empty() {
         return Err(Failure::hinted("the files contain no Resource and no DataSource", "check -f"));
     }
-    let spec = PlanSpec { preview: request.preview(&files)?, ttl_seconds_after_finished: Some(TTL_SECONDS) };
+    let preview = Some(request.preview(&files)?);
+    let spec = PlanSpec { preview, ttl_seconds_after_finished: Some(TTL_SECONDS), ..PlanSpec::default() };
     let metadata = ObjectMeta { generate_name: Some("preview-".to_owned()), ..ObjectMeta::default() };
     let plan = PlanObject { metadata, spec, status: None };
     let created = api.create(&PostParams::default(), &plan).await.map_err(|error| refused(error, &namespace))?;
@@ -215,15 +220,55 @@ fn print(
     console: Console,
 ) -> anyhow::Result<Exit> {
     let (changes, _) = published::read(&status);
+    let approvals = approval_manifests(&status.approvals)?;
     let graph: PlanGraph = status.graph.unwrap_or_default();
     let plan = Plan { changes, ..Plan::default() };
     let planned = PlanResult { plan, diagnostics, ..PlanResult::default() };
     match request.output {
-        PlanFormat::Text => show::plan(&planned, Detail { full: request.full }, console)?,
+        PlanFormat::Text => {
+            show::plan(&planned, Detail { full: request.full }, console)?;
+            let count: usize = status.approvals.iter().map(|one| one.changes.len()).sum();
+            if count > 0 {
+                let verb = if count == 1 { "needs" } else { "need" };
+                console.notice(&format!(
+                    "{} {verb} an approval. `-o approval` prints a manifest that approves exactly these.",
+                    counted(count, "change")
+                ));
+            }
+        }
+        PlanFormat::Approval => {
+            console.problems(&problems::collect(&planned.plan.changes, &planned.diagnostics));
+            console.result(|out| out.write_all(approvals.as_bytes()))?;
+        }
         PlanFormat::Json => console.result(|out| show::json(out, &planned, &PublishedJson(&graph)))?,
-        PlanFormat::Markdown => show::markdown(&planned, &graph, console)?,
+        PlanFormat::Markdown => {
+            show::markdown(&planned, &graph, console)?;
+            if !approvals.is_empty() {
+                let heading = "\nThese changes wait until a user approves them, or until this manifest is applied:";
+                let text = format!("{heading}\n\n```yaml\n{approvals}```\n");
+                console.result(|out| out.write_all(text.as_bytes()))?;
+            }
+        }
     }
     Ok(Exit::of(planned.has_errors(), planned.has_changes(), request.detailed_exitcode))
+}
+
+/// Plans that approve these changes, as YAML documents.
+fn approval_manifests(approvals: &[RequiredApproval]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for RequiredApproval { digest, changes } in approvals {
+        let first = changes.first().map_or("changes", |change| change.address.object_name());
+        let manifest = serde_json::json!({
+            "apiVersion": API_VERSION,
+            "kind": PLAN_KIND,
+            "metadata": { "name": format!("approved-{}-{}", &first[..first.len().min(200)], &digest[..10]) },
+            "spec": { "digest": digest, "approved": true, "changes": changes },
+        });
+        text.push_str("---\n");
+        text.push_str(serde_saphyr::to_string(&manifest)?.trim_end());
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {

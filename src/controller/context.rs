@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::crd_guard::CrdGuard;
@@ -45,6 +46,8 @@ pub struct Context {
     pub provider_plannings: Arc<Pool>,
     pub threads: Threads,
     pub leadership: Leadership,
+    /// The salt of the digests of changes, once it is known.
+    pub approval_salt: OnceCell<Arc<[u8]>>,
     /// Triggered when the process must terminate.
     pub shutdown: Shutdown,
     /// When the process started: the origin of the reconcilers' time.

@@ -17,6 +17,7 @@ use futures::FutureExt as _;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+use super::approvals;
 use super::context::Context;
 use super::inputs::{InputSource, InputWatches};
 use super::namespaces::NamespaceHandle;
@@ -252,6 +253,7 @@ impl NamespaceTask {
             Command::ConfigureProvider { name, used, keep } => {
                 self.requests.spawn(provider_configs::try_provider(context, shared, name, used, keep));
             }
+            Command::WriteApproval(write) => drop(self.requests.spawn(approvals::write(context, shared, *write))),
             Command::WriteProviderConfig { view, status, finalizers } => {
                 self.requests.spawn(provider_configs::write(context, shared, *view, *status, finalizers));
             }

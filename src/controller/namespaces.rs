@@ -99,6 +99,7 @@ impl Namespaces {
             max_record_bytes: limits.record_bytes_per_namespace,
             max_steps_per_minute: limits.steps_per_minute,
             destroy_orphans: false,
+            requires_approval: true,
         };
         (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
     }
@@ -113,6 +114,7 @@ impl Namespaces {
                 | Event::FamilyApplied(_)
                 | Event::FamilyUnreadable(..)
                 | Event::ProviderConfigApplied(_)
+                | Event::ApprovalApplied(..)
         );
         let mut known = self.known();
         if let Event::Namespace { value, terminating } = &event {

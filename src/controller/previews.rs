@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use super::context::Context;
 use super::watch::plans::{PlanEvent, PlanKey};
 use crate::process::{ProcessorShare, Readiness};
+use crate::reconcile::index::Event;
 use crate::reconcile::retry;
 use queue::{Outcome, PreviewQueue};
 
@@ -70,7 +71,10 @@ impl Previews {
     fn observe(&mut self, event: PlanEvent) {
         match event {
             PlanEvent::Applied { key, uid, generation } => self.queue.observe(&key, &uid, generation),
-            PlanEvent::Deleted(key) => self.queue.remove(&key),
+            PlanEvent::Deleted(key) => {
+                self.queue.remove(&key);
+                self.context.namespaces.apply(&key.namespace, Event::ApprovalDeleted(Arc::clone(&key.name)));
+            }
         }
     }
 

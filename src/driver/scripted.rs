@@ -26,7 +26,7 @@ use super::{
     ReadinessError, TakeOver, arguments,
 };
 
-pub use script::{Operation, Recovery, Script, ScriptLine, ScriptedOutcome};
+pub use script::{Kind, Operation, Recovery, Script, ScriptLine, ScriptedOutcome};
 pub use world::{Crash, Effect, EffectKind, World};
 
 /// The prefix of the served types: `scripted` itself and `scripted_...`.
@@ -160,7 +160,7 @@ impl Driver for Scripted {
     ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
         Box::pin(async {
             match self.next_outcome(context, Operation::Validate).await {
-                ScriptedOutcome::Fail { kind: script::Kind::InvalidConfig, message } => {
+                ScriptedOutcome::Fail { kind: Kind::InvalidConfig, message } => {
                     Ok(vec![arguments::error(context, Path::default(), message)])
                 }
                 ScriptedOutcome::Fail { kind, message } => Err(driver_error(kind.into(), &message)),

@@ -146,6 +146,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         hooks,
         deletion_policy: deletion_policy(spec),
         drift,
+        require_approval: spec.approval.iter().flat_map(|approval| approval.require_for.iter().copied()).collect(),
         import,
         service_account,
         suspended: spec.suspend || annotations.paused,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
-use crate::model::{Address, Diagnostics, ImportRequest, Path, Source, Value, has_errors};
+use crate::model::{Address, Diagnostics, ImportRequest, Path, RequiredApprovals, Source, Value, has_errors};
 
 /// One desired instance of a Resource.
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ pub struct Instance {
     /// `import.id`.
     pub import: Option<ImportRequest>,
     pub drift: Drift,
+    /// `spec.approval.requireFor`.
+    pub require_approval: RequiredApprovals,
     /// The ServiceAccount of the built-in drivers; empty in local mode.
     pub service_account: Arc<str>,
     /// `suspend`, or the annotation `purlin.dev/paused`.
@@ -177,6 +179,7 @@ impl Instance {
             deletion_policy: DeletionPolicy::Delete,
             import: None,
             drift: Drift::default(),
+            require_approval: RequiredApprovals::default(),
             service_account: "".into(),
             suspended: false,
             timeouts: Timeouts::default(),

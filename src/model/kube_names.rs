@@ -1,6 +1,23 @@
 //! The syntax of names and labels in Kubernetes. Strings of manifests that become parts of a path are checked before any
 //! request, so that no manifest can choose another path.
 
+/// The characters of the random part of a generated name, as in Kubernetes: no vowels and no ambiguous characters.
+const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The length of the random part, as in Kubernetes.
+pub const SUFFIX_LENGTH: usize = 5;
+
+/// The random part of a generated name, from random bytes.
+pub fn generated_suffix(entropy: [u8; 16]) -> String {
+    let mut number = u128::from_le_bytes(entropy);
+    let letters = std::iter::repeat_with(|| {
+        let letter = usize::try_from(number % SUFFIX_ALPHABET.len() as u128).unwrap_or_default();
+        number /= SUFFIX_ALPHABET.len() as u128;
+        char::from(SUFFIX_ALPHABET[letter])
+    });
+    letters.take(SUFFIX_LENGTH).collect()
+}
+
 /// Whether a string is a group and version, such as `v1` or `apps/v1`.
 pub fn is_api_version(text: &str) -> bool {
     match text.split_once('/') {
@@ -47,6 +64,13 @@ fn has_alphanumeric_ends(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suffix_has_no_vowels() {
+        let suffix = generated_suffix([7; 16]);
+        assert_eq!(suffix.len(), SUFFIX_LENGTH);
+        assert!(suffix.bytes().all(|byte| SUFFIX_ALPHABET.contains(&byte)), "{suffix}");
+    }
 
     #[test]
     fn strings_that_would_change_a_path_are_rejected() {

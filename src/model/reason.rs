@@ -116,6 +116,8 @@ reasons! {
     ObjectMissingAfterConfigChange,
     /// Many objects are missing at the same time. Purlin does not recreate them without confirmation by the user.
     ManyObjectsMissing,
+    /// The change waits for the approval of a Plan, with everything that depends on it.
+    ApprovalRequired,
     /// `lifecycle.preventDestroy` prevents the destruction of the object.
     PreventDestroy,
     /// The object cannot be moved: the new address has an object already, the source of the move is ambiguous, or the

@@ -104,11 +104,16 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     let held = input.options.blocked.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
         let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
+        // Nothing is wrong with an object that waits for an approval, and its deposed objects are not a part of the change.
+        let waits = matches!(held.reason, Reason::ApprovalRequired | Reason::Waiting);
+        if waits {
+            diagnostics[0].severity = Severity::Warning;
+        }
         // Errors of the manifest are reported too.
         let instance = node.instance.filter(|_| node.desired);
         diagnostics.extend(instance.into_iter().flat_map(|instance| errors(&instance.problems)).cloned());
         let held = keeps_value(input, node, held);
-        return Some(Block { diagnostics, waiting_for: Vec::new(), held, frozen: true });
+        return Some(Block { diagnostics, waiting_for: Vec::new(), held, frozen: !waits });
     }
     // Every member of a cycle is blocked by the cycle, regardless of other problems. Otherwise the cycle would be part
     // of the ordering graph.

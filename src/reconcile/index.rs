@@ -11,6 +11,7 @@
 //! events are deferred until the result of the step is known. The finalizer and the annotation on a Resource count as
 //! written until the watch confirms them.
 
+mod approvals;
 mod families;
 mod fingerprint;
 mod renames;
@@ -30,18 +31,21 @@ mod wake;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::api::PlanStatus;
 use crate::load::{Config, DataLookup, Instance};
 use crate::model::{Address, Diagnostics, Stored, Value, Version, in_family};
 use crate::plan::ObjectBlock;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
+pub use self::approvals::ApprovalPlan;
 pub use self::inputs::InputKey;
 pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
 pub use self::published_status::PublishedStatus;
 pub use self::records::KnownRecord;
 pub use self::status_cache::StatusOutcome;
 
+use self::approvals::ApprovalCache;
 use self::deferred_events::DeferredEvents;
 use self::families::FamilyCache;
 use self::inputs::InputCache;
@@ -110,6 +114,10 @@ pub enum Event {
     ProviderConfigApplied(ObservedProviderConfig),
     /// A `ProviderConfig` was deleted.
     ProviderConfigDeleted(Arc<str>),
+    /// A Plan with a digest was created, changed or written.
+    ApprovalApplied(Arc<str>, Box<ApprovalPlan>),
+    /// A Plan was deleted.
+    ApprovalDeleted(Arc<str>),
     /// Another client has changed the object of an instance, or destroyed it (`true`).
     ObjectChanged(Address, bool),
     /// The desired state is incomplete, for these reasons: missing Resources may exist. Empty: it is complete.
@@ -152,6 +160,7 @@ pub struct Index {
     renames: RenameCandidates,
     inputs: InputCache,
     providers: ProviderCache,
+    approvals: ApprovalCache,
     /// Records that this process removed and whose deletion the watch has not delivered yet, each with a version that
     /// it had: the watch may still deliver the deletion of an earlier record of the same object.
     erased: BTreeMap<Address, Version>,
@@ -211,11 +220,22 @@ impl Index {
             && self.entries.is_empty()
             && self.families.is_empty()
             && self.providers.is_empty()
+            && self.approvals.is_empty()
     }
 
     /// The size of all records in bytes, as the watch has delivered them.
     pub fn record_bytes(&self) -> u64 {
         self.record_sizes.total()
+    }
+
+    /// The Plans that approve changes, or wait for an approval.
+    pub fn approvals(&self) -> &ApprovalCache {
+        &self.approvals
+    }
+
+    /// Replaces the status of a Plan that was written.
+    pub fn approval_written(&mut self, name: &str, uid: &str, status: PlanStatus) {
+        self.approvals.written(name, uid, status);
     }
 
     pub fn records(&self) -> &BTreeMap<Address, Stored> {
@@ -302,6 +322,14 @@ impl Index {
                 self.providers.touch();
             }
             Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
+            Event::ApprovalApplied(name, plan) => {
+                let names = self.approvals.applied(name, *plan);
+                self.wake_known(names);
+            }
+            Event::ApprovalDeleted(name) => {
+                let names = self.approvals.deleted(&name);
+                self.wake_known(names);
+            }
             Event::ObjectChanged(address, is_destroyed) => {
                 *self.changed_objects.entry(address).or_default() |= is_destroyed;
             }

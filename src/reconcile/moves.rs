@@ -2,35 +2,13 @@
 //! component is not planned and starts no step.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::plan_request::PlanPart;
 use super::summarize::Note;
-use super::{Command, Reconciler, ReportSubject};
-use crate::execute::JournalError;
-use crate::model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded};
+use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
+use crate::model::{Address, Diagnostic, Reason, Record, Recorded};
 use crate::plan::ObjectBlock;
 use crate::plan::moves::Move;
-
-#[derive(Debug)]
-pub struct MoveRequest {
-    pub moves: Vec<Move>,
-    /// The records that the moves change; executing the moves updates them.
-    pub records: Recorded,
-    names: BTreeSet<Arc<str>>,
-    /// The objects whose records may change.
-    involved: BTreeSet<Address>,
-    /// Warnings of the drivers of new types.
-    warnings: Diagnostics,
-}
-
-/// The result of the moves of one component.
-#[derive(Debug)]
-pub struct MoveResult {
-    /// The request, with the updated records.
-    pub request: MoveRequest,
-    pub outcome: Result<(), JournalError>,
-}
 
 impl Reconciler {
     pub(super) fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {

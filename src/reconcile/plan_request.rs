@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::held_plan::{GuardedComponent, held_plan};
 use super::time::Time;
 use crate::graph::ActionGraph;
 use crate::load::Config;
 use crate::model::{Action, Address, Recorded, Value, Version, has_errors};
 use crate::pipeline;
+use crate::plan::approval::Approvals;
 use crate::plan::moves::Move;
-use crate::plan::{Plan, PlanOptions, ResponseCache, RunningStep};
+use crate::plan::{ObjectBlock, Plan, PlanOptions, ResponseCache, RunningStep};
 
 #[derive(Debug)]
 pub struct PlanRequest {
@@ -19,6 +21,9 @@ pub struct PlanRequest {
     pub options: PlanOptions,
     /// Cached provider responses; planning adds new ones.
     pub memo: ResponseCache,
+    /// What is approved; `None` if nothing needs an approval.
+    pub(super) approvals: Option<Approvals>,
+    pub(super) guarded: Vec<GuardedComponent>,
     pub(super) scope: PlanScope,
     /// The known objects; planning may add instances of families.
     pub(super) addresses: BTreeSet<Address>,
@@ -68,6 +73,8 @@ pub(super) struct PlanPart {
     pub(super) components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     pub(super) plan: Plan,
     pub(super) namespace: Value,
+    /// The components with changes that need an approval.
+    pub(super) guarded: Vec<GuardedComponent>,
     pub(super) kind: PartKind,
 }
 
@@ -100,6 +107,39 @@ impl PlanRequest {
     /// Whether a plan destroys, replaces or forgets an object.
     pub fn is_destructive(&self, plan: &Plan) -> bool {
         gives_up(plan, &self.scope.names)
+    }
+
+    /// Whether a change of this plan can need an approval.
+    pub fn may_need_approval(&self) -> bool {
+        self.approvals.is_some()
+    }
+
+    /// Holds the changes of a plan that need an approval and have none. Returns whether there were any: then it must be
+    /// planned again, and the result must be passed here again, because other changes can differ without these.
+    pub fn hold_unapproved(&mut self, salt: &[u8], ordered: &pipeline::OrderedPlan) -> bool {
+        let Some(approvals) = &self.approvals else { return false };
+        let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
+        let is_first = self.guarded.is_empty();
+        let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
+        for component in &self.scope.components {
+            // After the moves, the component is planned again.
+            if moves.iter().any(|one| component.contains(&one.from.name)) {
+                continue;
+            }
+            let Some(guarded) = approvals.guarded(salt, plan, config, &self.recorded, component) else { continue };
+            let known = self.guarded.iter().find(|one| one.names == *component).and_then(|one| one.held.as_ref());
+            let held = guarded.held.as_ref().map(|digest| held_plan(ordered, component, &guarded, digest));
+            let name = known.or(held.as_ref()).map(|held| Arc::clone(&held.name)).unwrap_or_default();
+            blocks.extend(guarded.blocks_of_dependents(plan));
+            blocks.extend(guarded.blocks(&name, &self.options));
+            if is_first {
+                self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
+            }
+        }
+        let blocked = &mut self.options.blocked;
+        let before = blocked.len();
+        blocked.extend(blocks);
+        blocked.len() > before
     }
 
     /// Splits a plan into its parts.
@@ -168,6 +208,7 @@ impl PlanRequest {
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
             },
             namespace: self.options.namespace_value.clone(),
+            guarded: self.guarded.iter().filter(|one| one.names.is_subset(&names)).cloned().collect(),
             kind,
             names,
         }

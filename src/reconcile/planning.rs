@@ -106,8 +106,22 @@ impl Reconciler {
         options.refresh = Refresh::Due(due);
         self.planning.in_progress.extend(scope.names.iter().cloned());
         let (began, desired_digests) = (self.now.time, Arc::new(desired_digests));
-        let request =
-            PlanRequest { config, recorded, options, memo, scope, addresses, fingerprints, desired_digests, began };
+        let approvals = self.policy.requires_approval.then(|| self.approvals());
+        let approvals = approvals.filter(|approvals| approvals.concern(&config));
+        let guarded = Vec::new();
+        let request = PlanRequest {
+            config,
+            recorded,
+            options,
+            memo,
+            approvals,
+            guarded,
+            scope,
+            addresses,
+            fingerprints,
+            desired_digests,
+            began,
+        };
         self.commands.push(Command::Plan(Box::new(request)));
     }
 

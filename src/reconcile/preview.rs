@@ -8,10 +8,11 @@ use super::index::{Event, Index, InputKey};
 use super::planning::fingerprints;
 use super::time::Moment;
 use super::{Phase, Reconciler};
-use crate::api::PreviewRefresh;
+use crate::api::{PreviewRefresh, RequiredApproval};
 use crate::load::{Config, DataLookup, Proposal};
 use crate::model::{Address, Reason, Recorded};
-use crate::plan::{ObjectBlock, PlanOptions, Refresh};
+use crate::plan::approval::Approvals;
+use crate::plan::{ObjectBlock, Plan, PlanOptions, Refresh};
 
 /// The desired state with the proposed manifests.
 #[derive(Debug)]
@@ -27,6 +28,23 @@ pub struct PreviewRequest {
     pub config: Arc<Config>,
     pub recorded: Recorded,
     pub options: PlanOptions,
+    /// What is approved; `None` if nothing needs an approval.
+    approvals: Option<Approvals>,
+    components: Vec<BTreeSet<Arc<str>>>,
+}
+
+impl PreviewRequest {
+    pub fn may_need_approval(&self) -> bool {
+        self.approvals.is_some()
+    }
+
+    /// The changes of the plan that need an approval and have none, for each component.
+    pub fn required_approvals(&self, salt: &[u8], plan: &Plan) -> Vec<RequiredApproval> {
+        let Some(approvals) = &self.approvals else { return Vec::new() };
+        let guarded = |component| approvals.guarded(salt, plan, &self.config, &self.recorded, component);
+        let guarded = self.components.iter().filter_map(guarded).filter(|guarded| guarded.held.is_some());
+        guarded.map(|guarded| guarded.published()).collect()
+    }
 }
 
 /// When a preview of a namespace can be planned.
@@ -74,7 +92,14 @@ impl Reconciler {
         let records = self.schedule.records();
         let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
         let recorded = addresses.iter().filter_map(own).collect();
-        Some(PreviewRequest { config: Arc::new(config), recorded, options })
+        let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config));
+        let mut components: Vec<BTreeSet<Arc<str>>> = Vec::new();
+        for name in names.iter().filter(|_| approvals.is_some()) {
+            if !components.iter().any(|component| component.contains(name)) {
+                components.push(index.component([Arc::clone(name)]));
+            }
+        }
+        Some(PreviewRequest { config: Arc::new(config), recorded, options, approvals, components })
     }
 
     /// Adds which objects are blocked, which are read, and which are up to date. Unlike in a plan that is applied, an

@@ -53,6 +53,7 @@ impl Reconciler {
             self.release_if_empty(name);
         }
         self.report_warnings(part);
+        self.track_approvals(part);
         let had_steps = !open.is_empty();
         self.planning.adopted.push(AdoptedPlan { addresses: part.addresses.clone(), open, had_steps });
         self.close_finished_plans();

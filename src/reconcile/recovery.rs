@@ -4,17 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::tracked::Hold;
-use super::{Command, Reconciler};
+use super::{Command, Reconciler, RecoveryResult};
 use crate::execute::Recovery;
-use crate::model::{Address, Diagnostics};
-
-#[derive(Debug)]
-pub struct RecoveryResult {
-    pub address: Address,
-    pub outcome: Recovery,
-    /// Warnings of the driver.
-    pub warnings: Diagnostics,
-}
 
 impl Reconciler {
     /// Starts the recovery of every object of these names whose record has an open intent that no step of this process

@@ -233,6 +233,9 @@ fn conditions(
         Class::Ready | Class::Suspended => {}
     }
     all.extend(drifted);
+    if overall.reason == Reason::ApprovalRequired {
+        all.push(with(ConditionType::ApprovalRequired, "True", overall));
+    }
     if deleting && overall.blocks_deletion {
         all.push(with(ConditionType::DeletionBlocked, "True", overall));
     }

@@ -1,6 +1,7 @@
 //! Tests of the reconciler without an API server: the scripted driver executes real plans and steps, and the test
 //! controls the time.
 
+mod approvals;
 mod preview;
 mod quota;
 mod waits;
@@ -15,10 +16,11 @@ use jiff::Timestamp;
 use super::index::{Event, ObservedResource, PublishedStatus};
 use super::time::{Moment, Time};
 use super::*;
+use crate::api::ResourceStatus;
 use crate::driver::scripted::{Operation, ScriptLine, ScriptedOutcome, World};
 use crate::driver::{Registry, Scripted};
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Limits, Workers};
-use crate::model::{Holder, Intent, PlannedObject, Record, Value, Version};
+use crate::model::{Holder, Intent, PlannedObject, Record, RecordedObject, Value, Version};
 use crate::pipeline;
 use crate::process::{Clock, SystemRandom};
 use crate::store::MemoryJournal;
@@ -36,6 +38,8 @@ struct Bench {
     /// Commands that are not executed yet.
     pending: Vec<Command>,
     status: BTreeMap<String, ResourceStatus>,
+    /// The Plans with a digest.
+    plans: BTreeMap<String, index::ApprovalPlan>,
     /// All commands as strings.
     log: Vec<String>,
 }
@@ -62,8 +66,13 @@ impl Bench {
             Limits::default(),
             Holder { pod: "".into(), process: "now".into() },
         ));
-        let policy =
-            Policy { max_running_steps: 8, max_names_per_plan: 256, max_objects: Some(3), ..Policy::default() };
+        let policy = Policy {
+            max_running_steps: 8,
+            max_names_per_plan: 256,
+            max_objects: Some(3),
+            requires_approval: true,
+            ..Policy::default()
+        };
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),
@@ -74,6 +83,7 @@ impl Bench {
             wake: None,
             pending: Vec::new(),
             status: BTreeMap::new(),
+            plans: BTreeMap::new(),
             log: Vec::new(),
         }
     }
@@ -132,6 +142,7 @@ impl Bench {
                     warnings,
                 }))
             }
+            Command::WriteApproval(write) => self.write_approval(*write),
             Command::WriteStatus { name, status, .. } => {
                 self.status.insert(name.to_string(), *status);
                 return true;
@@ -143,9 +154,13 @@ impl Bench {
     }
 
     async fn plan(&self, mut request: PlanRequest) -> PlanResult {
-        let PlanRequest { config, recorded, options, memo, .. } = &mut request;
-        let planned = pipeline::plan(&self.engine, config, recorded, options, memo).await;
-        request.into_result(planned)
+        loop {
+            let PlanRequest { config, recorded, options, memo, .. } = &mut request;
+            let planned = pipeline::plan(&self.engine, config, recorded, options, memo).await;
+            if !request.hold_unapproved(b"salt", &planned) {
+                return request.into_result(planned);
+            }
+        }
     }
 
     /// Executes all commands and advances the time until nothing is due within `longest`.

@@ -12,8 +12,8 @@ fn the_chart_passes_lint_and_rejects_unknown_values() {
     let more = ["--set", "typeAuthorization.enabled=true,controller.watchNamespaces={a,b}"];
     let shown = plane.helm_ok(&[&["template", "purlin", chart()], &all[..], &more[..]].concat());
     assert!(shown.contains("--watch-namespace=b"));
-    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 5);
-    let none = "protectRecords=false,serviceAccountAuthorization.enabled=false";
+    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 6);
+    let none = "protectRecords=false,serviceAccountAuthorization.enabled=false,approvalAuthorization.enabled=false";
     let shown = plane.helm_ok(&["template", "purlin", chart(), "--set", none]);
     assert!(!shown.contains("ValidatingAdmissionPolicy"), "every policy can be left out");
     let typo = plane.helm(&["template", "purlin", chart(), "--set", "replica=2"]);

@@ -19,6 +19,7 @@ mod real_providers;
 #[path = "../simulation/apiserver.rs"]
 mod apiserver;
 
+mod approvals;
 mod bad_input;
 mod chart;
 mod ci_examples;

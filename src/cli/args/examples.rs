@@ -127,6 +127,18 @@ examples! {
   # Read and plan a Resource now
   purlin reconcile database -n shop";
 
+    APPROVE: "
+  # Show the changes that wait, and approve them
+  kubectl get plans -n shop
+  purlin approve database-3f2a91c0de -n shop
+
+  # Without a question, in a script
+  purlin approve database-3f2a91c0de -n shop --yes";
+
+    REJECT: "
+  # Leave the object as it is until its Resource changes
+  purlin reject database-3f2a91c0de -n shop";
+
     STATE: "
   # List the records in purlin.db
   purlin state list

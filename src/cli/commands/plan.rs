@@ -43,6 +43,10 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     let planned = view.inputs.plan(&view.engine, &planning, purpose).await?;
     match args.output {
         PlanFormat::Json => console.result(|out| show::json(out, &planned, &GraphJson(&planned.graph)))?,
+        PlanFormat::Approval => {
+            let hint = "add -n NAMESPACE to preview the change of a cluster";
+            return Err(Failure::hinted("on files, no change needs an approval", hint));
+        }
         PlanFormat::Markdown => show::markdown(&planned, &published(&planned.graph), console)?,
         PlanFormat::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }

@@ -65,6 +65,7 @@ impl DevSession {
             max_record_bytes: None,
             max_steps_per_minute: None,
             destroy_orphans: true,
+            requires_approval: false,
         };
         let namespace = desired.config.namespace.clone();
         let due = due(&desired.config, &loaded.records, &loaded.reads, planning.refresh, engine.clock.now());
@@ -244,6 +245,7 @@ impl DevSession {
             | Command::Watch { .. }
             | Command::Unwatch { .. }
             | Command::ConfigureProvider { .. }
+            | Command::WriteApproval(_)
             | Command::WriteProviderConfig { .. } => {}
         }
     }

@@ -7,8 +7,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
+use crate::controller::approvals;
 use crate::controller::context::Context;
-use crate::controller::crd_guard::CrdGuard;
 use crate::controller::metrics::PlanOutcome;
 use crate::execute::Engine;
 use crate::pipeline;
@@ -25,7 +25,7 @@ pub(super) async fn compute(context: Arc<Context>, share: ProcessorShare, reques
     let making = async move {
         tokio::select! {
             biased;
-            planned = plan(&surroundings.engine, &surroundings.guard, request) => Signal::Planned(Box::new(planned)),
+            planned = plan(&surroundings, request) => Signal::Planned(Box::new(planned)),
             () = surroundings.shutdown.triggered() => Signal::Wake,
         }
     };
@@ -58,11 +58,19 @@ fn outcome(result: &std::thread::Result<Option<Signal>>) -> PlanOutcome {
     }
 }
 
-/// Plans. If the plan is destructive, the CRD guard is checked, and may cause a second plan that holds destroys.
-async fn plan(engine: &Engine, guard: &CrdGuard, mut request: PlanRequest) -> PlanResult {
-    let planned = run_planner(engine, &mut request).await;
+/// Plans, and plans again without the changes that wait for an approval. If the plan is destructive, the CRD guard is
+/// checked, and may cause another plan that holds destroys.
+async fn plan(context: &Context, mut request: PlanRequest) -> PlanResult {
+    let engine = &context.engine;
+    let mut planned = run_planner(engine, &mut request).await;
+    if request.may_need_approval() {
+        let salt = approvals::salt(context).await;
+        while request.hold_unapproved(&salt, &planned) {
+            planned = run_planner(engine, &mut request).await;
+        }
+    }
     if request.is_destructive(&planned.plan)
-        && let Some(held) = guard.hold().await
+        && let Some(held) = context.guard.hold().await
     {
         request.options.hold_destroys = Some(held);
         let held = run_planner(engine, &mut request).await;

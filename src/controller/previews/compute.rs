@@ -8,13 +8,16 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
 use super::queue::Outcome;
 use crate::api::conditions::{ConditionType, condition, merge};
-use crate::api::{DataSource, PlanObject, PlanOutcome, PlanStatus, Preview, PreviewRefresh, Prune, Resource};
+use crate::api::{
+    DataSource, PlanObject, PlanOutcome, PlanStatus, Preview, PreviewRefresh, Prune, RequiredApproval, Resource,
+};
+use crate::controller::approvals;
 use crate::controller::context::Context;
 use crate::controller::inputs;
 use crate::controller::watch::plans::PlanKey;
@@ -24,10 +27,15 @@ use crate::model::{Address, Diagnostics, Reason};
 use crate::pipeline;
 use crate::plan::{ResponseCache, published};
 use crate::process::ProcessorShare;
+use crate::reconcile::index::Event;
 use crate::reconcile::{PreviewTime, ProposedState};
 
 /// How long a Plan is kept after it was computed, in seconds, unless it says otherwise.
 const DEFAULT_TTL: u32 = 3600;
+/// The same for a Plan of changes that were approved, or that are no longer planned.
+const APPROVAL_TTL: u32 = 7 * 24 * 3600;
+/// How often a Plan with a digest is read again, to delete it in time.
+const RECHECK: SignedDuration = SignedDuration::from_mins(10);
 /// The longest computation: time for slow providers, but one that does not respond must not block others forever.
 const LIMIT: Duration = Duration::from_mins(5);
 /// How long a preview waits for plans of changes. A namespace can be busy forever.
@@ -58,14 +66,16 @@ pub(super) async fn compute(
     let Some(plan) = api.get_opt(&key.name).await?.filter(|plan| plan.uid().as_deref() == Some(uid)) else {
         return Ok(Outcome::Gone);
     };
+    let Some(preview) = plan.spec.preview.clone() else { return approval(context, &api, key, &plan).await };
     if let Some(finished) = finished_at(plan.status.as_ref()) {
         let expiry = expiry(&plan, finished);
         if expiry > context.engine.clock.now() {
             return Ok(Outcome::Finished(expiry));
         }
-        return delete(&api, key, uid).await;
+        approvals::delete(&api, &key.name, uid).await?;
+        return Ok(Outcome::Gone);
     }
-    let status = status(context, processors, key, &plan).await;
+    let status = status(context, processors, key, &plan, preview).await;
     if !context.leadership.is_leading() || context.shutdown.is_triggered() {
         // The new leader computes it. If this replica becomes the leader again, it does.
         return Ok(Outcome::Failed(context.engine.clock.now()));
@@ -81,14 +91,30 @@ pub(super) async fn compute(
     }
 }
 
-async fn delete(api: &Api<PlanObject>, key: &PlanKey, uid: &str) -> Result<Outcome, kube::Error> {
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    match api.delete(&key.name, &params).await {
-        Ok(_) => Ok(Outcome::Gone),
-        Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(Outcome::Gone),
-        Err(error) => Err(error),
+/// Passes a Plan with a digest to the reconciler. Deletes it if it has ended and expired, and Purlin created it.
+async fn approval(
+    context: &Context,
+    api: &Api<PlanObject>,
+    key: &PlanKey,
+    plan: &PlanObject,
+) -> Result<Outcome, kube::Error> {
+    let Some(observed) = approvals::observed(plan) else { return Ok(Outcome::Gone) };
+    let (now, uid) = (context.engine.clock.now(), Arc::clone(&observed.uid));
+    let is_obsolete =
+        observed.is_final() && observed.is_own && ended_at(plan).is_some_and(|at| expiry(plan, at) <= now);
+    context.namespaces.apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(observed)));
+    if is_obsolete {
+        approvals::delete(api, &key.name, &uid).await?;
+        return Ok(Outcome::Gone);
     }
+    Ok(Outcome::Finished(now.saturating_add(RECHECK).unwrap_or(Timestamp::MAX)))
+}
+
+/// When the state of an approval last changed.
+fn ended_at(plan: &PlanObject) -> Option<Timestamp> {
+    let conditions = plan.status.as_ref()?.conditions.iter();
+    let approved = conditions.filter(|one| one.type_ == ConditionType::Approved.as_str());
+    approved.map(|one| one.last_transition_time.0).max()
 }
 
 /// When the Plan got its result.
@@ -99,13 +125,19 @@ fn finished_at(status: Option<&PlanStatus>) -> Option<Timestamp> {
 }
 
 fn expiry(plan: &PlanObject, finished: Timestamp) -> Timestamp {
-    let ttl = plan.spec.ttl_seconds_after_finished.unwrap_or(DEFAULT_TTL);
+    let default = if plan.spec.preview.is_some() { DEFAULT_TTL } else { APPROVAL_TTL };
+    let ttl = plan.spec.ttl_seconds_after_finished.unwrap_or(default);
     finished.saturating_add(SignedDuration::from_secs(ttl.into())).unwrap_or(Timestamp::MAX)
 }
 
 /// The status with the result.
-async fn status(context: &Arc<Context>, processors: ProcessorShare, key: &PlanKey, plan: &PlanObject) -> PlanStatus {
-    let preview = plan.spec.preview.clone();
+async fn status(
+    context: &Arc<Context>,
+    processors: ProcessorShare,
+    key: &PlanKey,
+    plan: &PlanObject,
+    preview: Preview,
+) -> PlanStatus {
     let size = serde_json::to_vec(&preview).map_or(0, |json| json.len());
     let limit = MAX_OBJECT.saturating_sub(size).max(MIN_STATUS);
     let computing = computed(context, processors, &key.namespace, preview, limit);
@@ -160,7 +192,10 @@ async fn computed(
         let proposed = ProposedState::new(index, proposal, &removed);
         tokio::select! {
             biased;
-            ordered = planned(&context, &namespace, proposed, refresh) => Ok(result(&ordered, diagnostics, limit)),
+            (ordered, approvals) = planned(&context, &namespace, proposed, refresh) => {
+                let (status, headline) = result(&ordered, diagnostics, limit);
+                Ok((PlanStatus { approvals, ..status }, headline))
+            }
             () = tokio::time::sleep_until(end) => Err(too_slow()),
             () = context.shutdown.triggered() => Err(interrupted()),
         }
@@ -169,19 +204,25 @@ async fn computed(
     context.threads.compute(computing).await.unwrap_or_else(|| Err(interrupted()))
 }
 
-/// Plans the proposed state.
+/// Plans the proposed state, and finds the changes that need an approval.
 async fn planned(
     context: &Context,
     namespace: &Arc<str>,
     mut proposed: ProposedState,
     refresh: PreviewRefresh,
-) -> pipeline::OrderedPlan {
+) -> (pipeline::OrderedPlan, Vec<RequiredApproval>) {
     read_inputs(context, namespace, &mut proposed).await;
     let (seed, now) = (context.engine.random.number(), context.moment());
     let request = context.namespaces.look(namespace, |reconciler| reconciler.preview(&proposed, refresh, seed, now));
-    let Some(request) = request else { return pipeline::OrderedPlan::default() };
+    let Some(request) = request else { return Default::default() };
     let (config, recorded) = (&request.config, &request.recorded);
-    pipeline::plan(&context.engine, config, recorded, &request.options, &mut ResponseCache::default()).await
+    let planned =
+        pipeline::plan(&context.engine, config, recorded, &request.options, &mut ResponseCache::default()).await;
+    let mut approvals = Vec::new();
+    if request.may_need_approval() {
+        approvals = request.required_approvals(&approvals::salt(context).await, &planned.plan);
+    }
+    (planned, approvals)
 }
 
 fn result(ordered: &pipeline::OrderedPlan, mut diagnostics: Diagnostics, limit: usize) -> (PlanStatus, String) {
@@ -272,10 +313,12 @@ mod tests {
         status.result = Some(PlanOutcome::NoChanges);
         assert_eq!(finished_at(Some(&status)), Some(at(100)));
         let plan = |ttl| {
-            let spec = PlanSpec { ttl_seconds_after_finished: ttl, ..PlanSpec::default() };
+            let preview = Some(Preview::default());
+            let spec = PlanSpec { preview, ttl_seconds_after_finished: ttl, ..PlanSpec::default() };
             PlanObject { spec, ..PlanObject::default() }
         };
         assert_eq!(expiry(&plan(None), at(100)), at(3700));
         assert_eq!(expiry(&plan(Some(0)), at(100)), at(100));
+        assert_eq!(expiry(&PlanObject::default(), at(100)), at(100 + 7 * 86_400), "an approval");
     }
 }

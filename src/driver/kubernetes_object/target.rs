@@ -7,14 +7,8 @@ use crate::model::{Address, InstanceKey, Value, kube_names};
 /// The annotation with the Resource that owns an object: `<cluster-uid>/<namespace>/<name>/<instance>`.
 pub const OWNER_ANNOTATION: &str = "purlin.dev/owner";
 
-/// The characters of generated name suffixes, as in Kubernetes: no vowels and no ambiguous characters.
-const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// The same suffix length as Kubernetes uses for `metadata.generateName`.
-const SUFFIX_LENGTH: usize = 5;
-
 /// Names of most kinds have at most 63 characters. A longer prefix is truncated, as the API server does.
-const LONGEST_PREFIX: usize = 63 - SUFFIX_LENGTH;
+const LONGEST_PREFIX: usize = 63 - kube_names::SUFFIX_LENGTH;
 
 /// The identifier of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,15 +114,8 @@ pub(crate) fn owner_annotation(scope: &str, namespace: &str, address: &str) -> S
 
 /// Generates a name from `prefix` and a suffix that is derived from the random bytes.
 pub(crate) fn generated_name(prefix: &str, entropy: [u8; 16]) -> String {
-    let mut number = u128::from_le_bytes(entropy);
     let cut = prefix.char_indices().nth(LONGEST_PREFIX).map_or(prefix, |(end, _)| &prefix[..end]);
-    let mut name = cut.to_owned();
-    for _ in 0..SUFFIX_LENGTH {
-        let letter = usize::try_from(number % SUFFIX_ALPHABET.len() as u128).unwrap_or_default();
-        name.push(char::from(SUFFIX_ALPHABET[letter]));
-        number /= SUFFIX_ALPHABET.len() as u128;
-    }
-    name
+    format!("{cut}{}", kube_names::generated_suffix(entropy))
 }
 
 /// Whether a string has the form of an API version, such as `v1` or `v2beta1`.
@@ -158,7 +145,6 @@ mod tests {
         assert_ne!(generated_name("web-", [7; 16]), generated_name("web-", [8; 16]));
         let long = generated_name(&"x".repeat(100), [7; 16]);
         assert_eq!(long.len(), 63);
-        assert!(generated_name("web-", [7; 16]).bytes().skip(4).all(|byte| SUFFIX_ALPHABET.contains(&byte)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Index {
     /// destructive steps of a plan may still start.
     pub fn desired_digest(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.namespace_version.hash(&mut hasher);
+        (self.namespace_version, self.approvals.withdrawals(name)).hash(&mut hasher);
         if let Some(entry) = self.entries.get(name) {
             let instance = &entry.instance;
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);

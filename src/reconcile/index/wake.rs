@@ -54,6 +54,12 @@ impl Index {
         self.to_plan.extend(names);
     }
 
+    /// Plans those of the names that exist.
+    pub(super) fn wake_known(&mut self, names: BTreeSet<Arc<str>>) {
+        let known: Vec<Arc<str>> = names.into_iter().filter(|name| self.knows(name)).collect();
+        self.to_plan.extend(known);
+    }
+
     /// Neighbors are planned too, because the component may split.
     pub(super) fn wake_with_neighbours(&mut self, name: &Arc<str>) {
         self.to_plan.extend(self.links.neighbours(name).cloned());

@@ -187,6 +187,10 @@ fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
             let message = with_hint(reason, &change.message);
             Verdict { class: Class::Suspended, reason, message, is_error: false, blocks_deletion: deleting }
         }
+        // Nothing is wrong: the change waits for a user.
+        Reason::ApprovalRequired => {
+            Verdict { blocks_deletion: deleting, ..Verdict::progressing(reason, change.message.clone()) }
+        }
         _ if waits_for_others(reason) => Verdict::progressing(reason, change.message.clone()),
         // A deletion that waits for user action is blocked, not stalled: the object has no error.
         Reason::InUse

@@ -5,13 +5,13 @@ use crate::api::{MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE};
 
 impl Bench {
     /// Sets the annotations of the Namespace.
-    fn annotate(&mut self, annotations: &[(&str, &str)]) {
+    pub(super) fn annotate(&mut self, annotations: &[(&str, &str)]) {
         let annotations = annotations.iter().map(|(name, value)| (*name, Value::from(*value)));
         let value = Value::map([("annotations", Value::map(annotations))]);
         self.reconciler.observe(Event::Namespace { value, terminating: None });
     }
 
-    async fn run_for(&mut self, seconds: u64) {
+    pub(super) async fn run_for(&mut self, seconds: u64) {
         let end = self.now + Duration::from_secs(seconds);
         self.react(Signal::Wake);
         self.run_until_idle(Duration::from_secs(seconds)).await;

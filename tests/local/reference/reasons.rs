@@ -68,6 +68,9 @@ fn next_step(reason: Reason) -> &'static str {
              `purlin.dev/replace-requested-at` on its Resource (locally `purlin apply --replace`)."
         }
         Reason::ObjectMissing => "Set `spec.drift.action: Correct` to recreate the object, or delete the Resource.",
+        Reason::ApprovalRequired => {
+            "Look at the Plan that the message names, and approve or reject it (`docs/approval.md`)."
+        }
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
         Reason::MoveBlocked => {
             "Delete the Resource of the old address, or remove the annotation `purlin.dev/moved-from`."

@@ -1,0 +1,167 @@
+//! Writes the Plans of changes that wait for an approval, and reads the Plans with a digest.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+use super::context::Context;
+use super::namespaces::NamespaceHandle;
+use super::watch::plans::PlanKey;
+use crate::api::{ApprovalState, DECIDED_BY, PlanObject, PlanSpec, PlanStatus};
+use crate::plan::approval::digest_of;
+use crate::process::Random;
+use crate::reconcile::index::ApprovalPlan;
+use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, Signal};
+
+/// The Secret with the salt of the digests, in the namespace of the controller. If it is lost, no earlier digest matches:
+/// changes must be approved again.
+const SALT_SECRET: &str = "purlin-approvals";
+const SALT_KEY: &str = "salt";
+/// The label of the Plans that Purlin creates.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "purlin");
+/// The delay between attempts to read the salt.
+const SALT_RETRY: Duration = Duration::from_secs(2);
+
+/// A Plan with a digest, as the reconciler needs it. `None` for a preview.
+pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
+    let spec = &plan.spec;
+    let digest = spec.digest.clone()?;
+    // Changes that are not those of the digest are ignored: then, the digest alone counts.
+    let is_covered = digest_of(&spec.changes.iter().collect::<Vec<_>>()) == digest;
+    let valid = spec.approval_valid_seconds.map_or(APPROVAL_VALID, |seconds| SignedDuration::from_secs(seconds.into()));
+    Some(ApprovalPlan {
+        uid: plan.uid().unwrap_or_default().into(),
+        generation: plan.metadata.generation.unwrap_or_default(),
+        is_own: is_own(plan),
+        digest,
+        proposed: if is_covered { spec.changes.clone() } else { Vec::new() },
+        approved: spec.approved,
+        rejected: spec.rejected,
+        decided_by: plan.annotations().get(DECIDED_BY).cloned(),
+        valid,
+        status: plan.status.clone().unwrap_or_default(),
+    })
+}
+
+/// Whether Purlin created the Plan.
+pub(super) fn is_own(plan: &PlanObject) -> bool {
+    plan.labels().get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
+}
+
+/// Deletes a Plan unless it was replaced.
+pub(super) async fn delete(api: &Api<PlanObject>, name: &str, uid: &str) -> Result<(), kube::Error> {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match api.delete(name, &params).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Carries out a write, and reports how it ended.
+pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, write: ApprovalWrite) -> Signal {
+    let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(write.name()) };
+    let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
+    let written = match &write {
+        ApprovalWrite::Create(held) => create(&api, held).await,
+        ApprovalWrite::Status { name, uid, status } => write_status(&api, name, uid, status).await,
+    };
+    let uid = written.map_err(|error| {
+        let (namespace, plan) = (&*key.namespace, &*key.name);
+        tracing::warn!(namespace, plan, %error, "could not write a Plan; retrying");
+    });
+    Signal::ApprovalWritten(Box::new(write), uid.ok())
+}
+
+/// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier attempt is used; one that has ended, or
+/// that is another one, is replaced if Purlin created it.
+async fn create(api: &Api<PlanObject>, held: &HeldPlan) -> Result<Arc<str>, kube::Error> {
+    let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
+    let spec = PlanSpec { digest: Some(held.digest.clone()), ..PlanSpec::default() };
+    let metadata = ObjectMeta { name: Some(held.name.to_string()), labels: Some(labels), ..ObjectMeta::default() };
+    let plan = PlanObject { metadata, spec, status: None };
+    let created = match api.create(&PostParams::default(), &plan).await {
+        Err(kube::Error::Api(error)) if error.code == 409 => {
+            let existing = api.get(&held.name).await?;
+            let has_ended =
+                existing.status.as_ref().and_then(|status| status.approval).is_some_and(ApprovalState::is_final);
+            let same = existing.spec.digest.as_ref() == Some(&held.digest);
+            if is_own(&existing) && (has_ended || !same) {
+                delete(api, &held.name, &existing.uid().unwrap_or_default()).await?;
+                api.create(&PostParams::default(), &plan).await?
+            } else if same {
+                existing
+            } else {
+                return Err(kube::Error::Api(error));
+            }
+        }
+        created => created?,
+    };
+    Ok(created.uid().unwrap_or_default().into())
+}
+
+/// Replaces the status of the Plan with this UID. A Plan that no longer exists needs none.
+async fn write_status(
+    api: &Api<PlanObject>,
+    name: &str,
+    uid: &str,
+    status: &PlanStatus,
+) -> Result<Arc<str>, kube::Error> {
+    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    // The only field that can become empty again: a merge patch keeps what it does not contain.
+    if let Some(fields) = status.as_object_mut() {
+        fields.entry("differences").or_insert_with(|| json!([]));
+    }
+    let patch = json!({ "metadata": { "uid": uid }, "status": status });
+    match api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        Ok(_) => Ok(uid.into()),
+        // It was deleted, or it is another Plan of this name.
+        Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(uid.into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The salt of the digests. The first caller reads or creates it; retried until that succeeds.
+pub(super) async fn salt(context: &Context) -> Arc<[u8]> {
+    let read = || async {
+        loop {
+            match read_salt(&context.client, &context.namespace, &*context.engine.random).await {
+                Ok(salt) => return salt,
+                Err(error) => {
+                    let namespace = &*context.namespace;
+                    tracing::warn!(namespace, secret = SALT_SECRET, %error, "could not read the salt of approvals; retrying");
+                    tokio::time::sleep(SALT_RETRY).await;
+                }
+            }
+        }
+    };
+    Arc::clone(context.approval_salt.get_or_init(read).await)
+}
+
+async fn read_salt(client: &Client, namespace: &str, random: &dyn Random) -> Result<Arc<[u8]>, kube::Error> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let known = |secret: &Secret| secret.data.as_ref()?.get(SALT_KEY).map(|salt| Arc::from(salt.0.as_slice()));
+    if let Some(salt) = api.get_opt(SALT_SECRET).await?.as_ref().and_then(known) {
+        return Ok(salt);
+    }
+    let salt: Vec<u8> = (0..4).flat_map(|_| random.number().to_le_bytes()).collect();
+    let secret = Secret {
+        metadata: ObjectMeta { name: Some(SALT_SECRET.to_owned()), ..ObjectMeta::default() },
+        data: Some(BTreeMap::from([(SALT_KEY.to_owned(), ByteString(salt.clone()))])),
+        immutable: Some(true),
+        ..Secret::default()
+    };
+    match api.create(&PostParams::default(), &secret).await {
+        Ok(_) => Ok(salt.into()),
+        // Another replica was faster: the next attempt reads its salt.
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,58 @@
+//! The Plan that is created for changes that wait for an approval.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::api::conditions::{ConditionType, condition};
+use crate::api::{ChangeDigest, PlanStatus, RequiredApproval};
+use crate::graph::render;
+use crate::model::{Address, Change, Diagnostic, Diagnostics, Reason};
+use crate::pipeline;
+use crate::plan::approval::Guarded;
+use crate::plan::published;
+
+/// The maximum size of the status of a Plan, in bytes.
+const MAX_STATUS: usize = 512 * 1024;
+/// How many characters of an object's name the name of its Plan has.
+const MAX_NAME: usize = 200;
+
+/// The changes of one component that need an approval.
+#[derive(Clone, Debug)]
+pub(super) struct GuardedComponent {
+    pub(super) names: BTreeSet<Arc<str>>,
+    pub(super) guarded: Guarded,
+    /// The Plan to create if some of them have none.
+    pub(super) held: Option<HeldPlan>,
+}
+
+/// A Plan for changes that wait for an approval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldPlan {
+    pub name: Arc<str>,
+    pub digest: String,
+    /// The plan of the whole component, as if all changes were approved.
+    pub status: Box<PlanStatus>,
+}
+
+/// The Plan for the changes of a component that are not approved.
+pub(super) fn held_plan(
+    ordered: &pipeline::OrderedPlan,
+    component: &BTreeSet<Arc<str>>,
+    guarded: &Guarded,
+    digest: &str,
+) -> HeldPlan {
+    let pipeline::OrderedPlan { plan, graph, .. } = ordered;
+    let own = |address: &Address| component.contains(&address.name);
+    let changes: Vec<Change> = plan.changes.iter().filter(|change| own(&change.address)).cloned().collect();
+    let about = |one: &&Diagnostic| one.address.as_ref().is_some_and(own);
+    let diagnostics: Diagnostics = plan.diagnostics.iter().filter(about).cloned().collect();
+    let graph = render::published(&graph.subgraph(component));
+    let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
+    let waiting: Vec<ChangeDigest> = guarded.waiting().cloned().collect();
+    let first = waiting.first().map_or("changes", |change| &*change.address.name);
+    let name = format!("{}-{}", &first[..first.len().min(MAX_NAME)], &digest[..10]).into();
+    status.approvals = vec![RequiredApproval { digest: digest.to_owned(), changes: waiting }];
+    let computed = published::headline(&changes, &diagnostics);
+    status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
+    HeldPlan { name, digest: digest.to_owned(), status: Box::new(status) }
+}

@@ -1,0 +1,134 @@
+//! The Plans of a namespace that approve changes, or wait for an approval.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::api::{ApprovalState, ChangeDigest, PlanStatus};
+use crate::model::{Address, RequiredApprovals};
+use crate::plan::approval::Approvals;
+
+/// A Plan with a digest, as last read or written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ApprovalPlan {
+    pub uid: Arc<str>,
+    pub generation: i64,
+    /// Purlin created it, and removes it when it is no longer needed.
+    pub is_own: bool,
+    pub digest: String,
+    /// The changes in its spec.
+    pub proposed: Vec<ChangeDigest>,
+    pub approved: bool,
+    pub rejected: bool,
+    /// The user who decided, as the annotation says.
+    pub decided_by: Option<String>,
+    /// How long an approval is valid.
+    pub valid: SignedDuration,
+    pub status: PlanStatus,
+}
+
+impl ApprovalPlan {
+    /// The changes that it covers: those that were due, or else those of its spec.
+    pub fn changes(&self) -> &[ChangeDigest] {
+        self.status.approvals.first().map_or(&self.proposed, |due| &due.changes)
+    }
+
+    /// Whether changes with its digest have been due.
+    pub fn was_due(&self) -> bool {
+        !self.status.approvals.is_empty()
+    }
+
+    pub fn is_final(&self) -> bool {
+        self.status.approval.is_some_and(ApprovalState::is_final)
+    }
+
+    /// When its approval ends.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let decided: Timestamp = self.status.decided_at.as_ref()?.parse().ok()?;
+        self.approved.then(|| decided.saturating_add(self.valid).unwrap_or(Timestamp::MAX))
+    }
+
+    fn approves(&self, now: Timestamp) -> bool {
+        self.approved && !self.rejected && !self.is_final() && self.expires_at().is_none_or(|at| at > now)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.changes().iter().map(|change| &change.address.name)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ApprovalCache {
+    plans: BTreeMap<Arc<str>, ApprovalPlan>,
+    /// How often an approval of changes of this name was withdrawn: a plan that relies on it is stale.
+    withdrawn: BTreeMap<Arc<str>, u64>,
+}
+
+impl ApprovalCache {
+    pub fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+
+    pub fn plans(&self) -> impl Iterator<Item = (&Arc<str>, &ApprovalPlan)> {
+        self.plans.iter()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&ApprovalPlan> {
+        self.plans.get(name)
+    }
+
+    /// Adds a Plan, and returns the names whose changes it may approve. A Plan that is final is not kept: it approves
+    /// nothing.
+    pub fn applied(&mut self, name: Arc<str>, plan: ApprovalPlan) -> BTreeSet<Arc<str>> {
+        let before = self.plans.get(&name);
+        if plan.is_final() {
+            return self.deleted(&name);
+        }
+        if before == Some(&plan) {
+            return BTreeSet::new();
+        }
+        let names = plan.names().cloned().collect();
+        self.plans.insert(name, plan);
+        names
+    }
+
+    /// Removes a Plan, and returns the names whose changes it approved.
+    pub fn deleted(&mut self, name: &str) -> BTreeSet<Arc<str>> {
+        let Some(plan) = self.plans.remove(name) else { return BTreeSet::new() };
+        let names: BTreeSet<Arc<str>> = plan.names().cloned().collect();
+        if plan.approved && !plan.is_final() {
+            names.iter().for_each(|name| *self.withdrawn.entry(Arc::clone(name)).or_default() += 1);
+        }
+        names
+    }
+
+    /// Replaces the status of a Plan that was written.
+    pub fn written(&mut self, name: &str, uid: &str, status: PlanStatus) {
+        if let Some(plan) = self.plans.get_mut(name).filter(|plan| *plan.uid == *uid) {
+            plan.status = status;
+            if plan.is_final() {
+                self.plans.remove(name);
+            }
+        }
+    }
+
+    pub fn withdrawals(&self, name: &str) -> u64 {
+        self.withdrawn.get(name).copied().unwrap_or_default()
+    }
+
+    /// What is approved now.
+    pub fn approvals(&self, required: RequiredApprovals, now: Timestamp) -> Approvals {
+        let mut approvals = Approvals { required, ..Approvals::default() };
+        for plan in self.plans.values().filter(|plan| plan.approves(now)) {
+            if plan.changes().is_empty() {
+                approvals.digests.insert(plan.digest.clone());
+            }
+            for change in plan.changes().iter().filter(|change| !change.applied) {
+                let address: &Address = &change.address;
+                approvals.changes.entry(address.clone()).or_default().push(change.clone());
+            }
+        }
+        approvals
+    }
+}
