@@ -71,6 +71,9 @@ async fn create(bench: Bench, manifest: &str) {
 async fn the_lines_of_a_step_share_its_ids() {
     let log = Log::default();
     let (filter, writer) = (telemetry::filter("debug").unwrap(), log.clone());
+    // While only one subscriber exists, `tracing` disables for good what another test, on a thread without a subscriber,
+    // logs first.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = telemetry::subscriber(LogFormat::Json, filter, move || writer.clone());
     let subscribed = tracing::dispatcher::set_default(&subscriber);
     let bench = Bench::new();
