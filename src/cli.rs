@@ -90,6 +90,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Dev(args) => local_runtime()?.block_on(c::dev::run(args, console)),
         Command::Graph(args) => local_runtime()?.block_on(c::graph::run(args, console)),
         Command::Explain(args) => local_runtime()?.block_on(c::explain::run(args, console)),
+        Command::History(args) => local_runtime()?.block_on(c::history::run(args, console)),
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
         Command::Tree(args) => local_runtime()?.block_on(c::tree::run(args, console)),
         Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),

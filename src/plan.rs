@@ -84,6 +84,8 @@ pub struct Plan {
     pub missing: BTreeSet<Address>,
     /// In address order.
     pub diagnostics: Diagnostics,
+    /// The users who approved changes.
+    pub approved_by: BTreeMap<Address, Arc<str>>,
 }
 
 /// The effective create-before-destroy flag of an object.

@@ -19,8 +19,8 @@ pub use provider::{
     ProviderNameArgs, TypeFormat,
 };
 pub use state::{
-    ADDRESS_FORMS, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs, StateRecoverArgs,
-    StateReleaseArgs, StateRemoveArgs, StateShowArgs,
+    ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
+    StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
@@ -77,6 +77,12 @@ pub enum Command {
     /// Explain the state of an object, what it waits for, and what happens next.
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
+    /// Show the last changes of an object, newest first.
+    ///
+    /// The record of an object has its last ten changes: when, why and how long, and how they ended. A history ends when
+    /// the record is removed.
+    #[command(after_help = examples::HISTORY)]
+    History(HistoryArgs),
     /// List objects and their status.
     #[command(after_help = examples::GET)]
     Get(GetArgs),

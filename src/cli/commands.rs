@@ -10,6 +10,7 @@ pub mod diff;
 pub mod explain;
 pub mod get;
 pub mod graph;
+pub mod history;
 pub mod import;
 pub mod launch_plugin;
 pub mod migrate;

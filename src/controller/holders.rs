@@ -164,6 +164,7 @@ mod tests {
             deposed: None,
             planned: None,
             import: None,
+            cause: crate::model::Cause::default(),
         }
     }
 

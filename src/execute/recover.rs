@@ -17,7 +17,8 @@ use crate::driver::{ApplyResponse, CallContext, CreateRecovery, Driver, FindCrea
 use crate::execute::Engine;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Diagnostics, DriverError, ImportRequest, Intent, Operation, Reason, Record, RecordedObject, Secrets, Stored, Value,
+    ChangeOutcome, Diagnostics, DriverError, ImportRequest, Intent, Operation, Reason, Record, RecordedObject,
+    Resolution, Secrets, Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
 use crate::plan::{MISSING_AFTER_CONFIG_CHANGE, ObjectBlock};
@@ -168,6 +169,9 @@ pub async fn recover(
     (recovery, with_address(&record.address, attempt.warnings.take()))
 }
 
+/// The outcome of a destroy that took effect, for the history.
+const RECOVERED: ChangeOutcome = ChangeOutcome::Recovered(Resolution::Effective);
+
 /// The outcome of the hooks before an interrupted destroy.
 enum HooksOutcome {
     Done,
@@ -217,7 +221,7 @@ impl Attempt<'_> {
             RecoveryAction::Search(searcher, import) => self.search_created(searcher, import).await,
             RecoveryAction::Import(import) => self.import_created(import).await,
             RecoveryAction::AskUser => self.ask_user(None),
-            RecoveryAction::HooksInterrupted => self.close().await,
+            RecoveryAction::HooksInterrupted => self.close(Resolution::Hooks).await,
             RecoveryAction::ReadUpdated => self.read_updated().await,
             RecoveryAction::FinishDestroy => self.finish_destroy().await,
             RecoveryAction::ReadDestroyed => self.read_destroyed().await,
@@ -243,7 +247,8 @@ impl Attempt<'_> {
     /// Restores the record from before the intent. A first create had no record, so it is removed.
     async fn revert(&self) -> Recovery {
         if self.stored.record.has_objects() || self.intent.epoch > 1 {
-            return self.restore(self.stored).await;
+            // Nothing happened, so the history has no entry.
+            return self.restore(self.stored, None).await;
         }
         self.erase(self.stored).await
     }
@@ -256,8 +261,12 @@ impl Attempt<'_> {
     }
 
     /// Closes the intent. The object that a create deposed becomes current again.
-    async fn restore(&self, before: &Stored) -> Recovery {
-        let written = write_result(self.engine, before, super::step::without_intent(&before.record)).await;
+    async fn restore(&self, before: &Stored, resolution: Option<Resolution>) -> Recovery {
+        let mut record = super::step::without_intent(&before.record);
+        if let Some(resolution) = resolution {
+            self.add_resolved(&mut record, resolution);
+        }
+        let written = write_result(self.engine, before, record).await;
         self.finish(written.map(RecordEffect::Written))
     }
 
@@ -266,6 +275,7 @@ impl Attempt<'_> {
     async fn read_updated(&self) -> Recovery {
         let mut record = self.stored.record.as_ref().clone();
         record.intent = None;
+        self.add_resolved(&mut record, Resolution::Read);
         let Some(current) = record.current.clone() else { return self.write(record).await };
         let context = self.context(&current, self.timeouts().read);
         match self.driver.read(&context, &current).await {
@@ -291,21 +301,22 @@ impl Attempt<'_> {
 
     async fn finish_destroy(&self) -> Recovery {
         let removed = self.removed();
-        let Some(object) = self.object(removed) else { return self.close().await };
+        let Some(object) = self.object(removed) else { return self.close(Resolution::Effective).await };
         match self.hooks_before(&object).await {
             HooksOutcome::Done => {}
             HooksOutcome::ObjectMissing => {
                 let response = ApplyResponse::default();
-                return self.finish(record_destroy_result(self.engine, self.stored, removed, response).await);
+                return self
+                    .finish(record_destroy_result(self.engine, self.stored, removed, response, RECOVERED).await);
             }
             // The next plan destroys the object again and reports errors of the hooks.
-            HooksOutcome::Failed => return self.close().await,
+            HooksOutcome::Failed => return self.close(Resolution::NoEffect).await,
             HooksOutcome::Unreadable(error) => return self.retry_later(&error.into()),
         }
         let context = self.context(&object, self.timeouts().delete);
         let called = apply_destroy(self.engine, self.stored, self.driver, &context, object, Arc::from([])).await;
         let ApplyResult { response, before } = called;
-        self.finish(record_destroy_result(self.engine, &before, removed, response).await)
+        self.finish(record_destroy_result(self.engine, &before, removed, response, RECOVERED).await)
     }
 
     /// Runs the hooks of an object again, because it is unknown which of them ended. Does not run them if the object
@@ -340,17 +351,17 @@ impl Attempt<'_> {
 
     async fn read_destroyed(&self) -> Recovery {
         let removed = self.removed();
-        let Some(object) = self.object(removed) else { return self.close().await };
+        let Some(object) = self.object(removed) else { return self.close(Resolution::Effective).await };
         let context = self.context(&object, self.timeouts().read);
         match self.driver.read(&context, &object).await {
             Err(error) => self.retry_later(&error.into()),
-            Ok(Some(_)) => self.close().await,
+            Ok(Some(_)) => self.close(Resolution::NoEffect).await,
             Ok(None) => {
                 if let Some(held) = self.missing_after_config_change(&context, &object).await {
                     return held;
                 }
                 let response = ApplyResponse::default();
-                self.finish(record_destroy_result(self.engine, self.stored, removed, response).await)
+                self.finish(record_destroy_result(self.engine, self.stored, removed, response, RECOVERED).await)
             }
         }
     }
@@ -383,10 +394,15 @@ impl Attempt<'_> {
     }
 
     /// Closes the intent without other changes.
-    async fn close(&self) -> Recovery {
+    async fn close(&self, resolution: Resolution) -> Recovery {
         let mut record = self.stored.record.as_ref().clone();
         record.intent = None;
+        self.add_resolved(&mut record, resolution);
         self.write(record).await
+    }
+
+    fn add_resolved(&self, record: &mut Record, resolution: Resolution) {
+        record.add_ended(self.intent, self.engine.clock.now(), ChangeOutcome::Recovered(resolution));
     }
 
     async fn write(&self, record: Record) -> Recovery {

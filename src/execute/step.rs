@@ -25,8 +25,8 @@ use crate::execute::{DesiredDigests, Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject, ReadResult, Reason,
-    Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
+    Address, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject,
+    ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
 };
 
 use crate::plan::PreparedStep;
@@ -56,6 +56,8 @@ pub struct StepInput {
     pub(crate) desired_digest: Option<u64>,
     /// The first name of the component, for the log.
     pub(crate) component: Arc<str>,
+    /// Why the object is changed, for the history.
+    pub(crate) cause: Cause,
 }
 
 impl StepInput {
@@ -372,6 +374,7 @@ impl StepTask {
         if let Some(planned) = &mut planned {
             planned.recorded.revision = Revision::new(record.epoch, &operation_id);
         }
+        let cause = self.cause.clone().or_default(operation, &record.history);
         record.intent = Some(Box::new(Intent {
             operation,
             operation_id,
@@ -382,6 +385,7 @@ impl StepTask {
             deposed,
             planned,
             import: None,
+            cause,
         }));
         let record = Arc::new(record);
         let intended = self.engine.journal.intend(Arc::clone(&record), base).await;
@@ -460,6 +464,11 @@ fn unrecorded_result(error: JournalError) -> Failure {
     let failure = Failure::from(error);
     let message = format!("the call has ended, but its result could not be recorded: {}", failure.message);
     Failure { message, ..failure }
+}
+
+/// The outcome of a change for the history.
+pub(crate) fn outcome(failure: Option<&Failure>) -> ChangeOutcome {
+    failure.map_or(ChangeOutcome::Succeeded, |failure| ChangeOutcome::failed(&failure.message))
 }
 
 /// The object to record after a create or update: paths that are sensitive in the plan stay sensitive.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Address, ConfigDigest, DataRef, DeposedKey, ImportRequest, Operation, ProviderUse, RecordedHook, Revision, Value,
+    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History, HistoryEntry, ImportRequest,
+    Operation, ProviderUse, RecordedHook, Revision, Value,
 };
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It
@@ -151,6 +152,8 @@ pub struct Intent {
     pub planned: Option<PlannedObject>,
     /// Create: how to import the object, if its outcome was unknown and the user named it (`purlin state recover`).
     pub import: Option<ImportRequest>,
+    /// Why the operation is performed, for the history.
+    pub cause: Cause,
 }
 
 /// The planned result of a create or update, from which recovery can repeat the call and record its result.
@@ -210,6 +213,8 @@ pub struct Record {
     pub moving_to: Option<Box<Address>>,
     /// The former addresses of the object, newest last. Moves by earlier versions of Purlin are not included.
     pub moved_from: Vec<Address>,
+    /// The last changes. It is written only together with something else.
+    pub history: History,
     /// The file that the manifest was last read from, as local mode stores it. `None` in a cluster, and in the records
     /// of earlier versions. Only a state file stores it, beside the encoded record.
     pub source: Option<Arc<str>>,
@@ -233,6 +238,7 @@ impl Record {
             handled_replace_request: Arc::from(""),
             moving_to: None,
             moved_from: Vec::new(),
+            history: History::default(),
             source: None,
         }
     }
@@ -246,6 +252,14 @@ impl Record {
     pub fn count_failed_create(&mut self, generation: i64) {
         self.failed_creates = if self.failed_generation == generation { self.failed_creates + 1 } else { 1 };
         self.failed_generation = generation;
+    }
+
+    /// Adds the end of an operation to the history.
+    pub fn add_ended(&mut self, intent: &Intent, now: Timestamp, outcome: ChangeOutcome) {
+        let kind = ChangeKind::of(intent.operation);
+        let entry = HistoryEntry::new(kind, intent.cause.clone(), intent.started, now, outcome);
+        let deposed = intent.deposed.filter(|_| kind == ChangeKind::Destroy);
+        self.history.add(HistoryEntry { deposed, ..entry.of_operation(&intent.operation_id) });
     }
 
     /// Whether the record has a current or deposed object.

@@ -25,9 +25,17 @@ pub struct Approvals {
     /// All destroys are approved, because the namespace is being deleted and its annotation says so.
     pub destroys_approved: bool,
     /// The approved changes, by object.
-    pub changes: BTreeMap<Address, Vec<ChangeDigest>>,
-    /// Approved digests of changes that are not known yet.
-    pub digests: BTreeSet<String>,
+    pub changes: BTreeMap<Address, Vec<ApprovedChange>>,
+    /// Approved digests of changes that are not known yet, each with the user who approved it, if known.
+    pub digests: BTreeMap<String, Option<Arc<str>>>,
+}
+
+/// A change with an approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedChange {
+    pub change: ChangeDigest,
+    /// The user who approved it, if known.
+    pub by: Option<Arc<str>>,
 }
 
 /// A planned change that needs an approval.
@@ -35,6 +43,7 @@ pub struct Approvals {
 pub struct GuardedChange {
     pub digest: ChangeDigest,
     pub is_approved: bool,
+    pub approved_by: Option<Arc<str>>,
 }
 
 /// The changes of one component that need an approval.
@@ -74,8 +83,11 @@ impl Approvals {
         let waiting: Vec<&ChangeDigest> =
             changes.iter().filter(|one| !one.is_approved).map(|one| &one.digest).collect();
         let held = (!waiting.is_empty()).then(|| digest_of(&waiting));
-        if self.digests.contains(&all) || held.as_ref().is_some_and(|digest| self.digests.contains(digest)) {
-            changes.iter_mut().for_each(|one| one.is_approved = true);
+        let by = self.digests.get(&all).or_else(|| self.digests.get(held.as_ref()?));
+        if let Some(by) = by {
+            for one in changes.iter_mut().filter(|one| !one.is_approved) {
+                (one.is_approved, one.approved_by) = (true, by.clone());
+            }
             return Some(Guarded { changes, all, held: None });
         }
         Some(Guarded { changes, all, held })
@@ -100,11 +112,13 @@ impl Approvals {
 
     fn judge(&self, digester: &Digester<'_>, change: &Change) -> GuardedChange {
         let approved = self.changes.get(&change.address).into_iter().flatten();
-        let same = approved.into_iter().find(|one| digester.digest(change, &one.unknown_paths) == one.digest);
-        match same {
+        let same = |one: &&ApprovedChange| digester.digest(change, &one.change.unknown_paths) == one.change.digest;
+        match approved.into_iter().find(same) {
             // As approved: what was unknown then may be known now.
-            Some(approved) => GuardedChange { digest: approved.clone(), is_approved: true },
-            None => GuardedChange { digest: digester.change(change), is_approved: false },
+            Some(ApprovedChange { change, by }) => {
+                GuardedChange { digest: change.clone(), is_approved: true, approved_by: by.clone() }
+            }
+            None => GuardedChange { digest: digester.change(change), is_approved: false, approved_by: None },
         }
     }
 }

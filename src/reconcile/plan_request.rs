@@ -169,6 +169,13 @@ impl PlanRequest {
         PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
     }
 
+    /// The users who approved changes of these names.
+    fn approvers(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, Arc<str>> {
+        let components = self.guarded.iter().filter(|one| one.names.is_subset(names));
+        let changes = components.flat_map(|one| &one.guarded.changes);
+        changes.filter_map(|one| Some((one.digest.address.clone(), one.approved_by.clone()?))).collect()
+    }
+
     /// The part of the given names, which are whole components.
     fn part(
         &self,
@@ -206,6 +213,7 @@ impl PlanRequest {
                 read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
                 missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
+                approved_by: self.approvers(&names),
             },
             namespace: self.options.namespace_value.clone(),
             guarded: self.guarded.iter().filter(|one| one.names.is_subset(&names)).cloned().collect(),

@@ -483,6 +483,7 @@ fn cut_update(address: &Address) -> Record {
         deposed: None,
         planned: None,
         import: None,
+        cause: crate::model::Cause::default(),
     }));
     record
 }

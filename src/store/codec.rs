@@ -27,8 +27,9 @@ use crate::model::{Record, Value};
 use crate::store::Interner;
 
 /// The written format. 2: families among dependencies, and everything added behind flags before. 3: the configuration
-/// digest of up-to-date objects. 4: the address before a move. 5: readiness. 6: the import of an interrupted create.
-pub const FORMAT: u8 = 6;
+/// digest of up-to-date objects. 4: the address before a move. 5: readiness. 6: the import of an interrupted create. 7: the
+/// history.
+pub const FORMAT: u8 = 7;
 
 /// The body is compressed, after its length as four bytes.
 const COMPRESSED: u8 = 1;

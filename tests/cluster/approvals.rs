@@ -69,6 +69,9 @@ fn an_author_cannot_approve_and_an_approver_can() {
     let user = format!("system:serviceaccount:{namespace}:approver");
     assert_eq!(status["decidedBy"], user);
     wait_event(&namespace, "store", &format!("Approved: the update approved by {user}"));
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let history = purlin(&["history", "store", "-n", &namespace, "--kubeconfig", &kubeconfig]);
+    assert!(history.0 && history.1.contains(&format!("approved by {user}")), "{}", history.1);
     let again = purlin(&["approve", &name, "-n", &namespace, "--yes", "--kubeconfig", &approver]);
     assert!(again.0 && again.1.contains("were made"), "{}", again.1);
 }
@@ -116,5 +119,6 @@ fn purlin(arguments: &[&str]) -> (bool, String) {
 }
 
 fn run(arguments: &[&str]) -> std::process::Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_purlin")).args(arguments).output().expect("the command runs")
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_purlin"));
+    command.args(arguments).env("PURLIN_NAMESPACE", NAMESPACE).output().expect("the command runs")
 }

@@ -8,6 +8,7 @@ mod failures;
 mod families;
 mod formats;
 mod help;
+mod history;
 mod hooks;
 mod importing;
 mod inputs;

@@ -81,6 +81,13 @@ examples! {
   # Explain a Resource in a cluster
   purlin explain database -n shop";
 
+    HISTORY: "
+  # Show the last changes of an object of the files
+  purlin history database --state purlin.db
+
+  # Show the last changes of one instance in a cluster
+  purlin history 'server[\"blue\"]' -n shop";
+
     GET: "
   # List the objects of the files with their planned actions
   purlin get -f shop

@@ -79,6 +79,17 @@ pub struct StateShowArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// The address of the object. The name of a family shows all of its instances.
+    pub address: String,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// The output format.
+    #[arg(short = 'o', long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+}
+
+#[derive(Debug, Args)]
 pub struct StateMoveArgs {
     /// The current address.
     pub from: String,

@@ -33,6 +33,7 @@ pub fn with_intent(mut record: Record, operation: Operation) -> Record {
         deposed: None,
         planned: None,
         import: None,
+        cause: crate::model::Cause::default(),
     }));
     record
 }

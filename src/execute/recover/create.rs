@@ -8,7 +8,7 @@ use crate::driver::{ApplyRequest, ApplyResponse, FindCreated, SearchCreated, Sea
 use crate::execute::engine::after;
 use crate::execute::failure::Failure;
 use crate::execute::step::{ApplyResult, apply, record_create_result, without_intent};
-use crate::model::{ErrorKind, ImportRequest, ObjectState, PlannedObject, Reason, Stored};
+use crate::model::{ErrorKind, ImportRequest, ObjectState, PlannedObject, Reason, Resolution, Stored};
 use crate::plan::ObjectBlock;
 
 /// The delay before another search for an object that could not be found.
@@ -131,7 +131,7 @@ impl Attempt<'_> {
             let is_empty = !rest.has_objects() && rest.published.is_empty();
             return match is_empty && self.resource_is_missing() {
                 true => self.erase(before).await,
-                false => self.restore(before).await,
+                false => self.restore(before, Some(Resolution::NoEffect)).await,
             };
         };
         // The object was found by the driver or named by the user and may differ from the plan, so the next plan

@@ -10,7 +10,8 @@ use crate::execute::step::{StepInput, StepScope};
 use crate::graph::{Outcome, Walk, WalkUpdate};
 use crate::load::{Config, Instance};
 use crate::model::{
-    Address, Change, DeposedKey, Operation, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision, Step, Value,
+    Address, Cause, Change, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
+    Step, Value,
 };
 use crate::plan::{Plan, PreparedStep, trigger};
 
@@ -23,6 +24,7 @@ pub(super) struct Batch {
     namespace: Value,
     desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    approved_by: BTreeMap<Address, Arc<str>>,
     walk: Walk,
     /// Steps that were running at the time of planning.
     running: BTreeMap<Step, NodeIndex>,
@@ -38,7 +40,7 @@ impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
         let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
-        let Plan { changes, prepared, .. } = plan;
+        let Plan { changes, prepared, approved_by, .. } = plan;
         let (deposed, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
         let mut walk = Walk::new(Arc::new(graph));
@@ -59,6 +61,7 @@ impl Batch {
             namespace,
             desired_digests,
             components,
+            approved_by,
             running: by_step(running),
             waiting: by_step(waiting),
             walk,
@@ -186,7 +189,13 @@ impl Batch {
         let instance = super::instance(&self.config, &step.address).cloned();
         let scope = instance.as_ref().map(|instance| self.scope_of(instance, known)).unwrap_or_default();
         let change = self.change(step);
+        let generation = instance.as_ref().map_or(0, |instance| instance.generation);
+        let attributes = change.map(|change| changed_attributes(step, change)).unwrap_or_default();
+        // The destroy of an object that was deposed earlier needs no approval.
+        let approver = self.approved_by.get(&step.address).filter(|_| step.deposed.is_none());
+        let because = change.and_then(|change| change.because.as_deref());
         StepInput {
+            cause: Cause::new(because, &attributes, generation, step.replaces).approved_by(approver),
             namespace: Arc::clone(&self.config.namespace),
             step: step.clone(),
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),
@@ -244,4 +253,24 @@ impl Batch {
         }
         Some(value)
     }
+}
+
+/// The attributes that an update changes, or that force a replacement. A path ends where a value is sensitive, because
+/// the keys below are sensitive too.
+fn changed_attributes(step: &Step, change: &Change) -> Vec<Path> {
+    let values = [&change.before, &change.after];
+    let found = match (step.operation, values) {
+        (Operation::Update, [Some(before), Some(after)]) => before.differences(after),
+        _ if step.replaces => change.replace_paths.clone(),
+        _ => Vec::new(),
+    };
+    let is_marked =
+        |path: &Path| values.into_iter().flatten().any(|value| matches!(value.at(path), Some(Value::Sensitive(_))));
+    let visible = |path: &Path| {
+        let parts = (1..path.0.len()).map(|length| Path(path.0[..length].to_vec()));
+        parts.into_iter().find(&is_marked).unwrap_or_else(|| path.clone())
+    };
+    let mut found: Vec<Path> = found.iter().map(visible).collect();
+    found.dedup();
+    found
 }

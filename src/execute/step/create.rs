@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::finalize::finalize;
 use super::{
-    ApplyResult, RecordEffect, StepError, StepTask, applied_object, apply, conditions, hooks, require_outcome,
+    ApplyResult, RecordEffect, StepError, StepTask, applied_object, apply, conditions, hooks, outcome, require_outcome,
     write_result,
 };
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::Engine;
 use crate::execute::failure::Failure;
 use crate::model::{
-    ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Readiness, Reason, Record, RecordedObject, ReplaceOrder,
-    Schema, Stored, Value,
+    ChangeOutcome, ConfigDigest, Diagnostic, Intent, ObjectStatus, Operation, Readiness, Reason, Record,
+    RecordedObject, ReplaceOrder, Resolution, Schema, Stored, Value,
 };
 use crate::plan::finalize::{FinalPlan, check_result};
 
@@ -112,6 +112,7 @@ pub(crate) async fn record_create_result(
     let schema = engine.schema(&record.type_name, provider);
     let is_replacement = intent.deposed.is_some() || record.replacement_pending;
     let opened = (*intent).clone();
+    let ended = Intent { planned: None, ..opened.clone() };
     let failure = apply_response(&mut record, *intent, response, schema.as_deref());
     if failure.is_some() && !is_replacement {
         // Only failed replacements are counted: a first create may be retried without limit.
@@ -129,6 +130,16 @@ pub(crate) async fn record_create_result(
         }
         record.replacement_pending = false;
         record.handled_replace_request = Arc::clone(replace_requested);
+    }
+    if record.intent.is_none() {
+        let not_ready = record.current.as_ref().is_some_and(|object| object.readiness.is_some());
+        let outcome = match &failure {
+            Some(failure) => outcome(Some(failure)),
+            None if not_ready => ChangeOutcome::NotReady,
+            None if keep_open.is_none() => ChangeOutcome::Recovered(Resolution::Effective),
+            None => ChangeOutcome::Succeeded,
+        };
+        record.add_ended(&ended, engine.clock.now(), outcome);
     }
     let stored = write_result(engine, before, record).await?;
     match failure {

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use super::finalize::check_replacement;
 use super::{
-    ApplyResult, RecordEffect, StepError, StepTask, apply, hooks, refreshed_object, require_outcome,
+    ApplyResult, RecordEffect, StepError, StepTask, apply, hooks, outcome, refreshed_object, require_outcome,
     with_awaits_postconditions, write_result,
 };
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
-use crate::model::{DeposedKey, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value};
+use crate::model::{
+    ChangeKind, ChangeOutcome, DeposedKey, HistoryEntry, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value,
+};
 use crate::plan::hooks::before_destroy;
 
 /// The object of a record that a step removes.
@@ -57,7 +59,7 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let replaced_by = if removed.replacement_follows { Arc::clone(&task.prepared()?.private) } else { Arc::from([]) };
     let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, replaced_by).await;
     let ApplyResult { response, before } = called;
-    record_destroy_result(&task.engine, &before, removed, response).await
+    record_destroy_result(&task.engine, &before, removed, response, ChangeOutcome::Succeeded).await
 }
 
 pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
@@ -70,6 +72,9 @@ pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
     // After a failed first create there is no object.
     if target_object(&record, removed.deposed).is_ok() {
         drop_object(&mut record, removed);
+        let now = task.engine.clock.now();
+        let entry = HistoryEntry::new(ChangeKind::Forget, task.cause.clone(), now, now, ChangeOutcome::Succeeded);
+        record.history.add(HistoryEntry { deposed: removed.deposed, ..entry });
     } else if record.has_objects() {
         return Ok(RecordEffect::Unchanged);
     }
@@ -109,17 +114,23 @@ pub(crate) async fn apply_destroy(
 }
 
 /// Records the result of a destroy. On an error the object keeps its status and dependencies, with the state that the
-/// driver returned. Otherwise it is removed, and the record with its last object.
+/// driver returned. Otherwise it is removed, and the record with its last object; `done` is then the outcome.
 pub(crate) async fn record_destroy_result(
     engine: &Engine,
     before: &Stored,
     removed: RemovalTarget,
     response: ApplyResponse,
+    done: ChangeOutcome,
 ) -> Result<RecordEffect, StepError> {
     let response = require_outcome(before, response)?;
     let mut record = before.record.as_ref().clone();
     record.intent = None;
-    let Some(error) = response.error else {
+    let failure = response.error.map(Failure::from);
+    if let Some(intent) = &before.record.intent {
+        let outcome = failure.as_ref().map_or(done, |failure| outcome(Some(failure)));
+        record.add_ended(intent, engine.clock.now(), outcome);
+    }
+    let Some(failure) = failure else {
         drop_object(&mut record, removed);
         return finish_removal(engine, before, record, removed).await;
     };
@@ -133,7 +144,7 @@ pub(crate) async fn record_destroy_result(
         }
     }
     let stored = write_result(engine, before, record).await?;
-    Err(StepError { effect: RecordEffect::Written(stored), failure: error.into() })
+    Err(StepError { effect: RecordEffect::Written(stored), failure })
 }
 
 fn drop_object(record: &mut Record, removed: RemovalTarget) {
@@ -158,6 +169,9 @@ async fn finish_removal(
         let mut kept = before.record.as_ref().clone();
         kept.intent = None;
         kept.published = record.published;
+        if let Some(intent) = &before.record.intent {
+            kept.add_ended(intent, engine.clock.now(), outcome(Some(&failure)));
+        }
         let stored = write_result(engine, before, kept).await?;
         return Err(StepError { effect: RecordEffect::Written(stored), failure });
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{RecordEffect, StepError, StepTask, write_result};
+use super::{RecordEffect, StepError, StepTask, outcome, write_result};
 use crate::execute::engine::after;
 use crate::execute::failure::Failure;
 use crate::execute::hooks::{self, HookTarget};
@@ -30,7 +30,9 @@ pub(super) async fn after_create(task: &StepTask, stored: Stored) -> Result<Reco
     let hooks = instance.map(evaluated);
     let ended = run(task, &stored, &object, hooks.unwrap_or_default(), timeout).await;
     let mut record = stored.record.as_ref().clone();
-    record.intent = None;
+    if let Some(intent) = record.intent.take() {
+        record.add_ended(&intent, task.engine.clock.now(), outcome(ended.as_ref().err()));
+    }
     let status = if ended.is_err() { ObjectStatus::Tainted } else { object.status };
     record.current = Some(Arc::new(RecordedObject { hooks_pending: false, status, ..object.as_ref().clone() }));
     let generation = instance.map_or(0, |instance| instance.generation);
@@ -58,7 +60,9 @@ pub(super) async fn before_destroy(
     }
     let Err(failure) = run(task, stored, object, hooks, task.timeouts().delete).await else { return Ok(()) };
     let mut record = stored.record.as_ref().clone();
-    record.intent = None;
+    if let Some(intent) = record.intent.take() {
+        record.add_ended(&intent, task.engine.clock.now(), outcome(Some(&failure)));
+    }
     let stored = write_result(&task.engine, stored, record).await?;
     Err(StepError { effect: RecordEffect::Written(stored), failure })
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{RecordEffect, StepError, StepTask, refreshed_object, with_awaits_postconditions, write_result};
+use super::{RecordEffect, StepError, StepTask, outcome, refreshed_object, with_awaits_postconditions, write_result};
 use crate::driver::{Driver, Observation, ReadinessError};
 use crate::execute::engine::after;
 use crate::execute::failure::Failure;
@@ -102,6 +102,7 @@ async fn record_ready(
     state: ObjectState,
 ) -> Result<RecordEffect, StepError> {
     let mut record = stored.record.as_ref().clone();
+    record.history.conclude(task.engine.clock.now(), outcome(None));
     let ready = RecordedObject {
         readiness: None,
         matching_config: object.matching_config,
@@ -133,6 +134,7 @@ async fn record_not_ready(
     last: Observation,
 ) -> Result<RecordEffect, StepError> {
     let mut record = stored.record.as_ref().clone();
+    record.history.conclude(task.engine.clock.now(), outcome(Some(&failure)));
     let unready = |object: RecordedObject| {
         let status = if readiness.is_new { ObjectStatus::Tainted } else { object.status };
         Some(Arc::new(RecordedObject { readiness: None, matching_config: None, status, ..object }))

@@ -6,12 +6,14 @@ use std::time::Duration;
 use super::create::check_response;
 use super::finalize::finalize;
 use super::{
-    ApplyResult, RecordEffect, StepError, StepTask, applied_object, apply, conditions, hooks, require_outcome,
+    ApplyResult, RecordEffect, StepError, StepTask, applied_object, apply, conditions, hooks, outcome, require_outcome,
     write_result,
 };
 use crate::driver::{ApplyRequest, ApplyResponse};
 use crate::execute::failure::Failure;
-use crate::model::{ConfigDigest, Operation, Readiness, Record, RecordedObject, Stored};
+use crate::model::{
+    ChangeKind, ChangeOutcome, ConfigDigest, HistoryEntry, Operation, Readiness, Record, RecordedObject, Stored,
+};
 
 pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     let driver = task.driver()?;
@@ -95,7 +97,14 @@ async fn record_update_result(
         // The object may use its old dependencies until it is ready.
         object.dependencies = merged_dependencies(&prior, &planned.recorded);
     } else if object.hooks_pending && failure.is_none() {
-        record.intent = intent.map(|intent| hooks::keep_intent_open(task, *intent, timeout));
+        record.intent = intent.clone().map(|intent| hooks::keep_intent_open(task, *intent, timeout));
+    }
+    if let Some(ended) = intent.filter(|_| record.intent.is_none()) {
+        let outcome = match object.readiness {
+            Some(_) => ChangeOutcome::NotReady,
+            None => outcome(failure.as_ref()),
+        };
+        record.add_ended(&ended, task.engine.clock.now(), outcome);
     }
     record.current = Some(Arc::new(object));
     let stored = write_result(&task.engine, before, record).await?;
@@ -122,6 +131,16 @@ pub(super) async fn record_only(task: &StepTask) -> Result<RecordEffect, StepErr
 
 async fn write_record(task: &StepTask, mut record: Record, object: RecordedObject) -> Result<RecordEffect, StepError> {
     let hooks_follow = object.hooks_pending && object.readiness.is_none() && !task.is_record_only();
+    if task.stored.as_ref().is_none_or(|stored| stored.record.current.is_none()) {
+        let now = task.engine.clock.now();
+        record.history.add(HistoryEntry::new(
+            ChangeKind::Import,
+            task.cause.clone(),
+            now,
+            now,
+            ChangeOutcome::Succeeded,
+        ));
+    }
     record.current = Some(Arc::new(object));
     if hooks_follow {
         return task

@@ -52,7 +52,7 @@ fn an_unknown_value_may_become_known() {
     assert_eq!(approved.unknown_paths, [Path::of(&["size"])]);
     let approvals = Approvals {
         required: RequiredApprovals::from_iter([ApprovalKind::Update]),
-        changes: BTreeMap::from([(Address::single("a"), vec![approved])]),
+        changes: BTreeMap::from([(Address::single("a"), vec![ApprovedChange { change: approved, by: None }])]),
         ..Approvals::default()
     };
     let is_approved = |change: Change| {

@@ -234,9 +234,7 @@ impl Fixture {
         record.replacement_pending = words.has("pending");
         record.failed_creates = words.get("failed").map_or(0, |count| count.parse().unwrap());
         record.handled_replace_request = words.get("handled").unwrap_or_default().into();
-        if let Some(uid) = words.get("uid") {
-            record.uid = uid.into();
-        }
+        words.get("uid").into_iter().for_each(|uid| record.uid = uid.into());
         if words.has("intent") {
             record.intent = Some(Box::new(Intent {
                 operation: Operation::Create,
@@ -248,6 +246,7 @@ impl Fixture {
                 deposed: None,
                 planned: None,
                 import: None,
+                cause: Cause::default(),
             }));
         }
     }

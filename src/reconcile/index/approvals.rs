@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{ApprovalState, ChangeDigest, PlanStatus};
-use crate::model::{Address, RequiredApprovals};
-use crate::plan::approval::Approvals;
+use crate::model::RequiredApprovals;
+use crate::plan::approval::{Approvals, ApprovedChange};
 
 /// A Plan with a digest, as last read or written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,12 +121,13 @@ impl ApprovalCache {
     pub fn approvals(&self, required: RequiredApprovals, now: Timestamp) -> Approvals {
         let mut approvals = Approvals { required, ..Approvals::default() };
         for plan in self.plans.values().filter(|plan| plan.approves(now)) {
+            let by: Option<Arc<str>> = plan.decided_by.as_deref().map(Arc::from);
             if plan.changes().is_empty() {
-                approvals.digests.insert(plan.digest.clone());
+                approvals.digests.insert(plan.digest.clone(), by.clone());
             }
             for change in plan.changes().iter().filter(|change| !change.applied) {
-                let address: &Address = &change.address;
-                approvals.changes.entry(address.clone()).or_default().push(change.clone());
+                let approved = ApprovedChange { change: change.clone(), by: by.clone() };
+                approvals.changes.entry(change.address.clone()).or_default().push(approved);
             }
         }
         approvals

@@ -113,6 +113,7 @@ fn the_dependencies_of_an_open_intent_are_connected() {
         deadline: jiff::Timestamp::UNIX_EPOCH,
         deposed: None,
         import: None,
+        cause: crate::model::Cause::default(),
         planned: Some(PlannedObject {
             config: Value::Null,
             planned: Value::Unknown,

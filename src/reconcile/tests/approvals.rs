@@ -115,6 +115,11 @@ async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
     assert_eq!(bench.ready("a"), (2, "True Available".to_owned()));
     assert_eq!(bench.state(&name), Some(ApprovalState::Applied));
     assert_eq!(bench.plans[&name].status.decided_by.as_deref(), Some("eve"));
+    let approver = |address: &str| {
+        let stored = &bench.reconciler.records()[&address.parse().unwrap()];
+        stored.record.history.entries().last().unwrap().cause.approved_by.to_string()
+    };
+    assert_eq!((approver("a").as_str(), approver("b").as_str()), ("eve", ""), "the history says who approved");
     // The approval is used up.
     bench.observe(guarded("a", 1, &["Update"]), 3);
     bench.run_for(5).await;

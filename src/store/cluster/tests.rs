@@ -84,6 +84,7 @@ fn first_intent(address: &str) -> Arc<Record> {
         deposed: None,
         planned: None,
         import: None,
+        cause: crate::model::Cause::default(),
     }));
     record.into()
 }

@@ -9,9 +9,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number,
-    ObjectStatus, ObservedTrigger, OnFailure, Operation, Package, PlannedObject, Provider, ProviderUse, PublishedCopy,
-    Readiness, Record, RecordedHook, RecordedObject, Revision, Triggers, Value,
+    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
+    Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
+    Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
+    Resolution, Revision, Triggers, Value,
 };
 
 /// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.
@@ -178,18 +179,21 @@ fn intent() -> impl Strategy<Value = Intent> {
     let import = prop_oneof![text().prop_map(ImportRequest::Id), value().prop_map(ImportRequest::Identity)];
     // Strategies are large, and a thread of a test has a small stack.
     let planned = planned.boxed();
-    let content = (option::of(planned), option::of(import.boxed()));
+    let content = (option::of(planned), option::of(import.boxed()), cause().boxed());
     (operation, text(), (text(), text()), any::<u64>(), (time(), time()), any::<Option<u32>>(), content).prop_map(
-        |(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, (planned, import))| Intent {
-            operation,
-            operation_id,
-            holder: Holder { pod, process },
-            epoch,
-            started,
-            deadline,
-            deposed: deposed.map(DeposedKey),
-            planned,
-            import,
+        |(operation, operation_id, (pod, process), epoch, (started, deadline), deposed, (planned, import, cause))| {
+            Intent {
+                operation,
+                operation_id,
+                holder: Holder { pod, process },
+                epoch,
+                started,
+                deadline,
+                deposed: deposed.map(DeposedKey),
+                planned,
+                import,
+                cause,
+            }
         },
     )
 }
@@ -201,16 +205,53 @@ fn published() -> impl Strategy<Value = PublishedCopy> {
     })
 }
 
+fn cause() -> impl Strategy<Value = Cause> {
+    (text(), vec(text(), 0..3), any::<u32>(), any::<i64>(), any::<bool>(), text()).prop_map(
+        |(because, attributes, more_attributes, generation, replaces, approved_by)| Cause {
+            because,
+            attributes: attributes.into(),
+            more_attributes,
+            generation,
+            replaces,
+            approved_by,
+        },
+    )
+}
+
+fn history() -> impl Strategy<Value = History> {
+    use ChangeKind::{Create, Destroy, Forget, Hooks, Import, Update};
+    use Resolution::{Effective, NoEffect, Read};
+    let kind = prop::sample::select(vec![Create, Update, Destroy, Forget, Import, Hooks]);
+    let outcome = prop_oneof![
+        Just(ChangeOutcome::Succeeded),
+        Just(ChangeOutcome::NotReady),
+        text().prop_map(ChangeOutcome::Failed),
+        prop::sample::select(vec![Effective, NoEffect, Read, Resolution::Hooks]).prop_map(ChangeOutcome::Recovered),
+    ];
+    let entry = (kind, any::<Option<u32>>(), cause(), (time(), time(), time()), outcome, text(), 1..4u32).prop_map(
+        |(kind, deposed, cause, (began, first, now), outcome, operation_id, count)| {
+            let entry = HistoryEntry::new(kind, cause, began, now, outcome);
+            let first = if count == 1 {
+                entry.began
+            } else {
+                HistoryEntry::new(kind, Cause::default(), first, now, ChangeOutcome::Succeeded).began
+            };
+            HistoryEntry { deposed: deposed.map(DeposedKey), first, count, operation_id, ..entry }
+        },
+    );
+    vec(entry, 0..3).prop_map(History::from_entries)
+}
+
 pub(crate) fn record() -> impl Strategy<Value = Record> {
     (
         (text(), address(), text(), text(), text()),
         option::of(object()),
         btree_map(any::<u32>().prop_map(DeposedKey), object().prop_map(Arc::new), 0..3),
-        (option::of(intent()), vec(published(), 0..3)),
+        (option::of(intent()), vec(published(), 0..3), history().boxed()),
         (any::<u64>(), any::<u32>(), any::<bool>()),
     )
         .prop_map(
-            |(names, current, deposed, (intent, published), (epoch, failed_creates, replacement_pending))| {
+            |(names, current, deposed, (intent, published, history), (epoch, failed_creates, replacement_pending))| {
                 let (namespace, address, uid, type_name, handled_replace_request) = names;
                 let moving_to = replacement_pending.then(|| Box::new(Address::single("elsewhere")));
                 Record {
@@ -229,6 +270,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     handled_replace_request,
                     moving_to,
                     moved_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),
+                    history,
                     source: None,
                 }
             },

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, ConfigDigest, DataKind, DataRef, DeposedKey, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number,
-    ObjectStatus, ObservedTrigger, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record,
-    RecordedHook, RecordedObject, Revision, Triggers, Value,
+    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
+    Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
+    PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution, Revision,
+    Triggers, Value,
 };
 use crate::store::Interner;
 
@@ -42,10 +43,10 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved] = self.flags()?;
+        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved, has_history] =
+            self.flags()?;
         let epoch = self.unsigned()?;
-        let failed_creates =
-            u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
+        let failed_creates = self.small()?;
         let failed_generation =
             i64::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
         let handled_replace_request = self.shared()?;
@@ -60,6 +61,8 @@ impl<'a> Reader<'a> {
         let moving_to = if moving { Some(Box::new(self.address()?)) } else { None };
         let count = if has_moved { self.length()? } else { 0 };
         let came_from = (0..count).map(|_| self.address()).collect::<DecodeResult<_>>()?;
+        let count = if has_history { self.length()? } else { 0 };
+        let history = (0..count).map(|_| self.history_entry()).collect::<DecodeResult<Vec<_>>>()?;
         Ok(Record {
             namespace,
             address,
@@ -76,8 +79,48 @@ impl<'a> Reader<'a> {
             handled_replace_request,
             moving_to,
             moved_from: came_from,
+            history: if history.is_empty() { History::default() } else { History::from_entries(history) },
             source: None,
         })
+    }
+
+    fn history_entry(&mut self) -> DecodeResult<HistoryEntry> {
+        let kind = match self.byte()? {
+            0 => ChangeKind::Create,
+            1 => ChangeKind::Update,
+            2 => ChangeKind::Destroy,
+            3 => ChangeKind::Forget,
+            4 => ChangeKind::Import,
+            5 => ChangeKind::Hooks,
+            _ => return Err(UNKNOWN_TAG),
+        };
+        let [has_deposed, is_repeated] = self.flags()?;
+        let cause = self.cause()?;
+        let (began, milliseconds) = (self.millisecond()?, self.unsigned()?);
+        let operation_id = self.text()?.into();
+        let deposed = if has_deposed { Some(self.deposed_key()?) } else { None };
+        let (first, count) = if is_repeated { (self.millisecond()?, self.small()?) } else { (began, 1) };
+        let outcome = match self.byte()? {
+            0 => ChangeOutcome::Succeeded,
+            1 => ChangeOutcome::NotReady,
+            2 => ChangeOutcome::Failed(self.text()?.into()),
+            3 => ChangeOutcome::Recovered(Resolution::Effective),
+            4 => ChangeOutcome::Recovered(Resolution::NoEffect),
+            5 => ChangeOutcome::Recovered(Resolution::Read),
+            6 => ChangeOutcome::Recovered(Resolution::Hooks),
+            _ => return Err(UNKNOWN_TAG),
+        };
+        Ok(HistoryEntry { kind, deposed, cause, began, first, milliseconds, outcome, count, operation_id })
+    }
+
+    fn cause(&mut self) -> DecodeResult<Cause> {
+        let [replaces, is_approved] = self.flags()?;
+        let because = self.shared()?;
+        let count = self.length()?;
+        let attributes = (0..count).map(|_| self.shared()).collect::<DecodeResult<Arc<[Arc<str>]>>>()?;
+        let (more_attributes, generation) = (self.small()?, self.signed()?);
+        let approved_by = if is_approved { self.shared()? } else { Arc::default() };
+        Ok(Cause { because, attributes, more_attributes, generation, replaces, approved_by })
     }
 
     fn published(&mut self) -> DecodeResult<PublishedCopy> {
@@ -205,7 +248,7 @@ impl<'a> Reader<'a> {
             6 => Operation::Wait,
             _ => return Err(UNKNOWN_TAG),
         };
-        let [has_deposed, has_planned, has_import] = self.flags()?;
+        let [has_deposed, has_planned, has_import, has_cause] = self.flags()?;
         Ok(Intent {
             operation,
             operation_id: self.text()?.into(),
@@ -216,6 +259,7 @@ impl<'a> Reader<'a> {
             deposed: if has_deposed { Some(self.deposed_key()?) } else { None },
             planned: if has_planned { Some(self.planned_object()?) } else { None },
             import: if has_import { Some(self.import_request()?) } else { None },
+            cause: if has_cause { self.cause()? } else { Cause::default() },
         })
     }
 
@@ -283,6 +327,14 @@ impl<'a> Reader<'a> {
         let nanoseconds =
             i32::try_from(self.signed()?).map_err(|_| CodecError::Damaged("a time in it is impossible"))?;
         Timestamp::new(seconds, nanoseconds).map_err(|_| CodecError::Damaged("a time in it is impossible"))
+    }
+
+    fn millisecond(&mut self) -> DecodeResult<Timestamp> {
+        Timestamp::from_millisecond(self.signed()?).map_err(|_| CodecError::Damaged("a time in it is impossible"))
+    }
+
+    fn small(&mut self) -> DecodeResult<u32> {
+        u32::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))
     }
 
     /// A string that other records are likely to contain as well.

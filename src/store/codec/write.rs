@@ -3,9 +3,9 @@
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, ConfigDigest, DataKind, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus,
-    OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
-    Revision, Triggers, Value,
+    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, HistoryEntry, Holder, HookKind, ImportRequest,
+    InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy,
+    Readiness, Record, RecordedHook, RecordedObject, Resolution, Revision, Triggers, Value,
 };
 
 type EncodeResult = Result<(), CodecError>;
@@ -22,6 +22,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
         !record.published.is_empty(),
         record.moving_to.is_some(),
         !record.moved_from.is_empty(),
+        !record.history.entries().is_empty(),
     ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
@@ -49,7 +50,62 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
         unsigned(out, record.moved_from.len() as u64);
     }
     record.moved_from.iter().for_each(|from| address(out, from));
+    let history = record.history.entries();
+    if !history.is_empty() {
+        unsigned(out, history.len() as u64);
+    }
+    history.iter().for_each(|entry| history_entry(out, entry));
     Ok(())
+}
+
+fn history_entry(out: &mut Vec<u8>, entry: &HistoryEntry) {
+    out.push(match entry.kind {
+        ChangeKind::Create => 0,
+        ChangeKind::Update => 1,
+        ChangeKind::Destroy => 2,
+        ChangeKind::Forget => 3,
+        ChangeKind::Import => 4,
+        ChangeKind::Hooks => 5,
+    });
+    let is_repeated = entry.count > 1 || entry.first != entry.began;
+    out.push(flags([entry.deposed.is_some(), is_repeated]));
+    cause(out, &entry.cause);
+    signed(out, entry.began.as_millisecond());
+    unsigned(out, entry.milliseconds);
+    text(out, &entry.operation_id);
+    if let Some(key) = entry.deposed {
+        out.extend_from_slice(&key.0.to_le_bytes());
+    }
+    if is_repeated {
+        signed(out, entry.first.as_millisecond());
+        unsigned(out, entry.count.into());
+    }
+    match &entry.outcome {
+        ChangeOutcome::Succeeded => out.push(0),
+        ChangeOutcome::NotReady => out.push(1),
+        ChangeOutcome::Failed(error) => {
+            out.push(2);
+            text(out, error);
+        }
+        ChangeOutcome::Recovered(resolution) => out.push(match resolution {
+            Resolution::Effective => 3,
+            Resolution::NoEffect => 4,
+            Resolution::Read => 5,
+            Resolution::Hooks => 6,
+        }),
+    }
+}
+
+fn cause(out: &mut Vec<u8>, cause: &Cause) {
+    out.push(flags([cause.replaces, !cause.approved_by.is_empty()]));
+    text(out, &cause.because);
+    unsigned(out, cause.attributes.len() as u64);
+    cause.attributes.iter().for_each(|path| text(out, path));
+    unsigned(out, cause.more_attributes.into());
+    signed(out, cause.generation);
+    if !cause.approved_by.is_empty() {
+        text(out, &cause.approved_by);
+    }
 }
 
 fn published(out: &mut Vec<u8>, copy: &PublishedCopy) -> EncodeResult {
@@ -173,7 +229,8 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> EncodeResult {
         Operation::Read => 5,
         Operation::Wait => 6,
     });
-    out.push(flags([intent.deposed.is_some(), intent.planned.is_some(), intent.import.is_some()]));
+    let has_cause = intent.cause != Cause::default();
+    out.push(flags([intent.deposed.is_some(), intent.planned.is_some(), intent.import.is_some(), has_cause]));
     text(out, &intent.operation_id);
     holder(out, &intent.holder);
     unsigned(out, intent.epoch);
@@ -183,7 +240,11 @@ fn intent(out: &mut Vec<u8>, intent: &Intent) -> EncodeResult {
         out.extend_from_slice(&key.0.to_le_bytes());
     }
     intent.planned.as_ref().map_or(Ok(()), |planned| planned_object(out, planned))?;
-    intent.import.as_ref().map_or(Ok(()), |import| import_request(out, import))
+    intent.import.as_ref().map_or(Ok(()), |import| import_request(out, import))?;
+    if has_cause {
+        cause(out, &intent.cause);
+    }
+    Ok(())
 }
 
 fn import_request(out: &mut Vec<u8>, import: &ImportRequest) -> EncodeResult {
