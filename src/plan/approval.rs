@@ -1,7 +1,7 @@
 //! Which changes of a plan wait for an approval, and the digests that identify them.
 //!
-//! The same change has the same digest whenever it is planned, in a preview and after the merge: random parts of names and
-//! unknown values count as placeholders. A salt keeps the digests from revealing sensitive values.
+//! The same change has the same digest whenever it is planned, in a preview and after the merge: random parts of names
+//! and unknown values count as placeholders. A salt keeps the digests from revealing sensitive values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

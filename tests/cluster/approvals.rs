@@ -91,6 +91,17 @@ fn a_preview_prints_a_manifest_that_approves_the_change_in_git() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let manifest = String::from_utf8(output.stdout).unwrap();
     plane().apply(&["-n", &namespace], &manifest);
+    // An approval cannot be extended to other changes, or in time.
+    let approved = manifest.lines().find_map(|line| line.trim().strip_prefix("name: ")).expect("a name");
+    for spec in [r#"{"changes":null}"#, r#"{"approvalValidSeconds":31536000}"#, r#"{"approved":false}"#] {
+        let patch = format!(r#"{{"spec":{spec}}}"#);
+        let patched = plane().kubectl(&["-n", &namespace, "patch", "plan", approved, "--type=merge", "-p", &patch]);
+        let error = String::from_utf8_lossy(&patched.stderr).into_owned();
+        assert!(
+            !patched.status.success() && (error.contains("create another Plan") || error.contains("delete the Plan")),
+            "{error}"
+        );
+    }
     // Another change is not approved.
     plane().apply(&["-n", &namespace], &guarded("store", "3"));
     let other = waiting_plan_of(&namespace, "store-");
