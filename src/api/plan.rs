@@ -160,6 +160,16 @@ pub struct RequiredApproval {
     pub changes: Vec<ChangeDigest>,
 }
 
+impl RequiredApproval {
+    /// A name for the Plan that approves them.
+    pub fn plan_name(&self) -> String {
+        /// How many bytes of the name of the first object it has: with the digest and a prefix, at most 253.
+        const LONGEST: usize = 200;
+        let first = self.changes.first().map_or("changes", |change| change.address.object_name());
+        format!("{}-{}", &first[..first.len().min(LONGEST)], &self.digest[..10])
+    }
+}
+
 /// Proposed manifests, and what happens to the Resources that they do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

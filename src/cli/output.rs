@@ -123,8 +123,13 @@ impl Console {
         self.print_error(&text);
     }
 
+    /// Asks a question that only `yes` confirms. It ends with a space or a new line.
+    pub fn confirms(self, question: &str) -> anyhow::Result<bool> {
+        Ok(self.ask(&format!("{question}Only `yes` is accepted to confirm: "))? == "yes")
+    }
+
     /// Prints a question to standard error and reads a line from standard input.
-    pub fn ask(self, question: &str) -> anyhow::Result<String> {
+    fn ask(self, question: &str) -> anyhow::Result<String> {
         let mut text = self.error_text();
         text.put(question);
         self.print_error(&text);

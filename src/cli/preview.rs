@@ -256,13 +256,12 @@ fn print(
 /// Plans that approve these changes, as YAML documents.
 fn approval_manifests(approvals: &[RequiredApproval]) -> anyhow::Result<String> {
     let mut text = String::new();
-    for RequiredApproval { digest, changes } in approvals {
-        let first = changes.first().map_or("changes", |change| change.address.object_name());
+    for approval in approvals {
         let manifest = serde_json::json!({
             "apiVersion": API_VERSION,
             "kind": PLAN_KIND,
-            "metadata": { "name": format!("approved-{}-{}", &first[..first.len().min(200)], &digest[..10]) },
-            "spec": { "digest": digest, "approved": true, "changes": changes },
+            "metadata": { "name": format!("approved-{}", approval.plan_name()) },
+            "spec": { "digest": approval.digest, "approved": true, "changes": approval.changes },
         });
         text.push_str("---\n");
         text.push_str(serde_saphyr::to_string(&manifest)?.trim_end());

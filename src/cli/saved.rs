@@ -23,6 +23,7 @@ use super::view;
 use crate::driver::Registry;
 use crate::execute::{Engine, Limits};
 use crate::graph::render::GraphJson;
+use crate::model::text::hex;
 use crate::plan::Refresh;
 use crate::plan::render::json::Changes;
 use crate::process::private_file;
@@ -234,8 +235,4 @@ fn records(inputs: &Inputs) -> anyhow::Result<String> {
         }
     }
     Ok(hex(&hasher.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -22,8 +22,8 @@ fn confirm(what: &str, yes: bool, console: Console) -> anyhow::Result<()> {
     if !console.can_ask {
         return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
-    match console.ask(&format!("{what}\nOnly `yes` is accepted to confirm: "))?.as_str() {
-        "yes" => Ok(()),
-        _ => Err(Failure::hinted("not confirmed", "nothing was changed")),
+    match console.confirms(&format!("{what}\n"))? {
+        true => Ok(()),
+        false => Err(Failure::hinted("not confirmed", "nothing was changed")),
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     let spec = &plan.spec;
     let digest = spec.digest.clone()?;
     // Changes that are not those of the digest are ignored: then, the digest alone counts.
-    let is_covered = digest_of(&spec.changes.iter().collect::<Vec<_>>()) == digest;
+    let is_covered = digest_of(&spec.changes) == digest;
     let valid = spec.approval_valid_seconds.map_or(APPROVAL_VALID, |seconds| SignedDuration::from_secs(seconds.into()));
     Some(ApprovalPlan {
         uid: plan.uid().unwrap_or_default().into(),

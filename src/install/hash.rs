@@ -12,6 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::model::text::hex;
+
 /// A checksum with its scheme: `zh:` and 64 hexadecimal digits, or `h1:` and base64.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -90,10 +92,6 @@ fn digest_of(path: &Path) -> io::Result<[u8; 32]> {
             length => hasher.update(&buffer[..length]),
         }
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl FromStr for Hash {

@@ -6,6 +6,11 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
+/// Bytes as lowercase hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The meaning of a part of a text, which determines its color. Color is never the only indication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {

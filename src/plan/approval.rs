@@ -12,6 +12,7 @@ use super::{ObjectBlock, Plan, PlanOptions};
 use crate::api::{APPROVE_DESTROYS, ChangeDigest, RequiredApproval};
 use crate::load::Config;
 use crate::model::kube_names::generated_suffix;
+use crate::model::text::hex;
 use crate::model::{Action, Address, Change, Path, Reason, Recorded, RequiredApprovals, Segment, Stored, Value};
 
 /// Replaces the random part of a name.
@@ -75,22 +76,22 @@ impl Approvals {
         let digester = Digester::new(salt, plan);
         let own = plan.changes.iter().filter(|change| component.contains(&change.address.name));
         let guarded = own.filter(|change| self.guards(change, config, recorded));
-        let mut changes: Vec<GuardedChange> = guarded.map(|change| self.judge(&digester, change)).collect();
+        let changes: Vec<GuardedChange> = guarded.map(|change| self.judge(&digester, change)).collect();
         if changes.is_empty() {
             return None;
         }
-        let all = digest_of(&changes.iter().map(|one| &one.digest).collect::<Vec<_>>());
-        let waiting: Vec<&ChangeDigest> =
-            changes.iter().filter(|one| !one.is_approved).map(|one| &one.digest).collect();
-        let held = (!waiting.is_empty()).then(|| digest_of(&waiting));
-        let by = self.digests.get(&all).or_else(|| self.digests.get(held.as_ref()?));
+        let all = digest_of(changes.iter().map(|one| &one.digest));
+        let mut guarded = Guarded { changes, all, held: None };
+        let is_held = guarded.waiting().next().is_some();
+        guarded.held = is_held.then(|| digest_of(guarded.waiting()));
+        let by = self.digests.get(&guarded.all).or_else(|| self.digests.get(guarded.held.as_ref()?));
         if let Some(by) = by {
-            for one in changes.iter_mut().filter(|one| !one.is_approved) {
+            for one in guarded.changes.iter_mut().filter(|one| !one.is_approved) {
                 (one.is_approved, one.approved_by) = (true, by.clone());
             }
-            return Some(Guarded { changes, all, held: None });
+            guarded.held = None;
         }
-        Some(Guarded { changes, all, held })
+        Some(guarded)
     }
 
     /// Whether a change needs an approval. What completes a change that has begun needs none: the second half of a
@@ -232,19 +233,15 @@ fn verb(action: Action) -> &'static str {
 }
 
 /// The digest of changes, which does not depend on their order.
-pub fn digest_of(changes: &[&ChangeDigest]) -> String {
+pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -> String {
     let all: BTreeSet<(&Address, &str)> =
-        changes.iter().map(|change| (&change.address, change.digest.as_str())).collect();
+        changes.into_iter().map(|change| (&change.address, change.digest.as_str())).collect();
     let mut hasher = Sha256::new();
     for (address, digest) in all {
         feed(&mut hasher, address.to_string().as_bytes());
         feed(&mut hasher, digest.as_bytes());
     }
-    hex(hasher)
-}
-
-fn hex(hasher: Sha256) -> String {
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 /// Adds bytes so that two lists of them never look the same.
@@ -300,7 +297,7 @@ impl<'a> Digester<'a> {
             }
             self.value(&mut hasher, &new);
         }
-        hex(hasher)
+        hex(&hasher.finalize())
     }
 
     fn value(&self, hasher: &mut Sha256, value: &Value) {

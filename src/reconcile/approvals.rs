@@ -216,7 +216,7 @@ impl Reconciler {
             let names = guarded.keys().map(|address| &address.name);
             let components = names.map(|name| self.index.component([Arc::clone(name)]));
             let mut due = components.map(|component| of_digest(&component.iter().collect()));
-            let same = |changes: &Vec<ChangeDigest>| digest_of(&changes.iter().collect::<Vec<_>>()) == plan.digest;
+            let same = |changes: &Vec<ChangeDigest>| digest_of(changes) == plan.digest;
             due.find(same).unwrap_or_default()
         } else {
             let is_due =

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::conditions::{ConditionType, condition};
-use crate::api::{ChangeDigest, PlanStatus, RequiredApproval};
+use crate::api::{PlanStatus, RequiredApproval};
 use crate::graph::render;
 use crate::model::{Address, Change, Diagnostic, Diagnostics, Reason};
 use crate::pipeline;
@@ -13,8 +13,6 @@ use crate::plan::published;
 
 /// The maximum size of the status of a Plan, in bytes.
 const MAX_STATUS: usize = 512 * 1024;
-/// How many characters of an object's name the name of its Plan has.
-const MAX_NAME: usize = 200;
 
 /// The changes of one component that need an approval.
 #[derive(Clone, Debug)]
@@ -48,10 +46,9 @@ pub(super) fn held_plan(
     let diagnostics: Diagnostics = plan.diagnostics.iter().filter(about).cloned().collect();
     let graph = render::published(&graph.subgraph(component));
     let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
-    let waiting: Vec<ChangeDigest> = guarded.waiting().cloned().collect();
-    let first = waiting.first().map_or("changes", |change| &*change.address.name);
-    let name = format!("{}-{}", &first[..first.len().min(MAX_NAME)], &digest[..10]).into();
-    status.approvals = vec![RequiredApproval { digest: digest.to_owned(), changes: waiting }];
+    let approval = RequiredApproval { digest: digest.to_owned(), changes: guarded.waiting().cloned().collect() };
+    let name = approval.plan_name().into();
+    status.approvals = vec![approval];
     let computed = published::headline(&changes, &diagnostics);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
     HeldPlan { name, digest: digest.to_owned(), status: Box::new(status) }

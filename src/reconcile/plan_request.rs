@@ -119,7 +119,6 @@ impl PlanRequest {
     pub fn hold_unapproved(&mut self, salt: &[u8], ordered: &pipeline::OrderedPlan) -> bool {
         let Some(approvals) = &self.approvals else { return false };
         let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
-        let is_first = self.guarded.is_empty();
         let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
         for component in &self.scope.components {
             // After the moves, the component is planned again.
@@ -127,14 +126,19 @@ impl PlanRequest {
                 continue;
             }
             let Some(guarded) = approvals.guarded(salt, plan, config, &self.recorded, component) else { continue };
-            let known = self.guarded.iter().find(|one| one.names == *component).and_then(|one| one.held.as_ref());
-            let held = guarded.held.as_ref().map(|digest| held_plan(ordered, component, &guarded, digest));
-            let name = known.or(held.as_ref()).map(|held| Arc::clone(&held.name)).unwrap_or_default();
             blocks.extend(guarded.blocks_of_dependents(plan));
+            let known = match self.guarded.iter().position(|one| one.names == *component) {
+                Some(known) => known,
+                // The first plan, which is as if all changes were approved.
+                None => {
+                    let held = guarded.held.as_ref().map(|digest| held_plan(ordered, component, &guarded, digest));
+                    let guarded = guarded.clone();
+                    self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
+                    self.guarded.len() - 1
+                }
+            };
+            let name = self.guarded[known].held.as_ref().map(|held| Arc::clone(&held.name)).unwrap_or_default();
             blocks.extend(guarded.blocks(&name, &self.options));
-            if is_first {
-                self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
-            }
         }
         let blocked = &mut self.options.blocked;
         let before = blocked.len();

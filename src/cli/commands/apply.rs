@@ -131,11 +131,11 @@ fn last_failures(inputs: &Inputs, planned: &PlanResult) -> LastFailures {
 }
 
 fn confirmed(console: Console) -> anyhow::Result<bool> {
-    let answer = console.ask("\nDo you want to apply these changes? Only `yes` is accepted to confirm: ")?;
-    if answer != "yes" {
+    let is_confirmed = console.confirms("\nDo you want to apply these changes? ")?;
+    if !is_confirmed {
         console.notice("Nothing was changed.");
     }
-    Ok(answer == "yes")
+    Ok(is_confirmed)
 }
 
 #[derive(Clone, Copy, Debug, Default)]

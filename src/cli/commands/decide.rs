@@ -104,8 +104,7 @@ fn confirmed(field: &str, console: Console) -> anyhow::Result<bool> {
         return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
     let verb = if field == "approved" { "approve" } else { "reject" };
-    let answer = console.ask(&format!("\nDo you want to {verb} these changes? Only `yes` is accepted to confirm: "))?;
-    Ok(answer == "yes")
+    console.confirms(&format!("\nDo you want to {verb} these changes? "))
 }
 
 /// The name of the user, as the API server knows it. `None` if it does not say.

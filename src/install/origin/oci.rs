@@ -14,9 +14,9 @@ use super::network::no_package;
 use super::{LocatedPackage, PackageLocation};
 use crate::install::address::Source;
 use crate::install::credentials::{Credentials, token_variable};
-use crate::install::hash::hex;
 use crate::install::http::{DOCUMENT_BYTES, Http, HttpRequest, display_url, status_error};
 use crate::install::{Hash, InstallError, Platform};
+use crate::model::text::hex;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
