@@ -346,9 +346,9 @@ impl PlanResult {
         has_errors(&self.diagnostics)
     }
 
-    /// Whether the plan changes anything other than records.
+    /// Whether the plan changes anything other than the records of managed objects.
     pub fn has_changes(&self) -> bool {
-        self.plan.changes.iter().any(is_change)
+        self.plan.changes.iter().any(Change::is_change)
     }
 
     /// Whether the user must confirm the plan. For `--refresh-only`, changes of records need a confirmation too.
@@ -359,13 +359,5 @@ impl PlanResult {
     /// Whether there are any steps, including those that only write a record.
     pub fn has_steps(&self) -> bool {
         !self.graph.is_empty() || !self.moves.is_empty()
-    }
-}
-
-/// Whether a change affects an object or removes it from the records.
-pub fn is_change(change: &Change) -> bool {
-    match change.action {
-        Action::NoOp | Action::Record | Action::Wait | Action::Read | Action::Blocked => false,
-        Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
     }
 }

@@ -107,6 +107,18 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
+impl Change {
+    /// Whether the plan is not empty because of this change: it changes an object, or an object becomes managed or is no
+    /// longer managed. As in OpenTofu, an import counts.
+    pub fn is_change(&self) -> bool {
+        match self.action {
+            Action::Create | Action::Update | Action::Replace | Action::Destroy | Action::Forget => true,
+            Action::NoOp | Action::Record | Action::Wait | Action::Read => self.imported,
+            Action::Blocked => false,
+        }
+    }
+}
+
 #[cfg(test)]
 impl Change {
     /// Returns a change with default values for tests.

@@ -47,16 +47,20 @@ impl Path {
 
 /// Whether a name can follow a dot without quotes.
 fn is_identifier(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'))
+}
+
+/// Whether a name can also follow a dot in an expression, where `-` subtracts.
+fn is_plain(name: &str) -> bool {
+    is_identifier(name) && !name.contains('-')
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
-                Segment::Name(name) if is_identifier(name) => {
+                Segment::Name(name) if is_plain(name) => {
                     if position > 0 {
                         f.write_str(".")?;
                     }
@@ -78,7 +82,7 @@ pub struct InvalidPath(String);
 impl FromStr for Path {
     type Err = InvalidPath;
 
-    /// Parses the format of `Display`. Keys can also have single quotes.
+    /// Parses the format of `Display`. Keys can also have single quotes, and names with `-` need none.
     fn from_str(text: &str) -> Result<Self, InvalidPath> {
         let mut segments = Vec::new();
         let mut rest = text;
@@ -163,10 +167,11 @@ mod tests {
 
     #[test]
     fn displayed_paths_can_be_parsed() {
-        for text in [r#"rule[0].tags["a b"].c-d"#, r#"tags["a\"]b"]"#, "_x", "manifest.spec.replicas"] {
+        for text in [r#"rule[0].tags["a b"]["c-d"]"#, r#"tags["a\"]b"]"#, "_x", "manifest.spec.replicas"] {
             assert_eq!(text.parse::<Path>().unwrap().to_string(), text);
         }
         assert_eq!("tags['Owner']".parse::<Path>(), r#"tags["Owner"]"#.parse());
+        assert_eq!("tags.c-d".parse::<Path>(), r#"tags["c-d"]"#.parse());
     }
 
     #[test]

@@ -53,8 +53,9 @@ pub struct Guarded {
     pub changes: Vec<GuardedChange>,
     /// The digest of all of them.
     pub all: String,
-    /// The digest of those that are not approved; `None` if all are.
-    pub held: Option<String>,
+    /// Those that no approval names, with their digest; `None` if each is named. A Plan with one of the two digests
+    /// approves them.
+    pub unnamed: Option<RequiredApproval>,
 }
 
 impl Approvals {
@@ -81,15 +82,16 @@ impl Approvals {
             return None;
         }
         let all = digest_of(changes.iter().map(|one| &one.digest));
-        let mut guarded = Guarded { changes, all, held: None };
-        let is_held = guarded.waiting().next().is_some();
-        guarded.held = is_held.then(|| digest_of(guarded.waiting()));
-        let by = self.digests.get(&guarded.all).or_else(|| self.digests.get(guarded.held.as_ref()?));
+        let mut guarded = Guarded { changes, all, unnamed: None };
+        let unnamed: Vec<ChangeDigest> = guarded.waiting().cloned().collect();
+        if !unnamed.is_empty() {
+            guarded.unnamed = Some(RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
+        }
+        let by = self.digests.get(&guarded.all).or_else(|| self.digests.get(&guarded.unnamed.as_ref()?.digest));
         if let Some(by) = by {
             for one in guarded.changes.iter_mut().filter(|one| !one.is_approved) {
                 (one.is_approved, one.approved_by) = (true, by.clone());
             }
-            guarded.held = None;
         }
         Some(guarded)
     }
@@ -131,6 +133,18 @@ impl Guarded {
             digest: self.all.clone(),
             changes: self.changes.iter().map(|one| one.digest.clone()).collect(),
         }
+    }
+
+    /// The changes that a Plan with this digest covers; `None` if it covers none of them.
+    pub fn covered_by(&self, digest: &str) -> Option<RequiredApproval> {
+        let unnamed = self.unnamed.as_ref().filter(|unnamed| unnamed.digest == digest);
+        unnamed.cloned().or_else(|| Some(self.published()).filter(|all| all.digest == digest))
+    }
+
+    /// The changes that are not approved, with their digest; `None` if all are approved.
+    pub fn held(&self) -> Option<&RequiredApproval> {
+        let is_held = self.waiting().next().is_some();
+        self.unnamed.as_ref().filter(|_| is_held)
     }
 
     /// The changes that are not approved.

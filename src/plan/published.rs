@@ -22,7 +22,7 @@ const MAX_STATUS: usize = 512 * 1024;
 pub fn status(limit: usize, changes: &[Change], diagnostics: &[Diagnostic], graph: PlanGraph) -> PlanStatus {
     let limit = limit.min(MAX_STATUS);
     let counts = Counts::of(changes, diagnostics);
-    let outcome = match (has_errors(diagnostics), counts.any_change()) {
+    let outcome = match (has_errors(diagnostics), counts.changes > 0) {
         (true, _) => PlanOutcome::Errors,
         (false, true) => PlanOutcome::Changes,
         (false, false) => PlanOutcome::NoChanges,

@@ -5,6 +5,8 @@
 //! ([`PlanRequest::hold_unapproved`](super::PlanRequest::hold_unapproved)). Here, one Plan for each component with held
 //! changes is created, an approval is recorded, and a Plan ends when its changes are made or when others take their place.
 
+mod judge;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +18,44 @@ use super::index::ApprovalPlan;
 use super::plan_request::PlanPart;
 use super::summarize::Note;
 use super::time::Time;
-use super::tracked::TrackedObject;
 use super::{ApprovalWrite, Command, Reconciler, retry};
-use crate::api::conditions::{ConditionType, condition, merge};
-use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL, RequiredApproval};
-use crate::model::{Action, Address, Reason, RequiredApprovals, Value};
-use crate::plan::approval::{Approvals, differences, digest_of, noun};
+use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
+use crate::model::{Address, Reason, RequiredApprovals, Value};
+use crate::plan::approval::{Approvals, noun};
 
 /// How long changes must be held before a Plan is created for them: the manifests of one change arrive one after another.
 const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
+/// How long the watch may take to deliver a new Plan. After this time, it was deleted before the watch could deliver it.
+const UNSEEN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(super) struct ApprovalTracker {
+    /// The components with changes that need an approval, as of the last plans.
+    components: Vec<GuardedComponent>,
+    /// The changes of these components.
+    guarded: BTreeMap<Address, ChangeDigest>,
     /// The Plans that must exist.
     held: BTreeMap<Arc<str>, Held>,
-    /// The changes of the last plans that need an approval.
-    guarded: BTreeMap<Address, ChangeDigest>,
     /// Writes of Plans that run, or that failed and are tried again.
     writes: BTreeMap<Arc<str>, PendingWrite>,
+    /// When approvals end, by Plan.
+    expiries: BTreeMap<Arc<str>, Timestamp>,
+}
+
+/// What the plan of a part of the namespace has replaced.
+struct Replaced {
+    /// The Plans that have become necessary or unnecessary.
+    plans: BTreeSet<Arc<str>>,
+    /// Other names with changes in these Plans: the component has fallen apart, so they must be planned again.
+    others: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug)]
 struct Held {
-    plan: HeldPlan,
-    /// The names of its component.
-    names: BTreeSet<Arc<str>>,
+    plan: Arc<HeldPlan>,
     since: Time,
+    /// When it was created. The watch delivers it soon, unless it has been deleted.
+    created: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,29 +65,44 @@ struct PendingWrite {
     retry_at: Option<Time>,
 }
 
+impl Held {
+    /// When to create it, unless it exists.
+    fn due_at(&self) -> Time {
+        self.created.map_or(self.since + HELD_BEFORE_PLAN, |created| created + UNSEEN)
+    }
+}
+
 impl ApprovalTracker {
     /// Replaces what is known of a part of the namespace.
-    fn replace(&mut self, names: &BTreeSet<Arc<str>>, components: &[GuardedComponent], now: Time) {
+    fn replace(&mut self, names: &BTreeSet<Arc<str>>, components: &[GuardedComponent], now: Time) -> Replaced {
         self.guarded.retain(|address, _| !names.contains(&address.name));
-        let before: BTreeMap<_, _> = self.held.extract_if(.., |_, held| !held.names.is_disjoint(names)).collect();
+        let concerns = |component: &mut GuardedComponent| component.changed_names().any(|name| names.contains(name));
+        let replaced: Vec<GuardedComponent> = self.components.extract_if(.., concerns).collect();
+        let others = replaced.iter().flat_map(GuardedComponent::changed_names).filter(|name| !names.contains(*name));
+        let others = others.cloned().collect();
+        let plans = replaced.into_iter().filter_map(|component| component.held);
+        let before: BTreeMap<_, _> = plans.filter_map(|plan| self.held.remove_entry(&plan.name)).collect();
+        let mut plans: BTreeSet<Arc<str>> = before.keys().cloned().collect();
         for component in components {
             let changes = component.guarded.changes.iter().map(|one| &one.digest);
             self.guarded.extend(changes.map(|change| (change.address.clone(), change.clone())));
             if let Some(plan) = &component.held {
-                let since = before.get(&plan.name).map_or(now, |held| held.since);
-                let held = Held { plan: plan.clone(), names: component.names.clone(), since };
-                self.held.insert(Arc::clone(&plan.name), held);
+                let known = before.get(&plan.name);
+                let (since, created) = known.map_or((now, None), |held| (held.since, held.created));
+                plans.insert(Arc::clone(&plan.name));
+                self.held.insert(Arc::clone(&plan.name), Held { plan: Arc::clone(plan), since, created });
             }
         }
+        self.components.extend(components.iter().cloned());
+        Replaced { plans, others }
     }
 
-    fn may_write(&self, name: &str, now: Time) -> bool {
-        let pending = self.writes.get(name);
-        pending.is_none_or(|pending| !pending.is_running && pending.retry_at.is_none_or(|at| at <= now))
-    }
-
-    fn next_retry(&self) -> Option<Time> {
-        self.writes.values().filter(|one| !one.is_running).filter_map(|one| one.retry_at).min()
+    /// When a Plan may be written. `None`: a write is running, and its end is a signal.
+    fn writable_at(&self, name: &str, now: Time) -> Option<Time> {
+        match self.writes.get(name) {
+            Some(pending) if pending.is_running => None,
+            pending => Some(pending.and_then(|pending| pending.retry_at).unwrap_or(now)),
+        }
     }
 }
 
@@ -94,57 +123,69 @@ impl Reconciler {
 
     /// Records which changes of an adopted plan need an approval.
     pub(super) fn track_approvals(&mut self, part: &PlanPart) {
-        self.approvals.replace(&part.names, &part.guarded, self.now.time);
+        let Replaced { plans: touched, others } = self.approvals.replace(&part.names, &part.guarded, self.now.time);
+        others.iter().for_each(|name| self.touch(name));
+        let plans = self.index.approvals_mut();
+        touched.iter().for_each(|plan| plans.touch(plan));
+        if !part.guarded.is_empty() {
+            plans.touch_digest_only();
+        }
     }
 
     /// Writes what has changed in the Plans. Returns when to call it again.
     pub(super) fn reconcile_approvals(&mut self) -> Option<Time> {
-        if self.approvals.held.is_empty() && self.index.approvals().is_empty() {
-            return None;
-        }
-        let now = self.now.time;
-        let next_plan = self.create_held_plans();
-        let plans: Vec<(Arc<str>, ApprovalPlan)> =
-            self.index.approvals().plans().map(|(name, plan)| (Arc::clone(name), plan.clone())).collect();
-        let mut expiry: Option<Timestamp> = None;
-        for (name, plan) in plans {
-            if !self.approvals.may_write(&name, now) {
-                continue;
-            }
-            expiry = expiry.into_iter().chain(plan.expires_at()).min();
-            let status = self.judge(&name, &plan);
-            if status != plan.status {
-                self.announce(&plan, &status);
-                self.write(ApprovalWrite::Status { name, uid: Arc::clone(&plan.uid), status: Box::new(status) });
+        let now = self.now;
+        let expired = self.approvals.expiries.iter().filter(|(_, at)| **at <= now.wall).map(|(name, _)| name);
+        let plans = self.index.approvals_mut();
+        expired.for_each(|name| plans.touch(name));
+        let mut next = None;
+        for name in plans.take_touched() {
+            let due = match self.index.approvals().get(&name).cloned() {
+                Some(plan) => self.update_plan(&name, &plan),
+                None => self.create_plan(&name),
+            };
+            if due.is_some_and(|at| at > now.time) {
+                self.index.approvals_mut().touch(&name);
+                next = next.into_iter().chain(due).min();
             }
         }
-        let expires = expiry.map(|at| {
-            let left = Duration::try_from(at.duration_since(self.now.wall)).unwrap_or_default();
-            now + left.max(Duration::from_secs(1))
+        let expires = self.approvals.expiries.values().min().map(|at| {
+            let left = Duration::try_from(at.duration_since(now.wall)).unwrap_or_default();
+            now.time + left.max(Duration::from_secs(1))
         });
-        [next_plan, expires, self.approvals.next_retry()].into_iter().flatten().min()
+        next.into_iter().chain(expires).min()
     }
 
-    /// Creates the Plans of changes that have been held long enough. Returns when the next one is due.
-    fn create_held_plans(&mut self) -> Option<Time> {
+    /// Creates a Plan if changes have been held for long enough. Returns when it is due.
+    fn create_plan(&mut self, name: &Arc<str>) -> Option<Time> {
+        self.approvals.expiries.remove(name);
         // No object can be created in a namespace that is being deleted.
-        if self.index.is_terminating() {
-            return None;
+        let held = self.approvals.held.get(name).filter(|_| !self.index.is_terminating())?;
+        let due = held.due_at().max(self.approvals.writable_at(name, self.now.time)?);
+        if due <= self.now.time {
+            let plan = Arc::clone(&held.plan);
+            self.write(ApprovalWrite::Create(plan));
         }
-        let now = self.now.time;
-        let missing = |(name, _): &(&Arc<str>, _)| self.index.approvals().get(name).is_none();
-        let missing: Vec<(HeldPlan, Time)> =
-            self.approvals.held.iter().filter(missing).map(|(_, held)| (held.plan.clone(), held.since)).collect();
-        let mut next = None;
-        for (held, since) in missing {
-            let at = since + HELD_BEFORE_PLAN;
-            if at > now {
-                next = next.into_iter().chain([at]).min();
-            } else if self.approvals.may_write(&held.name, now) {
-                self.write(ApprovalWrite::Create(Box::new(held)));
+        Some(due)
+    }
+
+    /// Writes the status of a Plan if it is not correct. Returns when it is due.
+    fn update_plan(&mut self, name: &Arc<str>, plan: &ApprovalPlan) -> Option<Time> {
+        match plan.expires_at() {
+            Some(at) => drop(self.approvals.expiries.insert(Arc::clone(name), at)),
+            None => drop(self.approvals.expiries.remove(name)),
+        }
+        // After a restart, whether its changes are still planned is unknown until they are planned again.
+        let is_planned = |one: &Arc<str>| self.index.instance(one).is_none() || self.resources.get(one).is_some();
+        let due = self.approvals.writable_at(name, self.now.time).filter(|_| plan.names().all(is_planned))?;
+        if due <= self.now.time {
+            let status = self.judge(name, plan);
+            if status != plan.status {
+                let (name, uid) = (Arc::clone(name), Arc::clone(&plan.uid));
+                self.write(ApprovalWrite::Status { name, uid, status: Box::new(status) });
             }
         }
-        next
+        Some(due)
     }
 
     fn write(&mut self, write: ApprovalWrite) {
@@ -156,6 +197,7 @@ impl Reconciler {
     /// A [`Command::WriteApproval`] has ended. `written`: the UID of the Plan; `None` if the write failed.
     pub(super) fn approval_written(&mut self, write: ApprovalWrite, written: Option<Arc<str>>) {
         let name = Arc::clone(write.name());
+        self.index.approvals_mut().touch(&name);
         let Some(uid) = written else {
             let random = self.random.number();
             let Some(pending) = self.approvals.writes.get_mut(&name) else { return };
@@ -165,118 +207,19 @@ impl Reconciler {
         };
         self.approvals.writes.remove(&name);
         match write {
-            // The watch delivers the Plan. Until then, it counts as created.
-            ApprovalWrite::Create(held) => self.announce_held(&held),
-            ApprovalWrite::Status { status, .. } => self.index.approval_written(&name, &uid, *status),
+            ApprovalWrite::Create(plan) => {
+                if let Some(held) = self.approvals.held.get_mut(&name) {
+                    held.created = Some(self.now.time);
+                }
+                self.announce_held(&plan);
+            }
+            ApprovalWrite::Status { status, .. } => {
+                if let Some(before) = self.index.approvals().get(&name).cloned() {
+                    self.announce(&before, &status);
+                }
+                self.index.approvals_mut().written(&name, &uid, *status);
+            }
         }
-    }
-
-    /// The status that a Plan should have.
-    fn judge(&self, name: &Arc<str>, plan: &ApprovalPlan) -> PlanStatus {
-        let is_held = self.approvals.held.get(name);
-        let is_new = plan.is_own && !plan.was_due();
-        let written = is_held.filter(|_| is_new).map_or(&plan.status, |held| &held.plan.status);
-        let mut status = PlanStatus { observed_generation: plan.generation, ..written.clone() };
-        if status.approvals.is_empty() {
-            self.note_due(plan, &mut status);
-        }
-        if (plan.approved || plan.rejected) && status.decided_at.is_none() {
-            status.decided_at = Some(self.now.wall.to_string());
-            status.decided_by.clone_from(&plan.decided_by);
-        }
-        let (state, message) = if plan.rejected {
-            (ApprovalState::Rejected, "the changes were rejected; they wait until the Resources change".to_owned())
-        } else if plan.approved {
-            self.judge_approved(plan, &mut status)
-        } else if is_held.is_some() || !plan.is_own {
-            (ApprovalState::Waiting, "the changes wait for an approval".to_owned())
-        } else {
-            (ApprovalState::Superseded, "these changes are no longer planned".to_owned())
-        };
-        // A rejected Plan of Purlin ends with its changes.
-        let is_obsolete = plan.rejected && plan.is_own && is_held.is_none();
-        let state = if is_obsolete { ApprovalState::Superseded } else { state };
-        let truth = if matches!(state, ApprovalState::Approved | ApprovalState::Applied) { "True" } else { "False" };
-        let approved = condition(ConditionType::Approved, truth, format!("{state:?}"), message, plan.generation);
-        let computed = status.conditions.iter().filter(|one| one.type_ == ConditionType::Computed.as_str()).cloned();
-        status.conditions =
-            merge(&plan.status.conditions, computed.chain([approved]).collect::<Vec<_>>(), self.now.wall);
-        status.approval = Some(state);
-        status
-    }
-
-    /// Adds the changes of a Plan that a user created, as soon as one of them is due.
-    fn note_due(&self, plan: &ApprovalPlan, status: &mut PlanStatus) {
-        let guarded = &self.approvals.guarded;
-        let changes: Vec<ChangeDigest> = if plan.proposed.is_empty() {
-            let of_digest = |component: &BTreeSet<&Arc<str>>| -> Vec<ChangeDigest> {
-                let own = guarded.values().filter(|change| component.contains(&change.address.name));
-                own.cloned().collect()
-            };
-            let names = guarded.keys().map(|address| &address.name);
-            let components = names.map(|name| self.index.component([Arc::clone(name)]));
-            let mut due = components.map(|component| of_digest(&component.iter().collect()));
-            let same = |changes: &Vec<ChangeDigest>| digest_of(changes) == plan.digest;
-            due.find(same).unwrap_or_default()
-        } else {
-            let is_due =
-                |change: &ChangeDigest| guarded.get(&change.address).is_some_and(|due| due.digest == change.digest);
-            if plan.proposed.iter().any(is_due) { plan.proposed.clone() } else { Vec::new() }
-        };
-        if !changes.is_empty() {
-            status.approvals = vec![RequiredApproval { digest: plan.digest.clone(), changes }];
-        }
-    }
-
-    /// The state of an approved Plan: which of its changes were made, and how others differ.
-    fn judge_approved(&self, plan: &ApprovalPlan, status: &mut PlanStatus) -> (ApprovalState, String) {
-        let guarded = &self.approvals.guarded;
-        let was_due = !status.approvals.is_empty();
-        let mut own = status.approvals.first().map_or_else(|| plan.proposed.clone(), |due| due.changes.clone());
-        let runs = |change: &ChangeDigest| self.objects.get(&change.address).is_some_and(TrackedObject::is_open);
-        let is_running = own.iter().any(runs);
-        // One write when they have ended, not one for each.
-        if was_due && !is_running {
-            own.iter_mut().for_each(|change| change.applied |= self.is_made(change));
-            status.approvals[0].changes.clone_from(&own);
-        }
-        let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
-        let due = guarded.values().filter(|change| names.contains(&change.address.name));
-        status.differences = differences(&own, &due.collect::<Vec<_>>());
-        let any_open = own.iter().any(|change| self.is_due(change));
-        if was_due && own.iter().all(|change| change.applied) {
-            return (ApprovalState::Applied, "the approved changes were made".to_owned());
-        }
-        if plan.expires_at().is_some_and(|at| at <= self.now.wall) && !is_running {
-            return (ApprovalState::Expired, "the approval was not used in time".to_owned());
-        }
-        if was_due && !is_running && !any_open && plan.is_own {
-            return (ApprovalState::Superseded, "other changes have taken the place of the approved ones".to_owned());
-        }
-        match (was_due, status.differences.is_empty()) {
-            (true, _) => (ApprovalState::Approved, "the changes are approved".to_owned()),
-            (false, true) => (ApprovalState::Waiting, "approved; the changes are not due yet".to_owned()),
-            (false, false) => (
-                ApprovalState::Waiting,
-                "approved, but the changes that are due differ: see status.differences".to_owned(),
-            ),
-        }
-    }
-
-    /// Whether an approved change was made. A plan with a change that has not been made resets `up_to_date`.
-    fn is_made(&self, change: &ChangeDigest) -> bool {
-        match self.objects.get(&change.address) {
-            Some(tracked) => tracked.up_to_date.is_some() && !tracked.has_trouble() && tracked.held_for().is_none(),
-            None => change.action == Action::Destroy && !self.schedule.records().contains_key(&change.address),
-        }
-    }
-
-    /// Whether an approved change is still to be made, or has begun.
-    fn is_due(&self, change: &ChangeDigest) -> bool {
-        let same = |due: &ChangeDigest| due.digest == change.digest;
-        let record = self.schedule.records().get(&change.address);
-        let has_begun = record.is_some_and(|stored| stored.record.replacement_pending);
-        !change.applied && (has_begun || self.approvals.guarded.get(&change.address).is_some_and(same))
     }
 
     /// Reports a decision as events of the Resources.

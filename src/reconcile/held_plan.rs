@@ -20,7 +20,14 @@ pub(super) struct GuardedComponent {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) guarded: Guarded,
     /// The Plan to create if some of them have none.
-    pub(super) held: Option<HeldPlan>,
+    pub(super) held: Option<Arc<HeldPlan>>,
+}
+
+impl GuardedComponent {
+    /// The names of the objects whose changes need an approval.
+    pub(super) fn changed_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.guarded.changes.iter().map(|change| &change.digest.address.name)
+    }
 }
 
 /// A Plan for changes that wait for an approval.
@@ -36,8 +43,7 @@ pub struct HeldPlan {
 pub(super) fn held_plan(
     ordered: &pipeline::OrderedPlan,
     component: &BTreeSet<Arc<str>>,
-    guarded: &Guarded,
-    digest: &str,
+    held: &RequiredApproval,
 ) -> HeldPlan {
     let pipeline::OrderedPlan { plan, graph, .. } = ordered;
     let own = |address: &Address| component.contains(&address.name);
@@ -46,10 +52,8 @@ pub(super) fn held_plan(
     let diagnostics: Diagnostics = plan.diagnostics.iter().filter(about).cloned().collect();
     let graph = render::published(&graph.subgraph(component));
     let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
-    let approval = RequiredApproval { digest: digest.to_owned(), changes: guarded.waiting().cloned().collect() };
-    let name = approval.plan_name().into();
-    status.approvals = vec![approval];
+    status.approvals = vec![held.clone()];
     let computed = published::headline(&changes, &diagnostics);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
-    HeldPlan { name, digest: digest.to_owned(), status: Box::new(status) }
+    HeldPlan { name: held.plan_name().into(), digest: held.digest.clone(), status: Box::new(status) }
 }

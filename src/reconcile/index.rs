@@ -31,7 +31,6 @@ mod wake;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::PlanStatus;
 use crate::load::{Config, DataLookup, Instance};
 use crate::model::{Address, Diagnostics, Stored, Value, Version, in_family};
 use crate::plan::ObjectBlock;
@@ -233,9 +232,8 @@ impl Index {
         &self.approvals
     }
 
-    /// Replaces the status of a Plan that was written.
-    pub fn approval_written(&mut self, name: &str, uid: &str, status: PlanStatus) {
-        self.approvals.written(name, uid, status);
+    pub fn approvals_mut(&mut self) -> &mut ApprovalCache {
+        &mut self.approvals
     }
 
     pub fn records(&self) -> &BTreeMap<Address, Stored> {
@@ -391,6 +389,7 @@ impl Index {
         }
         self.entries.values_mut().for_each(|entry| entry.status.begin_again());
         self.providers.touch();
+        self.approvals.touch_all();
         // The watches of inputs have ended too.
         self.inputs.mark_unread();
         self.wake_all();

@@ -172,7 +172,7 @@ pub struct RecoveryResult {
 /// A write of a Plan.
 #[derive(Clone, Debug)]
 pub enum ApprovalWrite {
-    Create(Box<HeldPlan>),
+    Create(Arc<HeldPlan>),
     /// The status of the Plan with this name and UID.
     Status {
         name: Arc<str>,

@@ -131,7 +131,7 @@ impl PlanRequest {
                 Some(known) => known,
                 // The first plan, which is as if all changes were approved.
                 None => {
-                    let held = guarded.held.as_ref().map(|digest| held_plan(ordered, component, &guarded, digest));
+                    let held = guarded.held().map(|held| Arc::new(held_plan(ordered, component, held)));
                     let guarded = guarded.clone();
                     self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
                     self.guarded.len() - 1

@@ -42,7 +42,7 @@ impl PreviewRequest {
     pub fn required_approvals(&self, salt: &[u8], plan: &Plan) -> Vec<RequiredApproval> {
         let Some(approvals) = &self.approvals else { return Vec::new() };
         let guarded = |component| approvals.guarded(salt, plan, &self.config, &self.recorded, component);
-        let guarded = self.components.iter().filter_map(guarded).filter(|guarded| guarded.held.is_some());
+        let guarded = self.components.iter().filter_map(guarded).filter(|guarded| guarded.held().is_some());
         guarded.map(|guarded| guarded.published()).collect()
     }
 }
@@ -94,9 +94,12 @@ impl Reconciler {
         let recorded = addresses.iter().filter_map(own).collect();
         let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config));
         let mut components: Vec<BTreeSet<Arc<str>>> = Vec::new();
-        for name in names.iter().filter(|_| approvals.is_some()) {
-            if !components.iter().any(|component| component.contains(name)) {
-                components.push(index.component([Arc::clone(name)]));
+        let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
+        for name in names.into_iter().filter(|_| approvals.is_some()) {
+            if !seen.contains(&name) {
+                let component = index.component([name]);
+                seen.extend(component.iter().cloned());
+                components.push(component);
             }
         }
         Some(PreviewRequest { config: Arc::new(config), recorded, options, approvals, components })

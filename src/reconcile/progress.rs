@@ -350,6 +350,7 @@ impl Reconciler {
                 let fingerprint = self.index.fingerprint_of(address, *fingerprint);
                 self.close(address, resource.as_ref(), fingerprint, had_steps);
             }
+            self.index.approvals_mut().touch_names(resources.into_keys());
         }
     }
 

@@ -196,7 +196,9 @@ impl Reconciler {
 
     /// Publishes the status of every changed Resource: immediately if it is idle, otherwise after a delay.
     pub(super) fn publish_changed(&mut self) {
-        for name in std::mem::take(&mut self.resources.changed) {
+        let changed = std::mem::take(&mut self.resources.changed);
+        self.index.approvals_mut().touch_names(&changed);
+        for name in changed {
             if self.objects.of(&name).any(|(_, tracked)| is_in_progress(tracked)) {
                 self.publish_later(&name);
             } else {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::apiserver::{Cluster, Object, Server};
+use crate::approver::unfinished;
 use crate::cluster_objects;
 use crate::judge::{Judge, condition, has_instance, is_desired, is_family, matches_spec};
 use crate::kubectl::SHOP;
@@ -88,6 +89,7 @@ pub(crate) fn missing(env: &Environment) -> Vec<String> {
         missing.extend(unfulfilled(env, resource, &records, &in_cluster));
     }
     missing.extend(data_sources.iter().flat_map(unready));
+    missing.extend(env.cluster.with(|server, _| unfinished(server)));
     missing
 }
 

@@ -13,6 +13,7 @@ use crate::random::Seeded;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ActKind {
     User,
+    Approver,
     Administrator,
     /// A replica has no connection for this time.
     CutOff(Duration),
@@ -42,6 +43,8 @@ pub(crate) struct Course {
     pub(crate) seed: u64,
     /// Whether users suspend, protect and remove finalizers by force, and an administrator acts.
     pub(crate) is_wild: bool,
+    /// Whether users require approvals, and decide on Plans.
+    pub(crate) has_approvals: bool,
     pub(crate) replicas: u64,
     pub(crate) network_faults: NetworkFaults,
     pub(crate) service_faults: ServiceFaults,
@@ -62,11 +65,16 @@ impl Course {
         let service_faults = if random.chance(300) { ServiceFaults::default() } else { ServiceFaults::random(random) };
         let recovery = *random.pick(&[Recovery::Find, Recovery::Repeat]);
         let administrator_acts = if is_wild && random.chance(300) { 150 } else { 0 };
+        let mut approvals = Seeded::new(seed, "approvals");
+        let has_approvals = approvals.chance(300);
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });
         for _ in 0..steps {
             if random.chance(800) {
                 add(ActKind::User);
+            }
+            if has_approvals && approvals.chance(600) {
+                add(ActKind::Approver);
             }
             if random.chance(administrator_acts) {
                 add(ActKind::Administrator);
@@ -80,7 +88,7 @@ impl Course {
             }
             add(ActKind::Wait(random.millis(0, 8_000)));
         }
-        let course = Self { seed, is_wild, replicas, network_faults, service_faults, recovery, acts };
+        let course = Self { seed, is_wild, has_approvals, replicas, network_faults, service_faults, recovery, acts };
         let loses_nothing = Seeded::new(seed, "recovery").chance(100);
         if loses_nothing { course.without_lost_results() } else { course }
     }
@@ -134,7 +142,9 @@ impl fmt::Display for Course {
         let faults: Vec<String> = faults.map(|(name, often)| format!("{name} {often}")).collect();
         let acts: Vec<String> = self.acts.iter().map(|act| format!("{}:{:?}", act.number, act.what)).collect();
         let (seed, replicas, recovery) = (self.seed, self.replicas, self.recovery);
-        writeln!(f, "seed {seed}, {replicas} replicas, {recovery:?}; faults in a thousand: {}", faults.join(", "))?;
+        let approvals = if self.has_approvals { "approvals" } else { "no approvals" };
+        write!(f, "seed {seed}, {replicas} replicas, {recovery:?}, {approvals}; ")?;
+        writeln!(f, "faults in a thousand: {}", faults.join(", "))?;
         write!(f, "acts: {}", acts.join(" "))
     }
 }

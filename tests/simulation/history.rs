@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::administrator::Administrator;
 use crate::apiserver::Cluster;
+use crate::approver::Approver;
 use crate::convergence::{all_records, missing, writes_since};
 use crate::course::{Act, ActKind, Course};
 use crate::faults::{FaultyNetwork, NetworkFaults};
@@ -52,6 +53,8 @@ struct History {
     replicas: Vec<Replica>,
     user: User,
     administrator: Administrator,
+    /// `None` if no user requires approvals.
+    approver: Option<Approver>,
 }
 
 impl History {
@@ -63,17 +66,19 @@ impl History {
         let judge = Judge::new();
         let outside = Outside::new(seed, course.recovery, judge.clone());
         let env = Environment::new(seed, began, cluster.clone(), outside, judge);
+        let approver = course.has_approvals.then(|| Approver::in_some_histories(seed, cluster.clone(), &env.judge));
         let mut history = Self {
             env,
             faults,
             network_faults: course.network_faults,
             replicas: Vec::new(),
-            user: User::new(seed, course.is_wild),
+            user: User::new(seed, course.is_wild, course.has_approvals),
             administrator: Administrator::new(cluster),
+            approver,
         };
         history.live(course).await;
         if history.judge().objection().is_none() {
-            history.converge().await;
+            history.converge(course).await;
         }
         history.end().await
     }
@@ -96,7 +101,7 @@ impl History {
         self.faults.set(self.network_faults);
         for act in &course.acts {
             self.carry_out(*act).await;
-            self.administrator.tick();
+            self.tick();
             self.check_replicas();
             if self.judge().objection().is_some() {
                 return;
@@ -112,6 +117,10 @@ impl History {
             ActKind::User => {
                 let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
                 self.user.act(random, kubectl, &self.env.judge);
+            }
+            ActKind::Approver => {
+                let judge = &self.env.judge;
+                self.approver.iter_mut().for_each(|approver| approver.act(&mut random, judge));
             }
             ActKind::Administrator => self.administrator.act(&mut random, &self.env.judge),
             ActKind::Wait(time) => sleep(time).await,
@@ -140,6 +149,14 @@ impl History {
         }
     }
 
+    /// What happens on its own in the cluster, and how users respond to it.
+    fn tick(&mut self) {
+        self.administrator.tick();
+        if let Some(approver) = &mut self.approver {
+            approver.tick(&self.env.judge);
+        }
+    }
+
     fn pick(&self, random: &mut Seeded) -> Option<usize> {
         let index = random.below(self.replicas.len() as u64);
         usize::try_from(index).ok().filter(|index| *index < self.replicas.len())
@@ -154,19 +171,56 @@ impl History {
         ended.iter().for_each(|text| self.env.judge.object(text));
     }
 
-    /// Ends all faults and waits until every object is up to date and nothing writes.
-    async fn converge(&mut self) {
-        self.faults.clear();
-        self.env.outside.set_faults(ServiceFaults::default());
-        self.judge().note("the faults end");
+    /// Ends all faults, changes every Resource to a spec that can be applied, and waits until nothing is left to do. Then
+    /// disturbs a few changes of values, which must converge without another change.
+    async fn converge(&mut self, course: &Course) {
+        self.end_faults();
         self.administrator.restore(&self.env.judge);
         sleep(Duration::from_secs(5)).await;
         let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
         self.user.heal(kubectl, &self.env.judge);
+        self.wait_until_up_to_date().await;
+        let mut random = Seeded::new(course.seed, "again");
+        if self.judge().objection().is_none() && random.chance(400) {
+            self.disturb_again(&mut random).await;
+            self.end_faults();
+            self.wait_until_up_to_date().await;
+        }
+    }
+
+    fn end_faults(&self) {
+        self.faults.clear();
+        self.env.outside.set_faults(ServiceFaults::default());
+        self.judge().note("the faults end");
+    }
+
+    /// Changes values while requests fail, or while a replica cannot renew its lease for a moment.
+    async fn disturb_again(&mut self, random: &mut Seeded) {
+        // A status that the server rejects permanently is not written again.
+        self.faults.set(NetworkFaults { rejects_permanently: 0, ..NetworkFaults::random(random) });
+        for _ in 0..=random.below(3) {
+            let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
+            self.user.change_values(random, kubectl, &self.env.judge);
+            sleep(random.millis(0, 2_000)).await;
+            if let Some(index) = self.pick(random).filter(|_| random.chance(700)) {
+                let (name, time) = (self.replicas[index].name.clone(), random.millis(8_000, 25_000));
+                self.judge().note(&format!("{name} cannot renew its lease for {time:?}"));
+                self.faults.refuse_leases(&name, time);
+            }
+            sleep(random.millis(0, 30_000)).await;
+            self.tick();
+        }
+    }
+
+    /// Waits until every object is up to date and nothing writes.
+    async fn wait_until_up_to_date(&mut self) {
         let until = Instant::now() + PATIENCE;
         loop {
             sleep(Duration::from_secs(5)).await;
-            self.administrator.tick();
+            self.tick();
+            if let Some(approver) = &self.approver {
+                approver.approve_all(&self.env.judge);
+            }
             self.check_replicas();
             self.remove_abandoned();
             complete_indexes(&self.env).await;
@@ -225,6 +279,11 @@ impl History {
 
     async fn end(self) -> Report {
         let judge = self.env.judge.clone();
+        self.env.cluster.with(|server, _| {
+            for left in ["resources", "plans"].into_iter().flat_map(|plural| server.objects("purlin.dev", plural)) {
+                judge.note(&format!("left: {} {}", left.value["metadata"], left.value["status"]));
+            }
+        });
         for replica in self.replicas {
             replica.kill(&self.env).await;
         }

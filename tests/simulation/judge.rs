@@ -1,6 +1,8 @@
 //! The judge knows which objects exist, what users configured and when each replica received it, and objects to
 //! everything that must never happen. It shares no decision with the controller.
 
+mod approvals;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +14,8 @@ use purlin::process::lock;
 use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
+
+use self::approvals::Approved;
 
 /// Namespace and name of a Resource.
 pub(crate) type Place = (String, String);
@@ -86,6 +90,7 @@ struct Inside {
     restored: BTreeSet<String>,
     /// Objects whose records were removed by a user or by force. Purlin need not know them.
     given_up: BTreeSet<String>,
+    approved: Approved,
     objections: Vec<String>,
     tape: Vec<String>,
     creates: u64,
@@ -218,6 +223,7 @@ impl Judge {
         {
             self.object(&format!("{} destroys {target} of {}: {why}", call.replica, call.address));
         }
+        self.check_approval(&call);
         let mut inside = lock(&self.inside);
         inside.count += 1;
         let number = inside.count;
@@ -255,6 +261,7 @@ impl Judge {
     /// An object of the service has changed.
     pub(crate) fn took_effect(&self, running: &Running, effect: &Effect) {
         let Some(call) = lock(&self.inside).calls.get(&running.number).cloned() else { return };
+        self.check_effect(running, effect);
         self.note(&format!("{} {:?} {}/{} {}", call.replica, effect.kind, call.namespace, call.address, effect.id));
         let now = Instant::now();
         let value = (effect.kind != EffectKind::Destroyed).then(|| effect.value.clone());

@@ -8,6 +8,7 @@
 
 mod administrator;
 mod apiserver;
+mod approver;
 mod course;
 mod faults;
 mod kubectl;

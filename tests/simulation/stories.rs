@@ -4,6 +4,7 @@
 //! `STORY=<name> cargo test --test simulation stories::` plays one story with all faults. With `FAULT=<fault>
 //! K=<number>` it plays the story with this fault and prints its tape; `FAULT=none` plays it without a fault.
 
+mod approvals;
 mod catalogue;
 mod changes;
 mod cluster;

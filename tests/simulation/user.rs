@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::approver::some_kinds;
 use crate::judge::Judge;
 use crate::random::Seeded;
 
@@ -31,12 +32,14 @@ pub(crate) struct User {
     before: Vec<(String, Value)>,
     /// Whether the user also suspends, protects and removes finalizers by force.
     pub(crate) is_wild: bool,
+    /// Whether Resources require approvals.
+    requires_approvals: bool,
     count: u64,
 }
 
 impl User {
-    pub(crate) fn new(seed: u64, is_wild: bool) -> Self {
-        Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, count: 0 }
+    pub(crate) fn new(seed: u64, is_wild: bool, requires_approvals: bool) -> Self {
+        Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, requires_approvals, count: 0 }
     }
 
     /// Carries out one random act.
@@ -113,6 +116,9 @@ impl User {
 
     fn alter(&mut self, name: &str, spec: &mut Value) {
         let index = index(name);
+        if self.requires_approvals && self.random.chance(300) {
+            spec["approval"] = json!({ "requireFor": some_kinds(&mut self.random) });
+        }
         match self.random.below(13) {
             0..=2 => spec["config"]["value"] = json!(format!("v{}", self.random.below(4))),
             3 | 4 => spec["config"]["force"] = json!(format!("f{}", self.random.below(3))),
@@ -179,6 +185,17 @@ impl User {
         if kubectl.get(&name).is_some() {
             judge.note(&format!("user removes the finalizers of {name}"));
             kubectl.force(&name);
+        }
+    }
+
+    /// Sets the value of some Resources to another constant.
+    pub(crate) fn change_values(&mut self, random: &mut Seeded, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        for name in kubectl.names() {
+            let Some(old) = kubectl.get(&name).filter(|_| random.chance(500)) else { continue };
+            let mut spec = old["spec"].clone();
+            self.count += 1;
+            spec["config"]["value"] = json!(format!("w{}", self.count));
+            self.apply(kubectl, judge, &name, &spec, &json!({}));
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::api;
 use crate::cli::args::{Format, TreeArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::inputs::{PlanParameters, is_change};
+use crate::cli::inputs::PlanParameters;
 use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
@@ -161,7 +161,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
             (action, None) => format!("to {}", format!("{action:?}").to_lowercase()),
         };
         let dependencies = expand(&dependencies.unwrap_or_else(|| used(&change.address)), &all);
-        let is_good = !is_change(change) && !matches!(change.action, Action::Blocked | Action::Wait);
+        let is_good = !change.is_change() && !matches!(change.action, Action::Blocked | Action::Wait);
         (change.address.to_string(), Entry { state, is_good, dependencies })
     };
     Ok(current().map(entry).collect())

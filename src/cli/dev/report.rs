@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cli::inputs::{OtherSources, PlanResult, is_change};
+use crate::cli::inputs::{OtherSources, PlanResult};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::show;
@@ -85,7 +85,7 @@ impl DevReporter {
         let object = |change: &Change| (change.address.clone(), change.deposed);
         self.shown.extend(plan.changes.iter().map(|change| (object(change), change.action)));
         plan.changes.retain(|change| before.get(&object(change)) != Some(&change.action));
-        if plan.changes.iter().any(is_change) {
+        if plan.changes.iter().any(Change::is_change) {
             let mut text = self.progress.blank();
             show::write_changes(&PlanResult { plan, ..PlanResult::default() }, &mut text);
             self.progress.lines(&text);

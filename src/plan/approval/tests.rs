@@ -59,7 +59,7 @@ fn an_unknown_value_may_become_known() {
         let plan = Plan { changes: vec![change], ..Plan::default() };
         let names = BTreeSet::from(["a".into()]);
         let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
-        guarded.held.is_none()
+        guarded.held().is_none()
     };
     assert!(is_approved(update(1, Value::Unknown)) && is_approved(update(1, Value::from(5))));
     let mut other = update(1, Value::from(5));

@@ -9,6 +9,8 @@ use crate::model::{Action, Address, Change, Diagnostic, errors};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Those that make the plan non-empty.
+    pub changes: usize,
     /// Objects that are recorded for the first time. An imported object can also be updated or replaced.
     pub import: usize,
     pub create: usize,
@@ -40,6 +42,7 @@ impl Counts {
         let erroneous: BTreeSet<&Address> = errors(diagnostics).filter_map(|one| one.address.as_ref()).collect();
         let waiting = causes(changes);
         for change in changes {
+            counts.changes += usize::from(change.is_change());
             counts.import += usize::from(change.imported);
             match change.action {
                 Action::Create => counts.create += 1,
@@ -58,11 +61,6 @@ impl Counts {
             counts.held += usize::from(change.hold_destroy.is_some());
         }
         counts
-    }
-
-    /// Whether any object changes. Record-only steps, also those of imports, and blocked objects do not count.
-    pub fn any_change(&self) -> bool {
-        self.create + self.update + self.replace + self.destroy + self.forget > 0
     }
 
     /// The headline of a plan that only updates records.
@@ -109,7 +107,7 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let obstacles = self.obstacles();
         let steps = self.other_steps();
-        if self.any_change() || self.import > 0 {
+        if self.changes > 0 {
             let Self { create, update, replace, destroy, .. } = self;
             f.write_str("Plan: ")?;
             if self.import > 0 {

@@ -53,14 +53,22 @@ impl ApprovalPlan {
         self.approved && !self.rejected && !self.is_final() && self.expires_at().is_none_or(|at| at > now)
     }
 
-    fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+    /// The names of the objects that it covers.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.changes().iter().map(|change| &change.address.name)
     }
 }
 
+/// The Plans of a namespace, without those that are final: these approve nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalCache {
-    plans: BTreeMap<Arc<str>, ApprovalPlan>,
+    plans: BTreeMap<Arc<str>, Arc<ApprovalPlan>>,
+    /// The Plans that cover a change of a name.
+    by_name: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Plans with nothing but a digest: any change can turn out to be theirs.
+    digest_only: BTreeSet<Arc<str>>,
+    /// Plans whose status may no longer be correct.
+    touched: BTreeSet<Arc<str>>,
     /// How often an approval of changes of this name was withdrawn: a plan that relies on it is stale.
     withdrawn: BTreeMap<Arc<str>, u64>,
 }
@@ -70,32 +78,26 @@ impl ApprovalCache {
         self.plans.is_empty()
     }
 
-    pub fn plans(&self) -> impl Iterator<Item = (&Arc<str>, &ApprovalPlan)> {
-        self.plans.iter()
-    }
-
-    pub fn get(&self, name: &str) -> Option<&ApprovalPlan> {
+    pub fn get(&self, name: &str) -> Option<&Arc<ApprovalPlan>> {
         self.plans.get(name)
     }
 
-    /// Adds a Plan, and returns the names whose changes it may approve. A Plan that is final is not kept: it approves
-    /// nothing.
+    /// Adds a Plan, and returns the names whose changes it may approve.
     pub fn applied(&mut self, name: Arc<str>, plan: ApprovalPlan) -> BTreeSet<Arc<str>> {
-        let before = self.plans.get(&name);
         if plan.is_final() {
             return self.deleted(&name);
         }
-        if before == Some(&plan) {
+        if self.plans.get(&name).is_some_and(|before| **before == plan) {
             return BTreeSet::new();
         }
         let names = plan.names().cloned().collect();
-        self.plans.insert(name, plan);
+        self.insert(name, plan);
         names
     }
 
     /// Removes a Plan, and returns the names whose changes it approved.
     pub fn deleted(&mut self, name: &str) -> BTreeSet<Arc<str>> {
-        let Some(plan) = self.plans.remove(name) else { return BTreeSet::new() };
+        let Some(plan) = self.remove(name) else { return BTreeSet::new() };
         let names: BTreeSet<Arc<str>> = plan.names().cloned().collect();
         if plan.approved && !plan.is_final() {
             names.iter().for_each(|name| *self.withdrawn.entry(Arc::clone(name)).or_default() += 1);
@@ -104,13 +106,64 @@ impl ApprovalCache {
     }
 
     /// Replaces the status of a Plan that was written.
-    pub fn written(&mut self, name: &str, uid: &str, status: PlanStatus) {
-        if let Some(plan) = self.plans.get_mut(name).filter(|plan| *plan.uid == *uid) {
-            plan.status = status;
-            if plan.is_final() {
-                self.plans.remove(name);
+    pub fn written(&mut self, name: &Arc<str>, uid: &str, status: PlanStatus) {
+        let Some(plan) = self.remove(name) else { return };
+        let status = if *plan.uid == *uid { status } else { plan.status.clone() };
+        let plan = ApprovalPlan { status, ..Arc::unwrap_or_clone(plan) };
+        if !plan.is_final() {
+            self.insert(Arc::clone(name), plan);
+        }
+    }
+
+    fn insert(&mut self, name: Arc<str>, plan: ApprovalPlan) {
+        self.remove(&name);
+        for covered in plan.names() {
+            self.by_name.entry(Arc::clone(covered)).or_default().insert(Arc::clone(&name));
+        }
+        if plan.changes().is_empty() {
+            self.digest_only.insert(Arc::clone(&name));
+        }
+        self.touched.insert(Arc::clone(&name));
+        self.plans.insert(name, Arc::new(plan));
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Arc<ApprovalPlan>> {
+        let plan = self.plans.remove(name)?;
+        for covered in plan.names() {
+            if let Some(plans) = self.by_name.get_mut(covered) {
+                plans.remove(name);
+                if plans.is_empty() {
+                    self.by_name.remove(covered);
+                }
             }
         }
+        self.digest_only.remove(name);
+        self.touched.insert(name.into());
+        Some(plan)
+    }
+
+    /// The status of this Plan may no longer be correct.
+    pub fn touch(&mut self, plan: &Arc<str>) {
+        self.touched.insert(Arc::clone(plan));
+    }
+
+    /// The objects of these names have changed.
+    pub fn touch_names<'a>(&mut self, names: impl IntoIterator<Item = &'a Arc<str>> + 'a) {
+        self.touched.extend(names.into_iter().filter_map(|name| self.by_name.get(name)).flatten().cloned());
+    }
+
+    /// Other changes need an approval.
+    pub fn touch_digest_only(&mut self) {
+        self.touched.extend(self.digest_only.iter().cloned());
+    }
+
+    pub fn touch_all(&mut self) {
+        self.touched.extend(self.plans.keys().cloned());
+    }
+
+    /// Removes and returns the Plans whose status may no longer be correct.
+    pub fn take_touched(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.touched)
     }
 
     pub fn withdrawals(&self, name: &str) -> u64 {

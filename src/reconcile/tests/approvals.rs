@@ -348,3 +348,54 @@ async fn without_its_plan_an_approved_change_waits_again() {
     assert_eq!(bench.value("a"), Some(Value::from(1)));
     assert_eq!(bench.state(&name), Some(ApprovalState::Waiting), "a Plan of its own, not approved");
 }
+
+#[tokio::test]
+async fn each_part_of_a_component_that_falls_apart_gets_a_plan() {
+    let mut both = dependent("c", "a");
+    both["spec"]["dependsOn"] = serde_json::json!([{ "name": "b" }]);
+    let mut bench = created(&[guarded("a", 1, &["Update"]), guarded("b", 1, &["Update"]), both.clone()]).await;
+    bench.observe(guarded("a", 2, &["Update"]), 2);
+    bench.observe(guarded("b", 2, &["Update"]), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    assert_eq!(bench.plans[&name].changes().len(), 2, "one Plan for the component");
+    bench.observe(thing("c", 7), 2);
+    bench.run_for(60).await;
+    assert_eq!(bench.value("c"), Some(Value::from(7)));
+    assert_eq!(bench.state(&name), Some(ApprovalState::Waiting), "it still has the changes of both");
+    // `a` does not change, and is not planned with `b` anymore.
+    bench.observe(guarded("b", 3, &["Update"]), 3);
+    bench.run_for(10).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
+    let is_open = |plan: &&ApprovalPlan| plan.status.approval == Some(ApprovalState::Waiting);
+    let open: Vec<String> =
+        bench.plans.values().filter(is_open).map(|plan| plan.changes()[0].address.to_string()).collect();
+    assert_eq!(open, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_held_change_keeps_its_plan_when_its_dependents_are_gone() {
+    let mut bench = created(&[guarded("a", 1, &["Destroy"]), dependent("b", "a")]).await;
+    bench.observe(deleting(guarded("a", 1, &["Destroy"])), 1);
+    bench.observe(deleting(dependent("b", "a")), 1);
+    bench.run_for(60).await;
+    assert_eq!(bench.recorded(), ["a"]);
+    let name = bench.only_plan();
+    bench.approve(&name).await;
+    assert!(bench.recorded().is_empty());
+}
+
+#[tokio::test]
+async fn a_restart_keeps_an_approval() {
+    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
+    bench.observe(guarded("a", 2, &["Update"]), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    bench.reconciler.reset();
+    let plan = ApprovalPlan { approved: true, generation: 2, ..bench.plans[&name].clone() };
+    bench.deliver(&name, plan);
+    bench.react(Signal::Started);
+    bench.run_for(5).await;
+    assert_eq!(bench.value("a"), Some(Value::from(2)));
+    assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Applied)));
+}

@@ -1,7 +1,8 @@
 //! The list of all stories.
 
 use super::{
-    Story, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles, values,
+    Story, approvals, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles,
+    values,
 };
 
 macro_rules! stories {
@@ -94,6 +95,11 @@ pub(super) const STORIES: &[Story] = stories![
     values::hook_before_destroy,
     values::data_read_again,
     values::data_of_object,
+    approvals::update_approved,
+    approvals::replacement_approved,
+    approvals::held_change_reverted,
+    approvals::moved_and_update_approved,
+    approvals::hook_before_approved_destroy,
     settings::settings_change,
     settings::settings_deleted_first,
 ];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::play::Play;
-use crate::apiserver::{ChangeKind, Object, Server};
+use crate::apiserver::{Change, ChangeKind, Object, Server};
 use crate::cluster_objects;
 use crate::kubectl::SHOP;
 
@@ -126,12 +126,14 @@ impl Play {
             () = run => {}
             () = story => {}
         }
-        let created = |server: &mut Server| {
-            server.changes(0).any(|change| &*change.what.1 == "jobs" && change.happened == ChangeKind::Added)
-        };
-        if !self.env.cluster.with(|server, _| created(server)) {
+        if !self.has_created_a_job() {
             self.env.judge.object("no hook has run");
         }
+    }
+
+    pub(crate) fn has_created_a_job(&self) -> bool {
+        let is_new = |change: &Arc<Change>| &*change.what.1 == "jobs" && change.happened == ChangeKind::Added;
+        self.env.cluster.with(|server, _| server.changes(0).any(is_new))
     }
 
     fn end_jobs(&self, beside: &[&str]) {

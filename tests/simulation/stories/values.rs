@@ -70,7 +70,7 @@ pub(super) async fn inputs_change(play: &Play) {
     play.ends(&["a v1 f1", "b ->a f0"]).await;
 }
 
-fn hooked(when: &str) -> Value {
+pub(super) fn hooked(when: &str) -> Value {
     let template = json!({ "spec": { "containers": [{ "name": "c", "image": "x", "args": ["${self.id}"] }] } });
     thing("v0", "f0", json!({ "hooks": [{ "name": "warm", "when": when, "job": { "template": template } }] }))
 }

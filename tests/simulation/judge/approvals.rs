@@ -1,0 +1,146 @@
+//! Judges whether each change that needs an approval has one.
+
+use std::collections::BTreeMap;
+
+use purlin::driver::scripted::{Effect, EffectKind};
+use purlin::model::{Record, RecordedObject};
+use purlin::process::lock;
+use purlin::store::secrets::record_name;
+use serde_json::Value;
+
+use super::{Call, Inside, Judge, Running, has_instance};
+
+/// What users have approved, and what needs an approval, as the judge knows it.
+#[derive(Default)]
+pub(super) struct Approved {
+    /// Address and action of each approved change, and the values that it shows.
+    changes: BTreeMap<(String, String), Vec<Value>>,
+    /// The kinds of changes that need an approval in the whole namespace.
+    of_namespace: Vec<&'static str>,
+    /// All destroys are approved.
+    destroys: bool,
+}
+
+impl Approved {
+    /// Adds the changes that a Plan covers, as it shows them.
+    fn add(&mut self, plan: &Value) {
+        let status = &plan["status"];
+        let shown = status["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let covered = status["approvals"][0]["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for change in covered {
+            let key = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+            let same = |one: &&Value| one["address"] == change["address"] && one["deposedKey"].is_null();
+            let after = shown.iter().find(same).map(|one| one["after"].clone()).unwrap_or_default();
+            self.changes.entry((key("address"), key("action"))).or_default().push(after);
+        }
+    }
+
+    /// The values of the approved changes of an object with one of these actions.
+    fn values(&self, address: &str, actions: &[&str]) -> Vec<Value> {
+        let of_action = |action: &&str| self.changes.get(&(address.to_owned(), (*action).to_owned()));
+        actions.iter().filter_map(of_action).flatten().cloned().collect()
+    }
+}
+
+impl Judge {
+    /// All changes of these kinds need an approval.
+    pub(crate) fn namespace_requires(&self, kinds: &[&'static str]) {
+        lock(&self.inside).approved.of_namespace = kinds.to_vec();
+    }
+
+    pub(crate) fn destroys_are_approved(&self) -> bool {
+        lock(&self.inside).approved.destroys
+    }
+
+    pub(crate) fn approve_destroys(&self) {
+        lock(&self.inside).approved.destroys = true;
+    }
+
+    /// A user approves what a Plan shows.
+    pub(crate) fn approved(&self, plan: &Value) {
+        lock(&self.inside).approved.add(plan);
+    }
+
+    /// Objects to a call that needs an approval and has none.
+    pub(super) fn check_approval(&self, call: &Call) {
+        let missing = lock(&self.inside).missing_approval(call, None);
+        if let Some(why) = missing {
+            self.object(&format!("{} calls {:?} of {}: {why}", call.replica, call.kind, call.address));
+        }
+    }
+
+    /// Objects to an effect that is not what was approved.
+    pub(super) fn check_effect(&self, running: &Running, effect: &Effect) {
+        let missing = {
+            let inside = lock(&self.inside);
+            let value = effect.value.to_public_json();
+            inside.calls.get(&running.number).and_then(|call| inside.missing_approval(call, Some(&value)))
+        };
+        if let Some(why) = missing {
+            self.object(&format!("{} {:?}: {why}", effect.id, effect.kind));
+        }
+    }
+}
+
+impl Inside {
+    /// Why a change must not be made. `value`: what the object has become, if known.
+    fn missing_approval(&self, call: &Call, value: Option<&Value>) -> Option<String> {
+        let address = call.parsed();
+        let record = self.records.as_ref()?(&call.namespace, &address)?;
+        let secret = record_name(&call.namespace, &address);
+        if self.spoiled.contains(&secret) || self.restored.contains(&secret) {
+            return None;
+        }
+        let intended = *self.intents.get(&(call.replica.clone(), secret))?.last()?;
+        let place = (call.namespace.to_string(), address.name.to_string());
+        let versions = self.known.get(&call.replica)?.get(&place)?;
+        let known = versions.iter().filter(|(at, _)| *at < intended).filter_map(|(_, resource)| resource.as_deref());
+        let known: Vec<&Value> = known.collect();
+        let newest = *known.last()?;
+        let actions = actions(call, &record, newest)?;
+        let requires = |resource: &Value| {
+            let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
+            actions.iter().any(|action| kinds.iter().any(|kind| kind == action))
+        };
+        // A destructive step starts only for the newest desired state; another one may have been planned before it.
+        let is_required = match call.kind {
+            EffectKind::Destroyed if self.approved.destroys => false,
+            EffectKind::Destroyed => requires(newest),
+            _ => known.iter().all(|resource| requires(resource)),
+        };
+        let of_namespace = self.approved.of_namespace.iter().any(|kind| actions.contains(kind));
+        if !is_required && !of_namespace {
+            return None;
+        }
+        let approved = self.approved.values(&call.address, actions);
+        match value {
+            _ if approved.is_empty() => Some(format!("no user has approved {}", actions[0])),
+            Some(value)
+                if call.kind != EffectKind::Destroyed && !approved.iter().any(|one| is_as_shown(value, one)) =>
+            {
+                Some(format!("no user has approved this {}: {value}", actions[0]))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The actions that a call can belong to. `None` if it needs no approval: it completes a change that has begun.
+fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&'static str]> {
+    let is = |object: &RecordedObject| object.id() == call.id.as_deref();
+    match call.kind {
+        EffectKind::Created if record.replacement_pending => None,
+        EffectKind::Created if record.deposed.is_empty() => Some(&["Create"]),
+        EffectKind::Created => Some(&["Replace", "Create"]),
+        EffectKind::Destroyed if record.deposed.values().any(|object| is(object)) => None,
+        EffectKind::Destroyed if has_instance(resource, &call.parsed().key) => Some(&["Replace", "Destroy"]),
+        EffectKind::Destroyed => Some(&["Destroy"]),
+        EffectKind::Updated => Some(&["Update"]),
+        EffectKind::Removed => None,
+    }
+}
+
+/// Whether an object has the values that a Plan shows, where these were known.
+fn is_as_shown(object: &Value, shown: &Value) -> bool {
+    ["value", "force"].iter().all(|name| shown[*name] == "(known after apply)" || object[*name] == shown[*name])
+}

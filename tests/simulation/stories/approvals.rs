@@ -1,0 +1,77 @@
+//! Changes that wait for an approval.
+
+use serde_json::{Value, json};
+
+use super::changes::on;
+use super::play::{Play, thing};
+use super::values::hooked;
+use crate::approver::Approver;
+
+impl Play {
+    fn approver(&self) -> Approver {
+        Approver::new(self.env.cluster.clone())
+    }
+
+    /// Waits until a Plan waits for an approval, and approves it.
+    async fn approve(&self) {
+        self.until("a Plan waits for an approval", || !self.approver().undecided().is_empty()).await;
+        self.approver().approve_all(&self.env.judge);
+    }
+}
+
+fn guarded(value: &str, force: &str, kind: &str) -> Value {
+    thing(value, force, json!({ "approval": { "requireFor": [kind] } }))
+}
+
+pub(super) async fn update_approved(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.apply("b", &thing("${a.value}", "f0", Value::Null));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Update"));
+    play.approve().await;
+    play.ends(&["a v1 f0", "b v1 f0"]).await;
+}
+
+pub(super) async fn replacement_approved(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Replace"));
+    play.apply("b", &on("a", "f0", Value::Null));
+    play.given().await;
+    play.apply("a", &guarded("v0", "f1", "Replace"));
+    play.approve().await;
+    play.ends(&["a v0 f1", "b ->a f0"]).await;
+}
+
+pub(super) async fn held_change_reverted(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Update"));
+    play.until_says("a", "Synced", "ApprovalRequired").await;
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.ends(&["a v0 f0"]).await;
+}
+
+/// The move itself changes no object and needs no approval.
+pub(super) async fn moved_and_update_approved(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.given().await;
+    play.apply_with("b", &guarded("v1", "f0", "Update"), &json!({ "purlin.dev/moved-from": "a" }));
+    play.until_says("b", "Synced", "MoveBlocked").await;
+    play.delete("a");
+    play.approve().await;
+    play.ends(&["b v1 f0"]).await;
+}
+
+/// The hook runs only after the destroy is approved.
+pub(super) async fn hook_before_approved_destroy(play: &Play) {
+    let mut spec = hooked("BeforeDestroy");
+    spec["approval"] = json!({ "requireFor": ["Destroy"] });
+    play.apply("a", &spec);
+    play.given().await;
+    play.delete("a");
+    play.until_says("a", "Synced", "ApprovalRequired").await;
+    if play.has_created_a_job() {
+        play.env.judge.object("the hook runs before the approval");
+    }
+    play.approve().await;
+    play.with_jobs(&["a v0 f0"], play.ends(&[])).await;
+}
