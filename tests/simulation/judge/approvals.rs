@@ -100,7 +100,7 @@ impl Inside {
         let actions = actions(call, &record, newest)?;
         let requires = |resource: &Value| {
             let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
-            actions.iter().any(|action| kinds.iter().any(|kind| kind == action))
+            need_approval(actions, |kind| kinds.iter().any(|own| own == kind))
         };
         // A destructive step starts only for the newest desired state; another one may have been planned before it.
         let is_required = match call.kind {
@@ -108,7 +108,7 @@ impl Inside {
             EffectKind::Destroyed => requires(newest),
             _ => known.iter().all(|resource| requires(resource)),
         };
-        let of_namespace = self.approved.of_namespace.iter().any(|kind| actions.contains(kind));
+        let of_namespace = need_approval(actions, |kind| self.approved.of_namespace.contains(&kind));
         if !is_required && !of_namespace {
             return None;
         }
@@ -125,6 +125,12 @@ impl Inside {
     }
 }
 
+/// Whether each of these actions needs an approval. `requires`: whether an approval is required for a kind of change. A
+/// replacement needs that of destroys too.
+fn need_approval(actions: &[&str], requires: impl Fn(&str) -> bool) -> bool {
+    actions.iter().all(|action| requires(action) || (*action == "Replace" && requires("Destroy")))
+}
+
 /// The actions that a call can belong to. `None` if it needs no approval: it completes a change that has begun.
 fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&'static str]> {
     let is = |object: &RecordedObject| object.id() == call.id.as_deref();
@@ -133,7 +139,7 @@ fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&
         EffectKind::Created if record.deposed.is_empty() => Some(&["Create"]),
         EffectKind::Created => Some(&["Replace", "Create"]),
         EffectKind::Destroyed if record.deposed.values().any(|object| is(object)) => None,
-        EffectKind::Destroyed if has_instance(resource, &call.parsed().key) => Some(&["Replace", "Destroy"]),
+        EffectKind::Destroyed if has_instance(resource, &call.parsed().key) => Some(&["Replace"]),
         EffectKind::Destroyed => Some(&["Destroy"]),
         EffectKind::Updated => Some(&["Update"]),
         EffectKind::Removed => None,
