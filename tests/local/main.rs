@@ -24,4 +24,5 @@ mod words;
 mod import_cycles;
 mod own_process;
 mod compatibility;
+mod release;
 
