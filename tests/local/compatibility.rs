@@ -1,5 +1,5 @@
-//! The CRDs stay compatible with those of the last release, which `crds/released` contains. CONTRIBUTING.md describes how a
-//! release freezes them, and docs/compatibility.md what users can rely on.
+//! The CRDs stay compatible with those of the last release, which `crds/released` contains. CONTRIBUTING.md describes
+//! how a release freezes them, and docs/compatibility.md what users can rely on.
 
 mod cases;
 mod definition;

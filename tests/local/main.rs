@@ -25,4 +25,3 @@ mod import_cycles;
 mod own_process;
 mod compatibility;
 mod release;
-

@@ -1,5 +1,5 @@
-//! The version is the same everywhere, and the workflows and scripts of a release fit together. `.ci/lint-workflows` checks
-//! the syntax of the workflows.
+//! The version is the same everywhere, and the workflows and scripts of a release fit together. `.ci/lint-workflows`
+//! checks the syntax of the workflows.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use super::schema;
 
-/// Returns every incompatible change from the released CRDs to the current ones: the CRD with its version, the path of the
-/// field, and what changed. Printer columns and descriptions may change.
+/// Returns every incompatible change from the released CRDs to the current ones: the CRD with its version, the path
+/// of the field, and what changed. Printer columns and descriptions may change.
 pub(super) fn incompatible_changes(released: &[Json], current: &[Json]) -> Vec<String> {
     let mut found = Vec::new();
     for old in released {

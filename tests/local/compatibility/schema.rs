@@ -1,5 +1,5 @@
-//! Compares two versions of a schema by the rules of Kubernetes for compatible changes of an API: what was valid stays valid
-//! and keeps its meaning. A keyword without a rule here must not change at all.
+//! Compares two versions of a schema by the rules of Kubernetes for compatible changes of an API: what was valid
+//! stays valid and keeps its meaning. A keyword without a rule here must not change at all.
 
 use std::collections::BTreeSet;
 
