@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
+/// What no client depends on.
+const TEXT: [&str; 4] = ["description", "title", "example", "externalDocs"];
+
+/// The schemas of what a value contains, which `fields` and `elements` compare.
+const CONTENT: [&str; 3] = ["properties", "items", "additionalProperties"];
+
 /// Adds every incompatible change of the schema of a field to `found`, as one line that begins with the path `at`.
 pub(super) fn compare(at: &str, old: &Json, new: &Json, found: &mut Vec<String>) {
     let mut say = |what: String| found.push(format!("{at}: {what}"));
     for keyword in keywords(old, new) {
         let (before, after) = (&old[keyword], &new[keyword]);
         match keyword {
-            "description" | "title" | "example" | "externalDocs" => {}
-            // These compare the fields below.
-            "properties" | "items" | "additionalProperties" => {}
             "required" => {
                 for name in missing(after, before).filter_map(Json::as_str) {
                     // Kubernetes sets the default of a field before it checks what is required.
@@ -109,8 +112,10 @@ fn elements(at: &str, old: &Json, new: &Json, found: &mut Vec<String>) {
     }
 }
 
+/// The keywords about the value itself.
 fn keywords<'a>(old: &'a Json, new: &'a Json) -> BTreeSet<&'a str> {
-    [old, new].into_iter().filter_map(Json::as_object).flat_map(Map::keys).map(String::as_str).collect()
+    let all = [old, new].into_iter().filter_map(Json::as_object).flat_map(Map::keys).map(String::as_str);
+    all.filter(|keyword| !TEXT.contains(keyword) && !CONTENT.contains(keyword)).collect()
 }
 
 fn entries(list: &Json) -> impl Iterator<Item = &Json> {
