@@ -43,7 +43,7 @@ fn install_yaml_contains_what_the_chart_installs() {
     let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-o", "name", "-f", "-"];
     let applied = plane().kubectl_with_stdin(&apply, &manifests);
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
-    let rendered = plane().helm_ok(&["template", "purlin", &packaged, "-n", NAMESPACE]);
+    let rendered = plane().helm_ok(&["template", "purlin", &packaged, "-n", NAMESPACE, "--no-hooks"]);
     let names = plane().kubectl_with_stdin(&apply, &rendered);
     let lines = |output: &[u8]| String::from_utf8_lossy(output).lines().map(str::to_owned).collect::<Vec<_>>();
     let namespace = format!("namespace/{NAMESPACE}");
