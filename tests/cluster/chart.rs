@@ -1,6 +1,9 @@
 //! The chart: lint, install, upgrade and uninstall, what an uninstall keeps, and the HTTP endpoints of the controller.
 
-use crate::controlplane::wait_until;
+use std::path::Path;
+use std::process::Command;
+
+use crate::controlplane::{tools, wait_until};
 use crate::installation::*;
 
 #[test]
@@ -18,6 +21,37 @@ fn the_chart_passes_lint_and_rejects_unknown_values() {
     assert!(!shown.contains("ValidatingAdmissionPolicy"), "every policy can be left out");
     let typo = plane.helm(&["template", "purlin", chart(), "--set", "replica=2"]);
     assert!(!typo.status.success(), "an unknown value is rejected");
+}
+
+/// Runs a script of `.ci/release` with the Helm of the tests, and returns its output.
+fn release_script(name: &str, args: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/release").join(name);
+    let output = Command::new(script).args(args).env("HELM", &tools().helm).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn install_yaml_contains_what_the_chart_installs() {
+    let directory = tempfile::tempdir().unwrap();
+    let digest = format!("sha256:{:064x}", 7);
+    let packaged = release_script("chart", &[&digest, directory.path().to_str().unwrap()]);
+    let manifests = release_script("install-yaml", &[&packaged]);
+    assert!(manifests.contains(&format!("image: ghcr.io/purlin-dev/purlin@{digest}\n")), "the image is not pinned");
+    assert!(!manifests.contains("helm.sh") && !manifests.contains("managed-by"), "Helm manages none of these objects");
+    // The API server accepts all of them. It has the objects of the chart already.
+    let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-o", "name", "-f", "-"];
+    let applied = plane().kubectl_with_stdin(&apply, &manifests);
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let rendered = plane().helm_ok(&["template", "purlin", &packaged, "-n", NAMESPACE, "--no-hooks"]);
+    let names = plane().kubectl_with_stdin(&apply, &rendered);
+    let lines = |output: &[u8]| String::from_utf8_lossy(output).lines().map(str::to_owned).collect::<Vec<_>>();
+    let namespace = format!("namespace/{NAMESPACE}");
+    assert_eq!(lines(&applied.stdout), [vec![namespace], lines(&names.stdout)].concat());
+    let wrong =
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/release/chart")).args(["latest", "."]).output();
+    let error = String::from_utf8(wrong.unwrap().stderr).unwrap();
+    assert!(error.starts_with("error: `latest` is not the digest of an image"), "{error}");
 }
 
 /// The networks that the egress policy of the chart allows for all ports, each with its exceptions.

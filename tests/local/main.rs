@@ -23,3 +23,5 @@ mod tidy;
 mod words;
 mod import_cycles;
 mod own_process;
+mod compatibility;
+mod release;

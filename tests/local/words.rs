@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files and directories that users and developers read.
-const READ: [&str; 12] = [
+const READ: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -18,6 +18,7 @@ const READ: [&str; 12] = [
     "src",
     "tests",
     ".ci",
+    ".github",
 ];
 
 /// Test data that other programs wrote: outputs of Terraform, and vectors of encodings.
