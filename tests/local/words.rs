@@ -21,8 +21,13 @@ const READ: [&str; 12] = [
 ];
 
 /// Test data that other programs wrote: outputs of Terraform, and vectors of encodings.
-const OTHERS: [&str; 4] =
-    ["tests/vectors", "tests/local/cli/migrating", "tests/helm/go.sum", "tests/controlplane/go.sum"];
+const OTHERS: [&str; 5] = [
+    "tests/vectors",
+    "tests/local/cli/migrating",
+    "tests/gitops/go.sum",
+    "tests/gitops/argocd/go.sum",
+    "tests/controlplane/go.sum",
+];
 
 const GLOSSARY: &str = "docs/glossary.md";
 
