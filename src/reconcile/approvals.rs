@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::held_plan::{GuardedComponent, HeldPlan};
+use super::held_plan::{GuardedComponent, HeldPlan, PlanOwner};
 use super::index::ApprovalPlan;
 use super::plan_request::PlanPart;
 use super::summarize::Note;
@@ -141,10 +141,22 @@ impl Reconciler {
             if at > now {
                 next = next.into_iter().chain([at]).min();
             } else if self.approvals.may_write(&held.name, now) {
-                self.write(ApprovalWrite::Create(Box::new(held)));
+                let owners = self.owners(&held);
+                self.write(ApprovalWrite::Create(Box::new(HeldPlan { owners, ..held })));
             }
         }
         next
+    }
+
+    /// The Resources whose changes wait. Not those that are being deleted: the Plan is deleted with its last owner, and
+    /// it must remain to say who has approved a destroy.
+    fn owners(&self, held: &HeldPlan) -> Vec<PlanOwner> {
+        let changes = held.status.approvals.iter().flat_map(|approval| &approval.changes);
+        let names: BTreeSet<&Arc<str>> = changes.map(|change| &change.address.name).collect();
+        let resources = names.into_iter().filter_map(|name| self.index.instance(name));
+        let desired = resources.filter(|resource| !resource.deleting && !resource.address.is_data());
+        let owner = |name: &str, uid: &Arc<str>| PlanOwner { name: name.into(), uid: Arc::clone(uid) };
+        desired.map(|resource| owner(resource.address.object_name(), &resource.uid)).collect()
     }
 
     fn write(&mut self, write: ApprovalWrite) {

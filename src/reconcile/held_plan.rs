@@ -30,6 +30,15 @@ pub struct HeldPlan {
     pub digest: String,
     /// The plan of the whole component, as if all changes were approved.
     pub status: Box<PlanStatus>,
+    /// The Resources under which tools show the Plan.
+    pub owners: Vec<PlanOwner>,
+}
+
+/// A Resource whose change waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOwner {
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
 }
 
 /// The Plan for the changes of a component that are not approved.
@@ -51,5 +60,5 @@ pub(super) fn held_plan(
     status.approvals = vec![approval];
     let computed = published::headline(&changes, &diagnostics);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
-    HeldPlan { name, digest: digest.to_owned(), status: Box::new(status) }
+    HeldPlan { name, digest: digest.to_owned(), status: Box::new(status), owners: Vec::new() }
 }

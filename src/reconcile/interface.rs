@@ -196,6 +196,9 @@ pub enum Urgency {
     Interim,
     /// The Resource is idle.
     Final,
+    /// The Resource was ready, and a change begins that its spec did not cause. It is written before final statuses: a
+    /// client that waits for all Resources must not see the cause of the change ready and this one still ready.
+    NoLongerReady,
 }
 
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,6 +66,10 @@ func watchStatuses(namespace string) error {
 	for event := range events.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok {
+			// An interrupted response is reported as an error, too.
+			if ctx.Err() != nil {
+				break
+			}
 			return fmt.Errorf("the watch ended: %v", event.Object)
 		}
 		if err := w.observe(event.Type, object); err != nil {
@@ -72,7 +77,7 @@ func watchStatuses(namespace string) error {
 		}
 	}
 	if ctx.Err() == nil {
-		return fmt.Errorf("the watch ended")
+		return errors.New("the watch ended")
 	}
 	return json.NewEncoder(os.Stdout).Encode(w.report)
 }
@@ -129,21 +134,21 @@ func (w *watcher) allCurrent() bool {
 	return true
 }
 
-// Compares the number `n` in the ConfigMaps of all Resources with the greatest one in a manifest: the ConfigMaps whose
+// Compares `number` in the ConfigMaps of all Resources with the greatest one in a manifest: the ConfigMaps whose
 // manifests refer to it must have it, too. The numbers only grow.
 func (w *watcher) compareAll(version string) {
 	wanted := 0
 	for _, object := range w.known {
-		wanted = max(wanted, number(at(object, "spec", "config", "manifest", "data", "n")))
+		wanted = max(wanted, number(at(object, "spec", "config", "manifest", "data", "number")))
 	}
 	if wanted == 0 {
 		return
 	}
 	for _, object := range w.known {
 		for _, live := range w.outside.owned(object) {
-			n := number(at(&live, "data", "n"))
+			n := number(at(&live, "data", "number"))
 			if n < wanted || (n == wanted && isLater(live.GetResourceVersion(), version)) {
-				w.tooEarly(object, fmt.Sprintf("all are Current, but its ConfigMap did not have n=%d yet", wanted))
+				w.tooEarly(object, fmt.Sprintf("all are Current, but its ConfigMap did not have number=%d yet", wanted))
 			}
 		}
 	}

@@ -50,13 +50,14 @@ impl Watcher {
 }
 
 fn settings(n: u32, more: &str) -> String {
-    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: settings }, data: { n: \"N\" } }";
+    let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: settings }, data: { number: \"N\" } }";
     object("settings", &manifest.replace('N', &n.to_string()), more)
 }
 
 fn is_ready_with(namespace: &str, name: &str, n: u32) -> bool {
-    resource(namespace, name)
-        .is_some_and(|found| is_ready(&found) && found["status"]["attributes"]["object"]["data"]["n"] == n.to_string())
+    resource(namespace, name).is_some_and(|found| {
+        is_ready(&found) && found["status"]["attributes"]["object"]["data"]["number"] == n.to_string()
+    })
 }
 
 #[test]
@@ -66,7 +67,7 @@ fn a_resource_is_current_only_when_its_newest_generation_was_carried_out() {
     let ns = plane.namespace("kstatus");
     may_edit(&ns);
     let watcher = Watcher::start(&ns);
-    let immutable = "{ apiVersion: v1, kind: ConfigMap, metadata: { NAME }, immutable: true, data: { n: \"N\" } }";
+    let immutable = "{ apiVersion: v1, kind: ConfigMap, metadata: { NAME }, immutable: true, data: { number: \"N\" } }";
     let fixed = |n: &str| object("fixed", &immutable.replace("NAME", "name: fixed").replace("\"N\"", n), "");
     let first = "lifecycle: { createBeforeDestroy: true }";
     let named = |n: &str| object("named", &immutable.replace("NAME", "generateName: n-").replace("\"N\"", n), first);
@@ -85,9 +86,9 @@ fn a_resource_is_current_only_when_its_newest_generation_was_carried_out() {
         });
     }
     // A change that is refused, and then corrected.
-    plane.apply(&["-n", &ns], &settings(13, "dependsOn: [{ name: settings }]"));
-    wait_reason(&ns, "settings", "Stalled", "SelfReference");
-    plane.apply(&["-n", &ns], &settings(14, "dependsOn: []"));
+    plane.apply(&["-n", &ns], &settings(13, "").replace("config:\n", "config:\n    manifests: []\n"));
+    wait_reason(&ns, "settings", "Stalled", "InvalidConfig");
+    plane.apply(&["-n", &ns], &settings(14, ""));
     wait_until("the correction is made", LIMIT, || is_ready_with(&ns, "settings", 14));
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
@@ -146,8 +147,7 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     may_edit(&ns);
     let copies: Vec<String> = (0..40).map(|number| format!("copy-{number}")).collect();
     let copy = |name: &String| {
-        let manifest =
-            "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { n: \"${settings.object.data.n}\" } }";
+        let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { number: \"${settings.object.data.number}\" } }";
         object(name, &manifest.replace("NAME", name), "")
     };
     plane.apply(&["-n", &ns], &(settings(1, "") + &copies.iter().map(copy).collect::<String>()));
@@ -155,7 +155,7 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
         wait_until("all have followed", LIMIT, || {
             let list = plane.get(&["-n", &ns, "configmaps"]);
             let items = list["items"].as_array().cloned().unwrap_or_default();
-            items.iter().filter(|item| item["data"]["n"] == n.to_string()).count() == copies.len() + 1
+            items.iter().filter(|item| item["data"]["number"] == n.to_string()).count() == copies.len() + 1
         });
         wait_ready(&ns, &copies.iter().map(String::as_str).collect::<Vec<_>>());
     };
@@ -167,4 +167,7 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     }
     let report = watcher.finish();
     assert!(report.compared > copies.len(), "{report:?}");
+    for name in &copies {
+        assert!(report.statuses[name].contains(&"InProgress".to_owned()), "{name}: {report:?}");
+    }
 }
