@@ -72,7 +72,7 @@ use self::step_budget::StepBudget;
 use self::time::{Moment, Time};
 
 pub use self::approvals::VALID as APPROVAL_VALID;
-pub use self::held_plan::HeldPlan;
+pub use self::held_plan::{HeldPlan, PlanOwner};
 pub use self::interface::{
     ApprovalWrite, Command, Counts, Environment, Gauges, MoveRequest, MoveResult, Policy, RecoveryResult,
     ReportSubject, Signal, Turn, Urgency,

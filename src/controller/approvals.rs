@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::api::{ApprovalState, DECIDED_BY, PlanObject, PlanSpec, PlanStatus};
 use crate::plan::approval::digest_of;
 use crate::process::Random;
 use crate::reconcile::index::ApprovalPlan;
-use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, Signal};
+use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signal};
 
 /// The Secret with the salt of the digests, in the namespace of the controller. If it is lost, no earlier digest matches:
 /// changes must be approved again.
@@ -71,7 +72,7 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(write.name()) };
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
-        ApprovalWrite::Create(held) => create(&api, held).await,
+        ApprovalWrite::Create { plan, owners } => create(&api, plan, owners).await,
         ApprovalWrite::Status { name, uid, status } => write_status(&api, name, uid, status).await,
     };
     let uid = written.map_err(|error| {
@@ -83,10 +84,15 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
 
 /// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier attempt is used; one that has ended, or
 /// that is another one, is replaced if Purlin created it.
-async fn create(api: &Api<PlanObject>, held: &HeldPlan) -> Result<Arc<str>, kube::Error> {
+async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) -> Result<Arc<str>, kube::Error> {
     let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
     let spec = PlanSpec { digest: Some(held.digest.clone()), ..PlanSpec::default() };
-    let metadata = ObjectMeta { name: Some(held.name.to_string()), labels: Some(labels), ..ObjectMeta::default() };
+    let metadata = ObjectMeta {
+        name: Some(held.name.to_string()),
+        labels: Some(labels),
+        owner_references: Some(owners.iter().map(owner_reference).collect()),
+        ..ObjectMeta::default()
+    };
     let plan = PlanObject { metadata, spec, status: None };
     let created = match api.create(&PostParams::default(), &plan).await {
         Err(kube::Error::Api(error)) if error.code == 409 => {
@@ -106,6 +112,18 @@ async fn create(api: &Api<PlanObject>, held: &HeldPlan) -> Result<Arc<str>, kube
         created => created?,
     };
     Ok(created.uid().unwrap_or_default().into())
+}
+
+fn owner_reference(owner: &PlanOwner) -> OwnerReference {
+    OwnerReference {
+        api_version: crate::api::API_VERSION.to_owned(),
+        kind: "Resource".to_owned(),
+        name: owner.name.to_string(),
+        uid: owner.uid.to_string(),
+        // A deletion of the Resource in the foreground need not wait for the Plan.
+        block_owner_deletion: None,
+        controller: None,
+    }
 }
 
 /// Replaces the status of the Plan with this UID. A Plan that no longer exists needs none.

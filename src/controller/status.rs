@@ -82,6 +82,7 @@ enum Outcome {
 #[derive(Default)]
 struct Queue {
     latest: BTreeMap<StatusTarget, StatusUpdate>,
+    no_longer_ready: FairQueue<StatusTarget>,
     finals: FairQueue<StatusTarget>,
     interim: FairQueue<StatusTarget>,
     in_flight: BTreeMap<StatusTarget, Urgency>,
@@ -91,9 +92,13 @@ struct Queue {
 }
 
 impl Queue {
-    fn push(&mut self, target: StatusTarget, pending: StatusUpdate) {
+    fn push(&mut self, target: StatusTarget, mut pending: StatusUpdate) {
+        let before = self.latest.get(&target).map(|before| before.urgency);
+        if before == Some(Urgency::NoLongerReady) && pending.urgency == Urgency::Interim {
+            pending.urgency = Urgency::NoLongerReady;
+        }
         let urgency = pending.urgency;
-        let before = self.latest.insert(target.clone(), pending).map(|before| before.urgency);
+        self.latest.insert(target.clone(), pending);
         // An entry with another urgency remains and is skipped later.
         if before != Some(urgency) && !self.pausing.contains(&target) {
             self.enqueue(target, urgency);
@@ -101,11 +106,15 @@ impl Queue {
     }
 
     fn enqueue(&mut self, target: StatusTarget, urgency: Urgency) {
-        let queue = match urgency {
+        self.queue(urgency).push(&target.namespace.clone(), target);
+    }
+
+    fn queue(&mut self, urgency: Urgency) -> &mut FairQueue<StatusTarget> {
+        match urgency {
             Urgency::Interim => &mut self.interim,
             Urgency::Final => &mut self.finals,
-        };
-        queue.push(&target.namespace.clone(), target);
+            Urgency::NoLongerReady => &mut self.no_longer_ready,
+        }
     }
 
     /// The next status to write. Each object is written by one request at a time.
@@ -114,7 +123,7 @@ impl Queue {
             return None;
         }
         let interim = self.in_flight.values().filter(|urgency| **urgency == Urgency::Interim).count();
-        let target = match self.next(Urgency::Final) {
+        let target = match self.next(Urgency::NoLongerReady).or_else(|| self.next(Urgency::Final)) {
             None if interim < INTERIM_AT_ONCE => self.next(Urgency::Interim)?,
             target => target?,
         };
@@ -124,15 +133,26 @@ impl Queue {
     }
 
     fn next(&mut self, urgency: Urgency) -> Option<StatusTarget> {
-        let Self { latest, in_flight, finals, interim, .. } = self;
-        let queue = if urgency == Urgency::Final { finals } else { interim };
-        queue.pop(|target| match latest.get(target) {
-            Some(pending) if pending.urgency == urgency => match in_flight.contains_key(target) {
+        let mut queue = std::mem::take(self.queue(urgency));
+        let taken = queue.pop(|target| match self.latest.get(target) {
+            Some(pending) if pending.urgency == urgency => match self.must_wait(target, urgency) {
                 true => Choice::Keep,
                 false => Choice::Take,
             },
             _ => Choice::Drop,
-        })
+        });
+        *self.queue(urgency) = queue;
+        taken
+    }
+
+    /// Whether the object is being written, or another one of the namespace must first be known not to be ready.
+    fn must_wait(&self, target: &StatusTarget, urgency: Urgency) -> bool {
+        let has_precedence = |(other, its): (&StatusTarget, &Urgency)| {
+            *its == Urgency::NoLongerReady && other.namespace == target.namespace
+        };
+        let is_behind =
+            || self.no_longer_ready.len_of(&target.namespace) > 0 || self.in_flight.iter().any(has_precedence);
+        self.in_flight.contains_key(target) || (urgency == Urgency::Final && is_behind())
     }
 
     /// Handles the end of a write. Returns the number of failed attempts if there must be another one: the caller calls
@@ -338,6 +358,42 @@ mod tests {
         assert_eq!(names, [("d".into(), 2), ("a".into(), 1)], "one at a time");
         queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected));
         assert_eq!(queue.pop().unwrap().0.name, "b".into());
+    }
+
+    #[test]
+    fn final_statuses_wait_until_no_object_of_the_namespace_is_shown_as_ready_that_is_not() {
+        let mut queue = Queue::default();
+        queue.push(target("follower"), pending(1, Urgency::NoLongerReady));
+        queue.push(target("cause"), pending(2, Urgency::Final));
+        let elsewhere = StatusTarget { namespace: "other".into(), ..target("cause") };
+        queue.push(elsewhere, pending(3, Urgency::Final));
+        let popped = |queue: &mut Queue| queue.pop().map(|(target, _)| (target.namespace, target.name));
+        assert_eq!(popped(&mut queue), Some(("shop".into(), "follower".into())));
+        assert_eq!(popped(&mut queue), Some(("other".into(), "cause".into())));
+        assert_eq!(popped(&mut queue), None, "the follower is being written");
+        queue.finish(&target("follower"), Outcome::Done(StatusOutcome::Rejected));
+        assert_eq!(popped(&mut queue), Some(("shop".into(), "cause".into())));
+        queue.finish(&target("cause"), Outcome::Done(StatusOutcome::Rejected));
+
+        // A later interim status keeps the precedence. A final one replaces both.
+        queue.push(target("follower"), pending(1, Urgency::NoLongerReady));
+        queue.push(target("follower"), pending(1, Urgency::Interim));
+        queue.push(target("cause"), pending(2, Urgency::Final));
+        assert_eq!(popped(&mut queue), Some(("shop".into(), "follower".into())));
+        queue.push(target("follower"), pending(1, Urgency::Final));
+        queue.finish(&target("follower"), Outcome::Done(StatusOutcome::Rejected));
+        assert_eq!(popped(&mut queue), Some(("shop".into(), "cause".into())));
+        assert_eq!(popped(&mut queue), Some(("shop".into(), "follower".into())));
+    }
+
+    #[test]
+    fn a_failed_write_that_had_precedence_does_not_delay_others() {
+        let mut queue = Queue::default();
+        queue.push(target("follower"), pending(1, Urgency::NoLongerReady));
+        queue.push(target("cause"), pending(2, Urgency::Final));
+        let (follower, failed) = queue.pop().unwrap();
+        queue.finish(&follower, Outcome::Again(Box::new(failed)));
+        assert_eq!(queue.pop().unwrap().0.name, "cause".into());
     }
 
     #[test]

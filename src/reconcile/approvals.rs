@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::held_plan::{GuardedComponent, HeldPlan};
+use super::held_plan::{GuardedComponent, HeldPlan, PlanOwner};
 use super::index::ApprovalPlan;
 use super::plan_request::PlanPart;
 use super::summarize::Note;
@@ -25,6 +25,8 @@ use crate::plan::approval::{Approvals, noun};
 
 /// How long changes must be held before a Plan is created for them: the manifests of one change arrive one after another.
 const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
+/// With more owners, the metadata would be larger than the changes, and tools that show the Plan below each would be slow.
+const MAX_OWNERS: usize = 50;
 /// How long the watch may take to deliver a new Plan. After this time, it was deleted before the watch could deliver it.
 const UNSEEN: Duration = Duration::from_secs(30);
 
@@ -164,7 +166,8 @@ impl Reconciler {
         let due = held.due_at().max(self.approvals.writable_at(name, self.now.time)?);
         if due <= self.now.time {
             let plan = Arc::clone(&held.plan);
-            self.write(ApprovalWrite::Create(plan));
+            let owners = self.owners(&plan);
+            self.write(ApprovalWrite::Create { plan, owners });
         }
         Some(due)
     }
@@ -188,6 +191,19 @@ impl Reconciler {
         Some(due)
     }
 
+    /// The Resources whose changes wait, unless there are too many. Not those that are being deleted: the Plan is deleted
+    /// with its last owner, and it must remain to say who has approved a destroy.
+    fn owners(&self, held: &HeldPlan) -> Vec<PlanOwner> {
+        let changes = held.status.approvals.iter().flat_map(|approval| &approval.changes);
+        let names: BTreeSet<&Arc<str>> = changes.map(|change| &change.address.name).collect();
+        let resources = names.into_iter().filter_map(|name| self.index.instance(name));
+        let desired = resources.filter(|resource| !resource.deleting && !resource.address.is_data());
+        let owner = |name: &str, uid: &Arc<str>| PlanOwner { name: name.into(), uid: Arc::clone(uid) };
+        let owners: Vec<PlanOwner> =
+            desired.map(|resource| owner(resource.address.object_name(), &resource.uid)).collect();
+        if owners.len() > MAX_OWNERS { Vec::new() } else { owners }
+    }
+
     fn write(&mut self, write: ApprovalWrite) {
         let pending = self.approvals.writes.entry(Arc::clone(write.name())).or_default();
         (pending.is_running, pending.retry_at) = (true, None);
@@ -207,7 +223,7 @@ impl Reconciler {
         };
         self.approvals.writes.remove(&name);
         match write {
-            ApprovalWrite::Create(plan) => {
+            ApprovalWrite::Create { plan, .. } => {
                 if let Some(held) = self.approvals.held.get_mut(&name) {
                     held.created = Some(self.now.time);
                 }

@@ -39,6 +39,13 @@ pub struct HeldPlan {
     pub status: Box<PlanStatus>,
 }
 
+/// A Resource whose change waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOwner {
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
 /// The Plan for the changes of a component that are not approved.
 pub(super) fn held_plan(
     ordered: &pipeline::OrderedPlan,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::held_plan::HeldPlan;
+use super::held_plan::{HeldPlan, PlanOwner};
 use super::index::{InputKey, KnownRecord, ProviderConfigView};
 use super::plan_request::{PlanRequest, PlanResult};
 use super::provider_status::ConfigurationCheck;
@@ -172,19 +172,19 @@ pub struct RecoveryResult {
 /// A write of a Plan.
 #[derive(Clone, Debug)]
 pub enum ApprovalWrite {
-    Create(Arc<HeldPlan>),
-    /// The status of the Plan with this name and UID.
-    Status {
-        name: Arc<str>,
-        uid: Arc<str>,
-        status: Box<PlanStatus>,
+    Create {
+        plan: Arc<HeldPlan>,
+        /// The Resources under which tools show the Plan.
+        owners: Vec<PlanOwner>,
     },
+    /// The status of the Plan with this name and UID.
+    Status { name: Arc<str>, uid: Arc<str>, status: Box<PlanStatus> },
 }
 
 impl ApprovalWrite {
     pub fn name(&self) -> &Arc<str> {
         match self {
-            Self::Create(held) => &held.name,
+            Self::Create { plan, .. } => &plan.name,
             Self::Status { name, .. } => name,
         }
     }
@@ -196,6 +196,9 @@ pub enum Urgency {
     Interim,
     /// The Resource is idle.
     Final,
+    /// The Resource was ready, and a change begins that its spec did not cause. It is written before final statuses: a
+    /// client that waits for all Resources must not see the cause of the change ready and this one still ready.
+    NoLongerReady,
 }
 
 #[derive(Clone, Debug)]

@@ -14,8 +14,9 @@ use super::time::Time;
 use super::tracked::TrackedObject;
 use super::{Command, Reconciler, ReportSubject, Urgency};
 use crate::api::ResourceStatus;
+use crate::api::conditions::ConditionType;
 use crate::load::{Config, Expansion, Instance, InstanceKeys, Interner};
-use crate::model::{Action, Address, InstanceKey, Reason, Step};
+use crate::model::{Action, Address, Change, InstanceKey, Reason, Step};
 
 /// A step or a wait that takes longer than this gets an interim status.
 const INTERIM_DELAY: Duration = Duration::from_secs(1);
@@ -154,6 +155,16 @@ fn is_in_progress(tracked: &TrackedObject) -> bool {
         || blocked.is_some_and(|change| often_passes(change.blocked.unwrap_or(Reason::Waiting)))
 }
 
+/// Whether the plan does more than to update a record, to read a data source, or to correct drift, of which no other
+/// Resource is the cause.
+fn changes_object(tracked: &TrackedObject) -> bool {
+    let changes = |change: &Change| {
+        matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Wait | Action::Blocked)
+            && change.drift.is_none()
+    };
+    tracked.change.as_ref().is_some_and(changes)
+}
+
 impl Reconciler {
     /// Updates a Resource after a plan.
     pub(super) fn track_resource(&mut self, name: &Arc<str>, config: &Config) {
@@ -194,18 +205,34 @@ impl Reconciler {
         }
     }
 
-    /// Publishes the status of every changed Resource: immediately if it is idle, otherwise after a delay.
+    /// Publishes the status of every changed Resource: immediately if it is idle or not ready any more, otherwise after a
+    /// delay.
     pub(super) fn publish_changed(&mut self) {
         let changed = std::mem::take(&mut self.resources.changed);
         self.index.approvals_mut().touch_names(&changed);
-        for name in changed {
-            if self.objects.of(&name).any(|(_, tracked)| is_in_progress(tracked)) {
-                self.publish_later(&name);
+        let is_active = |name: &Arc<str>| self.objects.of(name).any(|(_, tracked)| is_in_progress(tracked));
+        let (active, idle): (Vec<_>, Vec<_>) = changed.into_iter().partition(is_active);
+        for name in active {
+            if self.is_no_longer_ready(&name) {
+                self.publish(&name, Urgency::NoLongerReady);
             } else {
-                self.publish(&name, Urgency::Final);
-                self.report_suppressed(&name);
+                self.publish_later(&name);
             }
         }
+        for name in idle {
+            self.publish(&name, Urgency::Final);
+            self.report_suppressed(&name);
+        }
+    }
+
+    /// Whether the written status says that the current generation is ready, but an object of the Resource will change or
+    /// cannot be planned.
+    fn is_no_longer_ready(&self, name: &Arc<str>) -> bool {
+        let Some((followed, written)) = self.resources.get(name).zip(self.index.published(name)) else { return false };
+        !followed.shared.deleting
+            && written.observed_generation == followed.shared.generation
+            && [ConditionType::Ready, ConditionType::Synced].iter().all(|kind| written.is_true(*kind))
+            && self.objects.of(name).any(|(_, tracked)| changes_object(tracked))
     }
 
     /// Schedules an interim status for a Resource that is still in progress.

@@ -4,6 +4,7 @@
 mod approvals;
 mod preview;
 mod quota;
+mod statuses;
 mod waits;
 
 use std::collections::BTreeMap;

@@ -50,6 +50,9 @@ fn an_author_cannot_approve_and_an_approver_can() {
     let message = ready["message"].as_str().unwrap();
     assert!(message.contains(&format!("`purlin approve {name} -n {namespace}`")), "{message}");
     wait_reason(&namespace, "app", "Ready", "Waiting");
+    let owners = &plan(&namespace, &name)["metadata"]["ownerReferences"];
+    assert_eq!(owners.as_array().map(Vec::len), Some(1), "{owners}");
+    assert_eq!(owners[0]["uid"], resource(&namespace, "store").unwrap()["metadata"]["uid"]);
 
     let refused = purlin(&["approve", &name, "-n", &namespace, "--yes", "--kubeconfig", &author]);
     assert!(!refused.0 && refused.1.contains("you may not approve or reject changes here"), "{}", refused.1);

@@ -25,7 +25,7 @@ pub(crate) fn object(name: &str, manifest: &str, more: &str) -> String {
     )
 }
 
-fn may_edit(namespace: &str) {
+pub(crate) fn may_edit(namespace: &str) {
     let account = format!("--serviceaccount={namespace}:default");
     plane().kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
 }

@@ -31,6 +31,7 @@ mod drift;
 mod example_providers;
 mod families;
 mod family_lifecycle;
+mod gitops;
 mod hostile;
 mod inputs;
 mod heartbeat;

@@ -1,6 +1,7 @@
 //! The reference pages, which are generated from code. `UPDATE_EXPECT=1` writes them.
 
 mod api;
+mod argocd;
 mod command_line;
 mod metrics;
 mod reasons;

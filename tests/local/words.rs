@@ -22,8 +22,13 @@ const READ: [&str; 13] = [
 ];
 
 /// Test data that other programs wrote: outputs of Terraform, and vectors of encodings.
-const OTHERS: [&str; 4] =
-    ["tests/vectors", "tests/local/cli/migrating", "tests/helm/go.sum", "tests/controlplane/go.sum"];
+const OTHERS: [&str; 5] = [
+    "tests/vectors",
+    "tests/local/cli/migrating",
+    "tests/gitops/go.sum",
+    "tests/gitops/argocd/go.sum",
+    "tests/controlplane/go.sum",
+];
 
 const GLOSSARY: &str = "docs/glossary.md";
 

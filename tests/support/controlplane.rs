@@ -200,7 +200,8 @@ impl ControlPlane {
         command
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A command that runs a client as administrator.
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("KUBECONFIG", self.dir.kubeconfig());
         command.env("KUBECACHEDIR", self.dir.scratch().join("kubectl-cache"));

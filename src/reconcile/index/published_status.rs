@@ -62,6 +62,10 @@ impl PublishedStatus {
         self.conditions.iter().map(PublishedCondition::condition).collect()
     }
 
+    pub fn is_true(&self, kind: ConditionType) -> bool {
+        self.conditions.iter().any(|condition| *condition.kind == *kind.as_str() && *condition.status == *"True")
+    }
+
     pub fn condition(&self, kind: ConditionType) -> Option<Condition> {
         self.conditions.iter().find(|condition| *condition.kind == *kind.as_str()).map(PublishedCondition::condition)
     }

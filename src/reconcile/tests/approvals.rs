@@ -9,7 +9,7 @@ impl Bench {
     /// Writes a Plan as the controller does, and delivers it as the watch does.
     pub(super) fn write_approval(&mut self, write: ApprovalWrite) -> Signal {
         let uid: Arc<str> = match &write {
-            ApprovalWrite::Create(held) => {
+            ApprovalWrite::Create { plan: held, .. } => {
                 let plan = ApprovalPlan {
                     uid: format!("uid of {}", held.name).into(),
                     generation: 1,

@@ -18,7 +18,7 @@ pub(crate) struct Tools {
 
 const CONTROLPLANE: Program = Program { module: "controlplane", package: ".", name: "controlplane" };
 const KUBECTL: Program = Program { module: "controlplane", package: "k8s.io/kubernetes/cmd/kubectl", name: "kubectl" };
-const HELM: Program = Program { module: "helm", package: "helm.sh/helm/v4/cmd/helm", name: "helm" };
+const HELM: Program = Program { module: "gitops", package: "helm.sh/helm/v4/cmd/helm", name: "helm" };
 
 /// Builds the programs if they do not exist yet, which takes several minutes the first time.
 ///

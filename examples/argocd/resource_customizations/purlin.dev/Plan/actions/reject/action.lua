@@ -1,0 +1,2 @@
+obj.spec.rejected = true
+return obj

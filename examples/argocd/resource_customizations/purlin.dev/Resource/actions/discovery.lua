@@ -1,0 +1,7 @@
+local annotations = obj.metadata.annotations or {}
+local is_suspended = (obj.spec ~= nil and obj.spec.suspend == true) or annotations["purlin.dev/paused"] == "true"
+return {
+  reconcile = {disabled = is_suspended},
+  suspend = {disabled = is_suspended},
+  resume = {disabled = not is_suspended},
+}

@@ -1,0 +1,50 @@
+//! In which order statuses are written.
+
+use super::*;
+
+/// The statuses that were written since the log was cleared, as `name reason`.
+fn written(bench: &Bench) -> Vec<String> {
+    let statuses = bench.log.iter().filter_map(|line| line.split_once(" status "));
+    let short = |(_, status): (&str, &str)| {
+        let name = status.split(' ').next().unwrap_or_default();
+        let reason = status.split("reason: \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        format!("{name} {reason}")
+    };
+    statuses.map(short).collect()
+}
+
+fn follower(name: &str, of: &str) -> serde_json::Value {
+    let mut manifest = thing(name, 0);
+    manifest["spec"]["config"]["value"] = format!("${{{of}.value}}").into();
+    manifest
+}
+
+/// Otherwise a client that waits for all Resources would see them ready after the update of `a`, before that of `b`.
+#[tokio::test]
+async fn a_dependent_is_known_to_be_in_progress_before_the_object_that_it_follows_is_ready() {
+    let mut bench = Bench::new();
+    bench.observe(thing("a", 1), 1);
+    bench.observe(follower("b", "a"), 1);
+    bench.observe(thing("other", 1), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    bench.log.clear();
+    bench.observe(thing("a", 2), 2);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(written(&bench), ["b Progressing", "a Available", "b Available"]);
+}
+
+/// The previous generation is not ready in any client's view.
+#[tokio::test]
+async fn a_resource_with_a_new_generation_gets_no_status_before_its_change_is_made() {
+    let mut bench = Bench::new();
+    bench.observe(thing("a", 1), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    bench.log.clear();
+    bench.observe(thing("a", 2), 2);
+    bench.react(Signal::Wake);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(written(&bench), ["a Available"]);
+}
