@@ -63,8 +63,8 @@ struct State {
     faults: NetworkFaults,
     /// Clients without a connection, and until when.
     cut_off: BTreeMap<String, Instant>,
-    /// Clients whose requests to Leases are rejected, and until when.
-    without_leases: BTreeMap<String, Instant>,
+    /// Clients whose requests to Leases and whose status writes are rejected, and until when.
+    throttled: BTreeMap<String, Instant>,
 }
 
 /// A network that a history controls.
@@ -91,9 +91,9 @@ impl FaultyNetwork {
         lock(&self.state).cut_off.insert(client.to_owned(), Instant::now() + time);
     }
 
-    /// Rejects the requests of a client to Leases for a time.
-    pub(crate) fn refuse_leases(&self, client: &str, time: Duration) {
-        lock(&self.state).without_leases.insert(client.to_owned(), Instant::now() + time);
+    /// Rejects the requests of a client to Leases and its status writes for a time, as an overloaded server does.
+    pub(crate) fn throttle(&self, client: &str, time: Duration) {
+        lock(&self.state).throttled.insert(client.to_owned(), Instant::now() + time);
     }
 
     fn random(&self, what: String) -> Seeded {
@@ -142,9 +142,10 @@ impl Network for FaultyNetwork {
             message: "the simulated server rejected the request".to_owned(),
             retry_after,
         };
-        let has_no_lease = state.without_leases.get(client).is_some_and(|until| *until > Instant::now());
+        let is_throttled = state.throttled.get(client).is_some_and(|until| *until > Instant::now())
+            && (request.path.contains("/leases") || request.subresource == "status");
         let outcome = match () {
-            () if has_no_lease && request.path.contains("/leases") => refuse(503, "ServiceUnavailable", None),
+            () if is_throttled => refuse(429, "TooManyRequests", Some(1)),
             () if is_list && random.chance(faults.lists_old) => {
                 Outcome::ListAt(request.version.saturating_sub(random.below(12)).max(1))
             }

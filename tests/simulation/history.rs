@@ -194,7 +194,7 @@ impl History {
         self.judge().note("the faults end");
     }
 
-    /// Changes values while requests fail, or while a replica cannot renew its lease for a moment.
+    /// Changes values while requests fail, or while a replica loses its lease for a moment.
     async fn disturb_again(&mut self, random: &mut Seeded) {
         // A status that the server rejects permanently is not written again.
         self.faults.set(NetworkFaults { rejects_permanently: 0, ..NetworkFaults::random(random) });
@@ -204,8 +204,8 @@ impl History {
             sleep(random.millis(0, 2_000)).await;
             if let Some(index) = self.pick(random).filter(|_| random.chance(700)) {
                 let (name, time) = (self.replicas[index].name.clone(), random.millis(8_000, 25_000));
-                self.judge().note(&format!("{name} cannot renew its lease for {time:?}"));
-                self.faults.refuse_leases(&name, time);
+                self.judge().note(&format!("{name} can write no status and no Lease for {time:?}"));
+                self.faults.throttle(&name, time);
             }
             sleep(random.millis(0, 30_000)).await;
             self.tick();
