@@ -1,8 +1,9 @@
 //! The reference pages, which are generated from code. `UPDATE_EXPECT=1` writes them.
 
 mod api;
+mod chart;
 mod command_line;
-mod metrics;
+pub(crate) mod metrics;
 mod reasons;
 
 /// The text of a table cell: one line, without characters that end the cell.
