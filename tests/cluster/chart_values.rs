@@ -198,19 +198,16 @@ fn the_cache_moves_to_a_volume_and_back() {
         plane.helm_ok(&["upgrade", "--install", "other", chart(), "-n", &ns, "--set", &set]);
         plane.get(&["-n", &ns, "deployment", "other-purlin"])["spec"].clone()
     };
-    let strategy = |spec: &Value| spec["strategy"]["type"].as_str().unwrap().to_owned();
+    let surge = |spec: &Value| spec["strategy"]["rollingUpdate"]["maxSurge"].clone();
     let volume = |spec: &Value| spec["template"]["spec"]["volumes"][0].clone();
     let without = upgrade("cache.size=1Gi");
-    assert_eq!(
-        (strategy(&without), &volume(&without)["emptyDir"]["sizeLimit"]),
-        ("RollingUpdate".to_owned(), &json!("1Gi"))
-    );
+    assert_eq!((surge(&without), &volume(&without)["emptyDir"]["sizeLimit"]), (json!("25%"), &json!("1Gi")));
     let with = upgrade("cache.size=2Gi,cache.persistentVolumeClaim.enabled=true");
-    assert_eq!(strategy(&with), "Recreate", "the new Pod would wait for the volume of the old one");
+    assert_eq!(surge(&with), 0, "the new Pod would wait for the volume of the old one");
     assert_eq!(volume(&with)["persistentVolumeClaim"]["claimName"], "other-purlin-cache");
     let claim = plane.get(&["-n", &ns, "pvc", "other-purlin-cache"]);
     assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "2Gi");
-    assert_eq!(strategy(&upgrade("cache.size=1Gi")), "RollingUpdate");
+    assert_eq!(surge(&upgrade("cache.size=1Gi")), "25%");
     let claims = || plane.get(&["-n", &ns, "pvc"])["items"].as_array().unwrap().len();
     wait_until("the claim is deleted", LIMIT, || claims() == 0);
     plane.helm_ok(&["uninstall", "other", "-n", &ns]);
