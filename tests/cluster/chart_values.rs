@@ -47,7 +47,7 @@ fn selects(selector: &Value, labels: &Value) -> bool {
 fn common_labels_are_on_every_object_and_in_no_selector() {
     let all = rendered(&[&EVERYTHING[..], &["commonLabels.team=infra", "podLabels.team=pods"]].concat());
     let kinds: BTreeSet<&str> = all.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds.len(), 18, "{kinds:?}");
+    assert_eq!(kinds.len(), 17, "{kinds:?}");
     for object in &all {
         assert_eq!(object["metadata"]["labels"]["team"], "infra", "{} {}", object["kind"], object["metadata"]["name"]);
     }
