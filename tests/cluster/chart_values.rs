@@ -163,9 +163,9 @@ fn a_deployment_with_all_values_is_valid() {
         "priorityClassName=system-cluster-critical",
     ];
     let set = values.iter().flat_map(|value| ["--set", value]).collect::<Vec<_>>();
-    let shown = ["template", "purlin", chart(), "-n", NAMESPACE, "-s", "templates/deployment.yaml"];
+    let shown = ["template", "other", chart(), "-n", NAMESPACE, "-s", "templates/deployment.yaml"];
     let text = plane().helm_ok(&[&shown[..], &set].concat());
-    let created = plane().kubectl_with_stdin(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &text);
+    let created = plane().kubectl_with_stdin(&["create", "--dry-run=server", "-o", "json", "-f", "-"], &text);
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let pod = serde_json::from_slice::<Value>(&created.stdout).unwrap()["spec"]["template"]["spec"].clone();
     let container = &pod["containers"][0];
