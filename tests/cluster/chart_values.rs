@@ -213,7 +213,7 @@ fn the_cache_moves_to_a_volume_and_back() {
     plane.helm_ok(&["uninstall", "other", "-n", &ns]);
 }
 
-/// The Pod of `helm test` as a process: with its arguments, the files of its ConfigMap and the token of its ServiceAccount.
+/// The Pod of `helm test` as a process: with its arguments, its files and the token of its ServiceAccount.
 struct TestPod {
     directory: tempfile::TempDir,
     arguments: Vec<String>,

@@ -1,5 +1,5 @@
-//! The alerts and the dashboard of the chart: they use metrics that the controller serves, each alert has a section in the
-//! runbook, and it fires when it must and only then.
+//! The alerts and the dashboard of the chart: they use metrics that the controller serves, each alert has a section in
+//! the runbook, and it fires when it must and only then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -172,9 +172,9 @@ fn promtool(arguments: &[&str]) -> Option<Result<(), String>> {
     let output = Command::new("promtool").args(arguments).current_dir(root()).output();
     let Ok(output) = output else {
         // Not with a macro: the test framework shows the output of a test only if it fails.
-        let notice = "no program `promtool` was found in PATH: whether the alerts of the chart fire, and whether Prometheus can read \
-                      the queries of the dashboard, was not tested (hint: install Prometheus, for example the Debian package \
-                      prometheus)\n";
+        let notice = "no program `promtool` was found in PATH: whether the alerts of the chart fire, and whether \
+                      Prometheus can read the queries of the dashboard, was not tested (hint: install Prometheus, for \
+                      example the Debian package prometheus)\n";
         let _ = std::io::stderr().write_all(notice.as_bytes());
         return None;
     };
@@ -199,7 +199,10 @@ fn each_alert_fires_when_it_must_and_only_then() {
 #[test]
 fn prometheus_can_read_the_queries_of_the_dashboard() {
     let directory = tempfile::tempdir().unwrap();
-    let rule = |(number, (expression, _)): (usize, (String, String))| json!({ "record": format!("query:{number}"), "expr": expression.replace("$__rate_interval", "5m") });
+    let rule = |(number, (expression, _)): (usize, (String, String))| {
+        let expression = expression.replace("$__rate_interval", "5m");
+        json!({ "record": format!("query:{number}"), "expr": expression })
+    };
     let rules: Vec<Json> = queries().into_iter().enumerate().map(rule).collect();
     let file: PathBuf = directory.path().join("rules.yaml");
     // JSON is YAML.

@@ -355,8 +355,8 @@ async fn certificates_of_a_file_and_of_a_mounted_config_map_are_trusted() {
     registry(&world.site, &["1.0.0"], "valid");
     let directory = world.directory.path();
     let manifest = format!(
-        "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: thing }}\nspec: {{ source: {}/acme/thing }}\n",
-        world.site.host
+        "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: thing }}\nspec: {{ source: {host} }}\n",
+        host = format_args!("{}/acme/thing", world.site.host)
     );
     fs::write(directory.join("thing.yaml"), manifest).unwrap();
     fs::write(directory.join("system.crt"), &other.site.root).unwrap();

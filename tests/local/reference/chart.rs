@@ -1,5 +1,5 @@
-//! `charts/purlin/README.md`: every value of the chart, from the comments of `values.yaml`. Also checks that the schema has
-//! the same values.
+//! `charts/purlin/README.md`: every value of the chart, from the comments of `values.yaml`. Also checks that the schema
+//! has the same values.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,13 +13,15 @@ use crate::tidy::root;
 
 const BEGIN: &str = "# Helm chart of Purlin
 
-Installs the controller, its CRDs, its roles and its admission policies. [Quick start on a cluster](../../docs/quick-start-cluster.md)
-installs it, [Installation](../../docs/installation.md) explains replicas, proxies, certificates, the cache, alerts and the test of
-an installation, and [Upgrade](../../docs/upgrade.md) explains upgrades and what remains after an uninstall. It needs Kubernetes
-1.32 or later, and Helm 3.14 or later.
+Installs the controller, its CRDs, its roles and its admission policies. It needs Kubernetes 1.32 or later, and Helm
+3.14 or later.
 
-This page is made from `values.yaml`; a test checks that it is up to date. `values.schema.json` rejects values that are not listed
-here.
+- [Quick start on a cluster](../../docs/quick-start-cluster.md) installs it.
+- [Installation](../../docs/installation.md) explains replicas, proxies, certificates, the cache and alerts.
+- [Upgrade](../../docs/upgrade.md) explains upgrades, and what remains after an uninstall.
+
+This page is made from `values.yaml`; a test checks that it is up to date. `values.schema.json` rejects values that are
+not listed here.
 ";
 
 /// A value that has a description. What is inside of it belongs to it.
@@ -129,7 +131,7 @@ fn the_schema_of_the_chart_has_exactly_the_values() {
     let rows = described(&text);
     let missing: Vec<&str> = rows.iter().map(|row| &*row.path).filter(|path| !known.contains(*path)).collect();
     assert!(missing.is_empty(), "not in the schema: {missing:?}");
-    // Helm passes the values `global` of a parent chart to every chart. Inside of a described value, more can be allowed.
+    // Helm passes the values `global` of a parent chart to every chart. A described value can allow more fields.
     let is_inside = |path: &str| rows.iter().any(|row| path.starts_with(&format!("{}.", row.path)));
     let unknown = known.iter().filter(|path| at(&values, path).is_none() && !is_inside(path) && *path != "global");
     // Kubernetes has no default for it.
