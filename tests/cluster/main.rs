@@ -22,6 +22,7 @@ mod apiserver;
 mod approvals;
 mod bad_input;
 mod chart;
+mod chart_values;
 mod ci_examples;
 mod command_line;
 mod conditions;

@@ -4,7 +4,8 @@ mod origins;
 mod site;
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use origins::{ELSEWHERE, HERE, network_mirror, oci_mirror, registry, zip_path};
 use purlin::install::{Credentials, InstallError, InstallOptions, InstalledProvider, Installer, LOCK_FILE, LockFile};
@@ -345,6 +346,39 @@ async fn a_token_is_sent_only_to_its_host() {
     let hint = error.hint.clone().unwrap();
     assert!(error.message.contains("the credentials were rejected (401)") && hint.contains("TF_TOKEN_"), "{error}");
     assert!(!format!("{error:?}").contains("wr0ng"));
+}
+
+/// The chart sets both variables if there is a `caBundle`.
+#[tokio::test]
+async fn certificates_of_a_file_and_of_a_mounted_config_map_are_trusted() {
+    let (world, other) = (World::new().await, World::new().await);
+    registry(&world.site, &["1.0.0"], "valid");
+    let directory = world.directory.path();
+    let manifest = format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: {{ name: thing }}\nspec: {{ source: {host} }}\n",
+        host = format_args!("{}/acme/thing", world.site.host)
+    );
+    fs::write(directory.join("thing.yaml"), manifest).unwrap();
+    fs::write(directory.join("system.crt"), &other.site.root).unwrap();
+    // As the kubelet mounts a ConfigMap.
+    let mounted = directory.join("mounted");
+    fs::create_dir_all(mounted.join("..2026")).unwrap();
+    fs::write(mounted.join("..2026/ca.crt"), &world.site.root).unwrap();
+    symlink("..2026", mounted.join("..data")).unwrap();
+    symlink("..data/ca.crt", mounted.join("ca.crt")).unwrap();
+    let install = |certificates: Option<PathBuf>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(["provider", "install", "-f", "thing.yaml"]).current_dir(directory);
+        command.env("PURLIN_PLUGIN_CACHE", directory.join("cache")).env_remove("PURLIN_PLUGIN_DIR");
+        command.env("SSL_CERT_FILE", directory.join("system.crt")).env_remove("SSL_CERT_DIR");
+        command.envs(certificates.map(|path| ("SSL_CERT_DIR", path)));
+        tokio::task::spawn_blocking(move || command.output().unwrap())
+    };
+    let output = install(None).await.unwrap();
+    assert_eq!((output.status.code(), world.site.requests()), (Some(1), Vec::new()));
+    let output = install(Some(mounted)).await.unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(paths(&world.site.requests()).contains(&"/v1/providers/acme/thing/versions"), "{error}");
 }
 
 #[tokio::test]

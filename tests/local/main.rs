@@ -15,6 +15,7 @@ mod cli;
 mod page_examples;
 mod pictures;
 mod reference;
+mod alerts;
 mod plugins;
 mod provider_calls;
 mod installing;

@@ -2,8 +2,9 @@
 
 mod api;
 mod argocd;
+mod chart;
 mod command_line;
-mod metrics;
+pub(crate) mod metrics;
 mod reasons;
 
 /// The text of a table cell: one line, without characters that end the cell.

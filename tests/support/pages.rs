@@ -68,8 +68,8 @@ pub(crate) fn pages(part: Part) -> Vec<PathBuf> {
 
 /// The pages that users and developers read.
 pub(crate) fn all_pages() -> Vec<PathBuf> {
-    let mut found =
-        vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md"), PathBuf::from("ARCHITECTURE.md")];
+    let single = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "charts/purlin/README.md"];
+    let mut found: Vec<PathBuf> = single.map(PathBuf::from).into();
     for directory in ["docs", "examples"] {
         find(&root().join(directory), &mut found);
     }

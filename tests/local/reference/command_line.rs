@@ -48,7 +48,10 @@ const VARIABLES: [(&str, &str); 16] = [
     ("TF_REATTACH_PROVIDERS", "Providers that their developer has started; see [providers](../providers.md)."),
     ("TF_LOG_SDK", "Passed to providers: the log level of their SDK."),
     ("SSL_CERT_FILE", "Trusted certificates that replace those of the system. Also passed to providers."),
-    ("SSL_CERT_DIR", "Passed to providers: a directory of trusted certificates."),
+    (
+        "SSL_CERT_DIR",
+        "A directory of trusted certificates. With `SSL_CERT_FILE`, those of both are trusted. Also passed to providers.",
+    ),
     ("HTTPS_PROXY", "The proxy for HTTPS. `HTTP_PROXY` and `NO_PROXY` are supported too. Also passed to providers."),
     ("XDG_CACHE_HOME", "The user's cache directory [default: `.cache` in `HOME`]."),
     ("POD_NAMESPACE", "Controller: the namespace of its Pod. The chart sets it."),

@@ -12,7 +12,7 @@ use purlin::plugin::Observer as _;
 use purlin::reconcile::{Gauges, ObjectState};
 
 /// Returns the metrics that the controller serves: name, type and description.
-fn registered() -> BTreeMap<String, (String, String)> {
+pub(crate) fn registered() -> BTreeMap<String, (String, String)> {
     let metrics = Metrics::default();
     // A metric with labels is served once it has a value.
     metrics.steps.ended(Operation::Create, "terraform_data", false, Duration::ZERO);
