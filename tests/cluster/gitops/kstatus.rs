@@ -149,7 +149,8 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     may_edit(&ns);
     let copies: Vec<String> = (0..40).map(|number| format!("copy-{number}")).collect();
     let copy = |name: &String| {
-        let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { number: \"${settings.object.data.number}\" } }";
+        let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { number: \
+                        \"${settings.object.data.number}\" } }";
         object(name, &manifest.replace("NAME", name), "")
     };
     plane.apply(&["-n", &ns], &(settings(1) + &copies.iter().map(copy).collect::<String>()));
