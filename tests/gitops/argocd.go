@@ -91,7 +91,7 @@ func actionsOf(found any) any {
 	return plain(actions)
 }
 
-// Runs a script with the global `obj`, as Argo CD does: with the base functions, tables and the time, and nothing else.
+// Runs a script of a directory with an object of it.
 func runScript(directory, script, input string) (any, error) {
 	code, err := os.ReadFile(filepath.Join(directory, script))
 	if err != nil {
@@ -101,6 +101,11 @@ func runScript(directory, script, input string) (any, error) {
 	if err := read(&object, directory, input); err != nil {
 		return nil, err
 	}
+	return evaluate(string(code), object)
+}
+
+// Runs a script with the global `obj`, as Argo CD does: with the base functions, tables and the time, and nothing else.
+func evaluate(code string, object any) (any, error) {
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer state.Close()
 	libraries := map[string]lua.LGFunction{
@@ -114,7 +119,7 @@ func runScript(directory, script, input string) (any, error) {
 	}
 	state.PreloadModule(lua.OsLibName, safeOS)
 	state.SetGlobal("obj", luajson.DecodeValue(state, object))
-	if err := state.DoString(string(code)); err != nil {
+	if err := state.DoString(code); err != nil {
 		return nil, err
 	}
 	text, err := luajson.Encode(state.Get(-1))

@@ -19,7 +19,8 @@ var resources = schema.GroupVersionResource{Group: "purlin.dev", Version: "v1alp
 
 const usage = `usage: gitops COMMAND
 
-  watch -n NAMESPACE                     compute the kstatus of every version of every Resource, until stdin is closed
+  watch -n NAMESPACE -l SCRIPT           compute the kstatus of every version of every Resource, and its health with a
+                                         script of Argo CD, until stdin is closed
   flux -n NAMESPACE -k FILE -i FILE [PATH...]
                                          apply, prune and wait as a Flux Kustomization does, without paths: delete all
   argocd health|actions DIRECTORY        run the cases of health_test.yaml or action_test.yaml`
@@ -37,6 +38,7 @@ func run(arguments []string) error {
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	namespace := flags.String("n", "", "the namespace")
+	health := flags.String("l", "", "a health check of Argo CD")
 	kustomization := flags.String("k", "", "a file with a Kustomization of Flux")
 	inventory := flags.String("i", "", "the file with the objects of the previous run")
 	if err := flags.Parse(arguments[1:]); err != nil {
@@ -44,7 +46,7 @@ func run(arguments []string) error {
 	}
 	switch arguments[0] {
 	case "watch":
-		return watchStatuses(*namespace)
+		return watchStatuses(*namespace, *health)
 	case "flux":
 		return reconcile(*namespace, *kustomization, *inventory, flags.Args())
 	case "argocd":

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,13 +28,20 @@ type report struct {
 
 type watcher struct {
 	outside *outside
-	report  report
+	// The health check of Argo CD.
+	health string
+	report report
 	// The Resources as of the last event. Events of one kind are ordered, so this is a state that a client can read.
 	known map[string]*unstructured.Unstructured
 }
 
-// Computes the kstatus of every version of every Resource of the namespace, and compares it with the objects outside.
-func watchStatuses(namespace string) error {
+// Computes the kstatus of every version of every Resource of the namespace, and compares it with the objects outside and
+// with a health check of Argo CD.
+func watchStatuses(namespace, health string) error {
+	script, err := os.ReadFile(health)
+	if err != nil {
+		return err
+	}
 	config, err := clientConfig()
 	if err != nil {
 		return err
@@ -59,6 +67,7 @@ func watchStatuses(namespace string) error {
 	}
 	w := &watcher{
 		outside: &outside{client: client, namespace: namespace},
+		health:  string(script),
 		report:  report{Statuses: map[string][]string{}, TooEarly: []string{}},
 		known:   map[string]*unstructured.Unstructured{},
 	}
@@ -98,6 +107,9 @@ func (w *watcher) observe(kind watch.EventType, object *unstructured.Unstructure
 		return err
 	}
 	w.saw(name, result.Status.String())
+	if err := w.compareHealth(object, result.Status); err != nil {
+		return err
+	}
 	if result.Status == status.CurrentStatus {
 		w.report.Compared++
 		if why := w.outside.differs(object); why != "" {
@@ -106,6 +118,25 @@ func (w *watcher) observe(kind watch.EventType, object *unstructured.Unstructure
 	}
 	if w.allCurrent() {
 		w.compareAll(object.GetResourceVersion())
+	}
+	return nil
+}
+
+// Both say that a Resource is ready, or that its user must act, at the same moments. Only a suspended Resource and one with
+// an open request differ.
+func (w *watcher) compareHealth(object *unstructured.Unstructured, result status.Status) error {
+	// The script compares numbers, which are all float64 in Argo CD's copy of an object, too.
+	health, err := evaluate(w.health, plain(object.Object))
+	if err != nil {
+		return err
+	}
+	fields, _ := health.(map[string]any)
+	wanted := map[status.Status]any{
+		status.CurrentStatus: "Healthy", status.FailedStatus: "Degraded", status.InProgressStatus: "Progressing",
+		status.TerminatingStatus: "Progressing",
+	}
+	if fields["status"] != wanted[result] && fields["status"] != "Suspended" {
+		w.tooEarly(object, fmt.Sprintf("kstatus is %s, but its health is %v", result, health))
 	}
 	return nil
 }
@@ -134,22 +165,27 @@ func (w *watcher) allCurrent() bool {
 	return true
 }
 
-// Compares `number` in the ConfigMaps of all Resources with the greatest one in a manifest: the ConfigMaps whose
-// manifests refer to it must have it, too. The numbers only grow.
+// Compares `number` in the ConfigMaps of the Resources that refer to another one with the greatest one in a manifest. The
+// numbers only grow.
 func (w *watcher) compareAll(version string) {
 	wanted := 0
 	for _, object := range w.known {
-		wanted = max(wanted, number(at(object, "spec", "config", "manifest", "data", "number")))
-	}
-	if wanted == 0 {
-		return
+		wanted = max(wanted, number(declared(object)))
 	}
 	for _, object := range w.known {
+		if reference, _ := declared(object).(string); !strings.Contains(reference, "${") {
+			continue
+		}
 		for _, live := range w.outside.owned(object) {
-			n := number(at(&live, "data", "number"))
-			if n < wanted || (n == wanted && isLater(live.GetResourceVersion(), version)) {
+			found := number(at(&live, "data", "number"))
+			if found < wanted || (found == wanted && isLater(live.GetResourceVersion(), version)) {
 				w.tooEarly(object, fmt.Sprintf("all are Current, but its ConfigMap did not have number=%d yet", wanted))
 			}
 		}
 	}
+}
+
+// What a manifest says about `number`.
+func declared(resource *unstructured.Unstructured) any {
+	return at(resource, "spec", "config", "manifest", "data", "number")
 }

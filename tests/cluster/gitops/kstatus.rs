@@ -10,6 +10,7 @@ use super::program;
 use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::kubernetes_objects::{may_edit, object};
+use crate::pages::root;
 
 /// Computes the kstatus of every version of every Resource of a namespace.
 struct Watcher {
@@ -28,7 +29,8 @@ struct Report {
 impl Watcher {
     fn start(namespace: &str) -> Self {
         let mut command = plane().command(&program());
-        command.args(["watch", "-n", namespace]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let health = root().join("examples/argocd/resource_customizations/purlin.dev/Resource/health.lua");
+        command.args(["watch", "-n", namespace, "-l"]).arg(health).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
         let mut output = BufReader::new(process.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
@@ -49,9 +51,9 @@ impl Watcher {
     }
 }
 
-fn settings(n: u32, more: &str) -> String {
+fn settings(n: u32) -> String {
     let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: settings }, data: { number: \"N\" } }";
-    object("settings", &manifest.replace('N', &n.to_string()), more)
+    object("settings", &manifest.replace('N', &n.to_string()), "")
 }
 
 fn is_ready_with(namespace: &str, name: &str, n: u32) -> bool {
@@ -74,7 +76,7 @@ fn a_resource_is_current_only_when_its_newest_generation_was_carried_out() {
 
     // Updates without waiting for the previous one.
     for n in 1..=12 {
-        plane.apply(&["-n", &ns], &settings(n, ""));
+        plane.apply(&["-n", &ns], &settings(n));
     }
     wait_until("the last update is made", LIMIT, || is_ready_with(&ns, "settings", 12));
     // Both orders of a replacement.
@@ -86,9 +88,9 @@ fn a_resource_is_current_only_when_its_newest_generation_was_carried_out() {
         });
     }
     // A change that is refused, and then corrected.
-    plane.apply(&["-n", &ns], &settings(13, "").replace("config:\n", "config:\n    manifests: []\n"));
+    plane.apply(&["-n", &ns], &settings(13).replace("config:\n", "config:\n    manifests: []\n"));
     wait_reason(&ns, "settings", "Stalled", "InvalidConfig");
-    plane.apply(&["-n", &ns], &settings(14, ""));
+    plane.apply(&["-n", &ns], &settings(14));
     wait_until("the correction is made", LIMIT, || is_ready_with(&ns, "settings", 14));
 
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
@@ -147,10 +149,11 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     may_edit(&ns);
     let copies: Vec<String> = (0..40).map(|number| format!("copy-{number}")).collect();
     let copy = |name: &String| {
-        let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { number: \"${settings.object.data.number}\" } }";
+        let manifest = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: NAME }, data: { number: \
+                        \"${settings.object.data.number}\" } }";
         object(name, &manifest.replace("NAME", name), "")
     };
-    plane.apply(&["-n", &ns], &(settings(1, "") + &copies.iter().map(copy).collect::<String>()));
+    plane.apply(&["-n", &ns], &(settings(1) + &copies.iter().map(copy).collect::<String>()));
     let follow = |n: u32| {
         wait_until("all have followed", LIMIT, || {
             let list = plane.get(&["-n", &ns, "configmaps"]);
@@ -162,7 +165,7 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     follow(1);
     let watcher = Watcher::start(&ns);
     for n in 2..=4 {
-        plane.apply(&["-n", &ns], &settings(n, ""));
+        plane.apply(&["-n", &ns], &settings(n));
         follow(n);
     }
     let report = watcher.finish();

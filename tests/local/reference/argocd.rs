@@ -23,8 +23,8 @@ fn indented(text: &str, columns: usize) -> String {
 }
 
 fn config_map() -> String {
-    let mut text = "# Generated from `resource_customizations`; a test checks that it is up to date. Add it to the ConfigMap of \
-                    Argo CD:\n# kubectl patch configmap argocd-cm -n argocd --patch-file examples/argocd/argocd-cm.yaml\n\
+    let mut text = "# Generated from `resource_customizations`; a test checks that it is up to date. Add it to the ConfigMap \
+                    of Argo CD:\n# kubectl patch configmap argocd-cm -n argocd --patch-file examples/argocd/argocd-cm.yaml\n\
                     apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: argocd-cm\ndata:\n"
         .to_owned();
     let kinds = LIKE_RESOURCES.iter().map(|kind| (*kind, "Resource")).chain([("Plan", "Plan")]);
