@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Stdio};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::program;
 use crate::controlplane::wait_until;
@@ -57,9 +58,9 @@ fn settings(n: u32) -> String {
 }
 
 fn is_ready_with(namespace: &str, name: &str, n: u32) -> bool {
-    resource(namespace, name).is_some_and(|found| {
-        is_ready(&found) && found["status"]["attributes"]["object"]["data"]["number"] == n.to_string()
-    })
+    let number = Value::from(n.to_string());
+    resource(namespace, name)
+        .is_some_and(|found| is_ready(&found) && found["status"]["attributes"]["object"]["data"]["number"] == number)
 }
 
 #[test]
@@ -155,10 +156,11 @@ fn all_resources_are_current_only_when_the_dependents_of_a_change_have_followed_
     };
     plane.apply(&["-n", &ns], &(settings(1) + &copies.iter().map(copy).collect::<String>()));
     let follow = |n: u32| {
+        let number = Value::from(n.to_string());
         wait_until("all have followed", LIMIT, || {
             let list = plane.get(&["-n", &ns, "configmaps"]);
             let items = list["items"].as_array().cloned().unwrap_or_default();
-            items.iter().filter(|item| item["data"]["number"] == n.to_string()).count() == copies.len() + 1
+            items.iter().filter(|item| item["data"]["number"] == number).count() == copies.len() + 1
         });
         wait_ready(&ns, &copies.iter().map(String::as_str).collect::<Vec<_>>());
     };
