@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client};
 use serde_json::json;
 
-use super::failure::Failure as CommandFailure;
+use super::failure::{Failure as CommandFailure, message};
 use super::inputs::Inputs;
 use super::options::Cluster;
 use super::output::Console;
@@ -284,7 +284,7 @@ fn unreadable_input(error: &kube::Error) -> DataLookup {
     let forbidden = matches!(error, kube::Error::Api(status) if status.is_forbidden());
     let reason = if forbidden { Reason::Forbidden } else { Reason::OperationFailed };
     let hint = "this command reads inputs with your permissions; the controller reads them as the service account";
-    DataLookup::Unreadable { reason, why: error.to_string(), hint: Some(hint.to_owned()) }
+    DataLookup::Unreadable { reason, why: message(error), hint: Some(hint.to_owned()) }
 }
 
 fn record_error(failure: &RequestError) -> anyhow::Error {
@@ -380,7 +380,7 @@ fn with_hint(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) if status.is_conflict() => "another client changed the object; try again",
         _ => return error.into(),
     };
-    CommandFailure::hinted(error.to_string(), hint)
+    CommandFailure::hinted(message(&error), hint)
 }
 
 #[cfg(test)]

@@ -25,6 +25,29 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// An error and its causes in one line.
+pub fn line(error: &anyhow::Error) -> String {
+    let mut parts = Vec::new();
+    for cause in error.chain() {
+        match cause.downcast_ref::<kube::Error>() {
+            Some(response @ kube::Error::Api(_)) => {
+                parts.push(message(response));
+                break;
+            }
+            _ => parts.push(cause.to_string()),
+        }
+    }
+    parts.join(": ")
+}
+
+/// An error of a request, in words for users: of a response only the message, which `kube` repeats in the format of Rust.
+pub fn message(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Exit code 0.
@@ -56,5 +79,20 @@ impl From<Exit> for ExitCode {
             Exit::Changes => Self::from(2),
             Exit::Aborted => Self::from(130),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn the_message_of_a_response_is_shown_once() {
+        let status = Status { message: "you may not approve".to_owned(), code: 403, ..Status::default() };
+        let error = anyhow::Error::from(kube::Error::Api(status.boxed())).context("`store-1` is not approved");
+        assert_eq!(line(&error), "`store-1` is not approved: you may not approve");
+        assert_eq!(line(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use super::args::ColorChoice;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::table::Table;
 use crate::model::text::one_line;
 use crate::model::{Diagnostic, Severity, Text, Tone};
@@ -111,7 +111,7 @@ impl Console {
 
     /// Prints the error that ended a command.
     pub fn failure(self, error: &anyhow::Error) {
-        let line = format!("{error:#}");
+        let line = failure::line(error);
         let line = one_line(&line);
         let given = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()?.hint.as_deref());
         let (line, hint) = match given {

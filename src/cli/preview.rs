@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 
 use super::args::{DiffArgs, PlanArgs, PlanFormat, RefreshChoice};
 use super::cluster::{self, DEFAULT_SERVICE_ACCOUNT};
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, message};
 use super::inputs::PlanResult;
 use super::options::{Cluster, DEFAULT_STATE};
 use super::output::Console;
@@ -282,7 +282,7 @@ fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
         ),
         _ => return error.into(),
     };
-    Failure::hinted(error.to_string(), hint)
+    Failure::hinted(message(&error), hint)
 }
 
 fn too_late(name: &str, namespace: &str, timeout: Duration) -> anyhow::Error {

@@ -127,18 +127,15 @@ impl PlanRequest {
             }
             let Some(guarded) = approvals.guarded(salt, plan, config, &self.recorded, component) else { continue };
             blocks.extend(guarded.blocks_of_dependents(plan));
-            let known = match self.guarded.iter().position(|one| one.names == *component) {
-                Some(known) => known,
-                // The first plan, which is as if all changes were approved.
-                None => {
-                    let held = guarded.held().map(|held| Arc::new(held_plan(ordered, component, held)));
-                    let guarded = guarded.clone();
-                    self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
-                    self.guarded.len() - 1
-                }
-            };
-            let name = self.guarded[known].held.as_ref().map(|held| Arc::clone(&held.name)).unwrap_or_default();
+            let known = self.guarded.iter().find(|one| one.names == *component).and_then(|one| one.held.clone());
+            // The Plan is that of the first plan with held changes, which is as if all of them were approved.
+            let held = known.or_else(|| Some(Arc::new(held_plan(ordered, component, guarded.held()?))));
+            let name = held.as_ref().map(|held| Arc::clone(&held.name)).unwrap_or_default();
             blocks.extend(guarded.blocks(&name, &self.options));
+            if !self.guarded.iter().any(|one| one.names == *component && one.held.is_some() == held.is_some()) {
+                self.guarded.retain(|one| one.names != *component);
+                self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
+            }
         }
         let blocked = &mut self.options.blocked;
         let before = blocked.len();

@@ -70,17 +70,15 @@ impl Approver {
     /// Permits the destroys of a namespace that is being deleted. No Plan can be created in it. The judge requires the
     /// approvals of a namespace only until it is deleted: the next one of this name has no annotations.
     pub(crate) fn tick(&mut self, judge: &Judge) {
-        let is = |server: &Server| {
-            let namespace = server.object("", "namespaces", "", SHOP)?.value["metadata"].clone();
-            Some((!namespace["deletionTimestamp"].is_null(), !namespace["annotations"].is_null()))
-        };
-        let (is_terminating, is_annotated) = self.cluster.with(|server, _| is(server)).unwrap_or((false, false));
-        if is_terminating && !judge.destroys_are_approved() {
+        let found = |server: &Server| Some(server.object("", "namespaces", "", SHOP)?.value["metadata"].clone());
+        let namespace = self.cluster.with(|server, _| found(server)).unwrap_or_default();
+        let is_terminating = !namespace["deletionTimestamp"].is_null();
+        if is_terminating && namespace["annotations"]["purlin.dev/approve-destroys"].is_null() {
             judge.approve_destroys();
             judge.note("user approves all destroys in the namespace");
             annotate(&self.cluster, "purlin.dev/approve-destroys", json!("true"));
         }
-        if self.of_namespace && (is_terminating || !is_annotated) {
+        if self.of_namespace && (is_terminating || namespace["annotations"].is_null()) {
             self.of_namespace = false;
             judge.namespace_requires(&[]);
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::api::{self, ApprovalState, PlanObject};
 use crate::cli::args::DecisionArgs;
 use crate::cli::cluster;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, message};
 use crate::cli::inputs::PlanResult;
 use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
@@ -135,7 +135,7 @@ fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
         kube::Error::Api(status) if status.is_forbidden() && !status.message.contains("(hint: ") => {
             let hint =
                 format!("ask for a RoleBinding to the ClusterRole `purlin-approver` in the namespace `{namespace}`");
-            Failure::hinted(error.to_string(), hint)
+            Failure::hinted(message(&error), hint)
         }
         _ => error.into(),
     }

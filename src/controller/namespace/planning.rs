@@ -58,25 +58,25 @@ fn outcome(result: &std::thread::Result<Option<Signal>>) -> PlanOutcome {
     }
 }
 
-/// Plans, and plans again without the changes that wait for an approval. If the plan is destructive, the CRD guard is
-/// checked, and may cause another plan that holds destroys.
+/// Plans, and plans again without the changes that wait for an approval, and without destroys if a CRD may be missing.
+/// Every plan is checked: one that is made again can have changes that an error has prevented before.
 async fn plan(context: &Context, mut request: PlanRequest) -> PlanResult {
-    let engine = &context.engine;
-    let mut planned = run_planner(engine, &mut request).await;
-    if request.may_need_approval() {
-        let salt = approvals::salt(context).await;
-        while request.hold_unapproved(&salt, &planned) {
-            planned = run_planner(engine, &mut request).await;
+    loop {
+        let planned = run_planner(&context.engine, &mut request).await;
+        let again = request.may_need_approval() && request.hold_unapproved(&approvals::salt(context).await, &planned);
+        if !again && !hold_destroys(context, &mut request, &planned).await {
+            return request.into_result(planned);
         }
     }
-    if request.is_destructive(&planned.plan)
-        && let Some(held) = context.guard.hold().await
-    {
-        request.options.hold_destroys = Some(held);
-        let held = run_planner(engine, &mut request).await;
-        return request.into_result(held);
+}
+
+/// Holds the destroys of a destructive plan if the CRD guard says so. Returns whether it must be planned again.
+async fn hold_destroys(context: &Context, request: &mut PlanRequest, planned: &pipeline::OrderedPlan) -> bool {
+    if request.options.hold_destroys.is_some() || !request.is_destructive(&planned.plan) {
+        return false;
     }
-    request.into_result(planned)
+    request.options.hold_destroys = context.guard.hold().await;
+    request.options.hold_destroys.is_some()
 }
 
 async fn run_planner(engine: &Engine, request: &mut PlanRequest) -> pipeline::OrderedPlan {

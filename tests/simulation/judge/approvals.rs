@@ -48,10 +48,6 @@ impl Judge {
         lock(&self.inside).approved.of_namespace = kinds.to_vec();
     }
 
-    pub(crate) fn destroys_are_approved(&self) -> bool {
-        lock(&self.inside).approved.destroys
-    }
-
     pub(crate) fn approve_destroys(&self) {
         lock(&self.inside).approved.destroys = true;
     }
