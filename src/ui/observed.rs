@@ -136,9 +136,9 @@ pub fn snapshot(
     objects.values().for_each(|one| graph.add_pending(one, objects));
     let names: BTreeSet<&str> = objects.keys().map(String::as_str).collect();
     let dependencies = objects.iter().flat_map(|(name, one)| {
-        one.dependencies.iter().map(move |dependency| {
-            (name.as_str(), resource_of(dependency), format!("`{name}` depends on `{dependency}`"))
-        })
+        one.dependencies
+            .iter()
+            .map(move |dependency| (name.as_str(), resource_of(dependency), format!("{name} depends on {dependency}")))
     });
     Snapshot {
         namespace: namespace.to_owned(),
@@ -244,7 +244,7 @@ impl Steps {
                 let operation = to[name.len()..].rsplit(' ').next().unwrap_or_default().to_owned();
                 self.add(&to, &object.shown, &operation);
             }
-            let why = format!("the step `{other}` must finish first");
+            let why = format!("{other} must finish first");
             self.edges.push(Edge { from: from.to_owned(), to, why, waits: true, depends: true });
         }
     }

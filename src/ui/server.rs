@@ -167,3 +167,6 @@ fn refused(refusal: &Refusal) -> Response {
     let body = serde_json::json!({ "error": refusal.message }).to_string();
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,8 @@ const PURITY: &[(&str, bool)] = &[
     ("execute/schedule", true),
     ("reconcile", true),
     ("migrate", true),
+    ("ui/observed", true),
+    ("ui/snapshot", true),
 ];
 /// Type descriptions without I/O.
 const PURE_ITEMS: &[&[&str]] =

@@ -130,7 +130,7 @@ impl Planned {
         let mut all = Vec::new();
         for (from, wants) in &self.planned.plan.dependencies {
             for wanted in wants.iter() {
-                let why = format!("`{from}` depends on `{wanted}`");
+                let why = format!("{from} depends on {wanted}");
                 let instances = families.get(&*wanted.name).filter(|_| wanted.key == InstanceKey::None);
                 match instances {
                     Some(instances) => {

@@ -78,6 +78,7 @@ export function createGraph(canvas, on) {
     canvas.width = Math.round(clientWidth * ratio);
     canvas.height = Math.round(clientHeight * ratio);
     if (placed && !moved) fit();
+    else if (selected) reveal(selected);
     else draw();
   }
 
@@ -179,7 +180,8 @@ export function createGraph(canvas, on) {
     const x2 = placed.xs[to] + (back < 0 ? 0 : WIDTH);
     const [y1, y2] = [placed.ys[from] + middle, placed.ys[to] + middle];
     const bend = back * Math.max(30, Math.abs(x1 - x2) / 2);
-    context.globalAlpha = isNear ? 1 : fade ? 0.25 : 0.75;
+    const isDimmed = dimmed(nodes[from]) || dimmed(nodes[to]);
+    context.globalAlpha = isNear ? 1 : isDimmed ? 0.1 : fade ? 0.3 : 0.75;
     context.strokeStyle = isNear ? colors.accent : waits ? colors["wait-edge"] : colors.edge;
     context.fillStyle = context.strokeStyle;
     context.lineWidth = isNear ? 2.4 : 1.3;

@@ -29,7 +29,7 @@ export function createList(list, rows, on) {
       "div",
       { class: "row", id: `row-${at}`, role: "option", data: { id: node.id, object: node.object } },
       element("span", { class: "name" }, badge(node.state), ` ${node.title}`),
-      element("span", { class: "more" }, [node.subtitle, node.action, node.message].filter(Boolean).join(" · ")),
+      element("span", { class: "more" }, [node.subtitle, node.action === node.subtitle ? "" : node.action, node.message].filter(Boolean).join(" · ")),
     );
     made.style.top = `${at * ROW}px`;
     made.setAttribute("aria-selected", String(at === selected));
