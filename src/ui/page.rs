@@ -21,6 +21,7 @@ pub const FILES: &[File] = &[
     File { path: "list.js", content_type: SCRIPT, text: include_str!("page/list.js") },
     File { path: "panel.js", content_type: SCRIPT, text: include_str!("page/panel.js") },
     File { path: "state.js", content_type: SCRIPT, text: include_str!("page/state.js") },
+    File { path: "paint.js", content_type: SCRIPT, text: include_str!("page/paint.js") },
     File { path: "layout.js", content_type: SCRIPT, text: include_str!("page/layout.js") },
 ];
 

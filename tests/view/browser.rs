@@ -95,6 +95,7 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Performance.enable", json!({ "timeDomain": "threadTicks" }));
         let workers = json!({ "autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true });
         browser.call("Target.setAutoAttach", workers);
         browser.window(1280, 760);
@@ -147,11 +148,6 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": [feature] }));
     }
 
-    /// Runs a script in every page before its own scripts.
-    pub(crate) fn before_each_page(&mut self, script: &str) {
-        self.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script }));
-    }
-
     /// Opens an address in a new document, also if only its fragment differs.
     pub(crate) fn open(&mut self, url: &str) {
         self.call("Page.navigate", json!({ "url": "about:blank" }));
@@ -171,7 +167,7 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub(crate) fn wait(&mut self, expression: &str) {
-        let expression = format!("Boolean({expression})");
+        let expression = format!("(async () => Boolean(await ({expression})))()");
         let held = poll(LIMIT, || (self.value(&expression) == true).then_some(()));
         if held.is_none() {
             let file = self.keep("failed");
@@ -224,8 +220,11 @@ impl Browser {
             _ => 0,
         };
         let mut event = json!({ "type": "keyDown", "key": key, "windowsVirtualKeyCode": code });
-        if code == 0 {
-            event["text"] = key.into();
+        match key {
+            // Without its character, it submits no form.
+            "Enter" => event["text"] = "\r".into(),
+            _ if code == 0 => event["text"] = key.into(),
+            _ => {}
         }
         self.call("Input.dispatchKeyEvent", event.clone());
         event["type"] = "keyUp".into();
@@ -237,9 +236,25 @@ impl Browser {
         self.call("Input.insertText", json!({ "text": text }));
     }
 
+    /// The processor time of the page's main thread until now, in milliseconds. Other programs have no influence on it.
+    pub(crate) fn processor_time(&mut self) -> f64 {
+        let metrics = self.call("Performance.getMetrics", json!({}))["metrics"].clone();
+        let tasks = metrics.as_array().unwrap().iter().find(|metric| metric["name"] == "TaskDuration").unwrap();
+        tasks["value"].as_f64().unwrap() * 1000.0
+    }
+
     /// The addresses of the workers of the page.
     pub(crate) fn workers(&self) -> &[String] {
         &self.workers
+    }
+
+    /// Waits until the page has drawn what has changed.
+    pub(crate) fn settle(&mut self) {
+        let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+        self.wait(frames);
+        let draws = self.value("purlin.graph.stats.draws");
+        self.value("purlin.graph.recolor()");
+        self.wait(&format!("purlin.graph.stats.draws > {draws}"));
     }
 
     fn picture(&mut self) -> Vec<u8> {
@@ -259,7 +274,7 @@ impl Browser {
     /// Takes the screenshot `docs/images/NAME.png`, after the last drawing. Fonts differ between machines, so its pixels are
     /// not compared.
     pub(crate) fn document(&mut self, name: &str) {
-        self.wait("new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(true), 50)))");
+        self.settle();
         self.keep(name);
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images").join(format!("{name}.png"));
         if std::env::var_os("UPDATE_EXPECT").is_some() {

@@ -83,7 +83,7 @@ fn an_approver_approves_with_a_click_and_an_author_cannot() {
     page.click_node("store");
     page.wait_text("#panel", "ApprovalRequired");
     page.wait_text("#panel pre", "# store will be updated in place");
-    page.wait_text("#panel table", "Created");
+    page.wait_text("#panel .entries", "Created");
     page.wait_text("#panel", "a Secret in the namespace `purlin-system`, which cannot be read");
     page.document("ui-approval");
     page.click(".plan .approve");

@@ -100,7 +100,7 @@ fn the_graph_and_the_details_of_an_object_can_be_clicked() {
     page.wait_text("#panel h2", "app");
     page.wait_text("#panel pre", "# app must be replaced: created, then destroyed");
     page.wait_text("#panel .links", "database — app depends on database");
-    page.wait_text("#panel table", "it is new");
+    page.wait_text("#panel .entries", "it is new");
     page.wait_text("#panel", "events exist only in a cluster");
     page.document("ui");
     page.click("#panel .links button");
@@ -229,10 +229,10 @@ fn steps_of_purlin_dev_are_shown_while_they_run() {
     page.wait_text("#panel .links", "base — user depends on base");
     fs::write(&go, "").unwrap();
     page.wait_text("#states", "ready 2");
-    page.wait_text("#panel table", "succeeded");
+    page.wait_text("#panel .entries", "succeeded");
     // An edit is applied, and both are seen.
     place.write("files/all.yaml", &slow("base", "two", ""));
-    page.wait_text("#count", "1 objects");
+    page.wait_text("#count", "1 object");
     wait_until("the page shows the new value", crate::browser::LIMIT, || {
         page.click(".row[data-object=base]");
         page.text("#panel").contains("\"input\": \"two\"")

@@ -11,6 +11,7 @@ mod controlplane;
 mod programs;
 
 #[path = "../cluster/controller.rs"]
+#[allow(dead_code, reason = "the cluster tests use the rest")]
 mod controller;
 #[path = "../cluster/installation.rs"]
 #[allow(dead_code, reason = "the cluster tests use the rest")]

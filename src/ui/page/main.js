@@ -117,34 +117,42 @@ byId("sign-in").addEventListener("cancel", (event) => event.preventDefault());
 
 // --- What is shown ------------------------------------------------------------------------------------------------------
 
+let all = []; // the nodes of the graph
+
+// Shows the snapshot.
 function render() {
   const { snapshot } = state;
-  const all = nodes();
-  const shown = all.filter(matches);
-  const known = new Set(shown.map((node) => node.id));
+  all = nodes();
   graph.show(all, edges());
-  graph.filter((node) => !known.has(node.id));
-  graph.select(nodeOf(state.selected));
-  list.show(shown, state.selected);
-  const what = state.mode === "objects" ? "objects" : "steps";
-  byId("count").textContent = shown.length === all.length ? `${all.length} ${what}` : `${shown.length} of ${all.length} ${what}`;
   const empty = byId("empty");
   empty.hidden = all.length > 0;
   empty.textContent = state.mode === "objects" ? "There are no objects here." : "No steps: nothing is running or due.";
   byId("notes").replaceChildren(...snapshot.notes.map((note) => element("p", {}, note)));
-  renderStates(all);
   renderPlans();
+  renderFilter();
+  graph.select(nodeOf(state.selected));
   refreshPanel();
+}
+
+// Shows what passes the filter.
+function renderFilter() {
+  const shown = all.filter(matches);
+  const known = new Set(shown);
+  graph.filter((node) => !known.has(node));
+  list.show(shown, state.selected);
+  const what = `${state.mode === "objects" ? "object" : "step"}${all.length === 1 ? "" : "s"}`;
+  byId("count").textContent = shown.length === all.length ? `${all.length} ${what}` : `${shown.length} of ${all.length} ${what}`;
+  renderStates();
 }
 
 // The node of an object in the current mode.
 function nodeOf(object) {
   if (state.mode === "objects") return object;
-  return nodes().find((node) => node.object === object)?.id ?? "";
+  return all.find((node) => node.object === object)?.id ?? "";
 }
 
 let shownStates = "";
-function renderStates(all) {
+function renderStates() {
   const counts = {};
   for (const node of all) counts[node.state] = (counts[node.state] ?? 0) + 1;
   const text = JSON.stringify([counts, [...state.states]]);
@@ -163,7 +171,7 @@ function renderStates(all) {
 
 function toggleState(key) {
   if (!state.states.delete(key)) state.states.add(key);
-  render();
+  renderFilter();
 }
 
 function setMode(mode) {
@@ -183,7 +191,7 @@ function select(name, open) {
   if (!name) closePanel();
   const wanted = link(state.namespace, name);
   if (location.hash !== wanted) history.replaceState(null, "", wanted);
-  const node = nodes().find((one) => one.object === name);
+  const node = all.find((one) => one.object === name);
   if (node) announce(`${node.title}, ${STATES[node.state]?.word ?? node.state}. ${node.message}`);
 }
 
@@ -346,7 +354,7 @@ byId("help").addEventListener("click", () => byId("keys").showModal());
 byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
 byId("search").addEventListener("input", () => {
   state.text = byId("search").value;
-  if (state.snapshot) render();
+  if (state.snapshot) renderFilter();
 });
 byId("namespace").addEventListener("change", () => {
   const name = byId("namespace").value.trim();
@@ -371,7 +379,7 @@ function step(direction) {
   const [own, other] = direction === "left" ? ["from", "to"] : ["to", "from"];
   const current = nodeOf(state.selected);
   const next = edges().find((edge) => edge[own] === current)?.[other];
-  const node = nodes().find((one) => one.id === next);
+  const node = all.find((one) => one.id === next);
   if (node) select(node.object, !byId("panel").hidden);
 }
 

@@ -17,13 +17,17 @@ function section(title, ...content) {
   return element("section", {}, element("h3", {}, title), ...content);
 }
 
-function table(heads, rows) {
-  return element(
-    "table",
-    {},
-    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
-    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))))),
-  );
+// Entries of a heading, a time, and texts below.
+function entries(items) {
+  const item = ({ head, when, texts }) =>
+    element(
+      "li",
+      {},
+      element("strong", {}, head),
+      element("span", { class: "why" }, when ? `  ${time(when)}` : ""),
+      ...texts.filter(Boolean).map((text) => element("div", {}, text)),
+    );
+  return element("ul", { class: "entries" }, ...items.map(item));
 }
 
 function listed({ items, note }, none, show) {
@@ -70,16 +74,30 @@ function details(detail) {
   const parts = [];
   if (facts.length > 0) parts.push(section("Status", element("dl", {}, ...facts)));
   if (detail.conditions.length > 0) {
-    const row = (one) => [`${one.type}=${one.status}`, one.reason, one.message, time(one.since)];
-    parts.push(section("Conditions", table(["Condition", "Reason", "Message", "Since"], detail.conditions.map(row))));
+    // Several conditions often have the same message.
+    const isNew = (one, at) => one.message !== detail.conditions[at - 1]?.message;
+    const row = (one, at) => ({
+      head: `${one.type}=${one.status} ${one.reason}`,
+      when: one.since,
+      texts: [isNew(one, at) ? one.message : ""],
+    });
+    parts.push(section("Conditions", entries(detail.conditions.map(row))));
   }
   const diffs = detail.diffs.map((diff) => element("div", {}, diff.plan ? element("p", { class: "why" }, `In the Plan ${diff.plan}:`) : "", diffText(diff.text)));
   const none = element("p", { class: "note" }, "No planned change is known.");
   parts.push(section("Difference", ...(diffs.length > 0 ? diffs : [none])));
-  const event = (one) => [time(one.when), `${one.warning ? "⚠ " : ""}${one.reason}`, one.count > 1 ? `${one.message} (${one.count} times)` : one.message];
-  parts.push(section("Events", listed(detail.events, "No events.", (items) => table(["When", "Reason", "Message"], items.map(event)))));
-  const change = (one) => [time(one.when), one.action, one.duration, one.result, one.why];
-  parts.push(section("History", listed(detail.history, "No changes are recorded.", (items) => table(["When", "Action", "Duration", "Result", "Why"], items.map(change)))));
+  const event = (one) => ({
+    head: `${one.warning ? "⚠ " : ""}${one.reason}`,
+    when: one.when,
+    texts: [one.count > 1 ? `${one.message} (${one.count} times)` : one.message],
+  });
+  parts.push(section("Events", listed(detail.events, "No events.", (items) => entries(items.map(event)))));
+  const change = (one) => ({
+    head: `${one.address === detail.name ? "" : `${one.address}: `}${one.action}`,
+    when: `${one.when}, ${one.duration}`,
+    texts: [one.result, one.why && `because: ${one.why}`],
+  });
+  parts.push(section("History", listed(detail.history, "No changes are recorded.", (items) => entries(items.map(change)))));
   if (detail.attributes && Object.keys(detail.attributes).length > 0) {
     parts.push(section("Attributes", element("pre", {}, JSON.stringify(detail.attributes, null, 2))));
   }
