@@ -14,7 +14,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::{Api, Client};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use self::rights::{Rights, RightsCache};
 use self::watch::NamespaceWatch;
@@ -28,7 +28,7 @@ pub use users::Users;
 /// How long changes are collected before they are sent: a plan changes many objects at the same time.
 const COLLECT: Duration = Duration::from_millis(150);
 /// How many namespaces one user can look at. Each needs the memory of its graph.
-const MAX_NAMESPACES: usize = 8;
+const MAX_NAMESPACES: usize = 4;
 /// How many namespaces are offered.
 const MAX_LISTED: u32 = 1000;
 /// The field manager of a decision on the page.
@@ -43,6 +43,8 @@ pub struct ClusterSession {
     user: OnceCell<String>,
     rights: RightsCache,
     watches: Mutex<BTreeMap<String, Arc<NamespaceWatch>>>,
+    /// Limits the watches, also those of other sessions together.
+    places: Arc<Semaphore>,
 }
 
 impl ClusterSession {
@@ -55,7 +57,14 @@ impl ClusterSession {
             user: OnceCell::new(),
             rights: RightsCache::default(),
             watches: Mutex::default(),
+            places: Arc::new(Semaphore::new(MAX_NAMESPACES)),
         }
+    }
+
+    /// With a limit of watches that other sessions have too.
+    #[must_use]
+    pub fn with_places(self, places: Arc<Semaphore>) -> Self {
+        Self { places, ..self }
     }
 
     /// The name of the user.
@@ -85,11 +94,14 @@ impl ClusterSession {
             return Ok(Arc::clone(watch));
         }
         if watches.len() >= MAX_NAMESPACES {
-            let message =
-                format!("more than {MAX_NAMESPACES} namespaces are open (hint: close some, and wait a minute)");
+            let message = format!("{MAX_NAMESPACES} namespaces are open already (hint: close some, and wait a minute)");
             return Err(Refusal::new(429, message));
         }
-        let watch = Arc::new(NamespaceWatch::start(&self.client, namespace));
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let hint = "wait a minute, or use `purlin ui` on your computer";
+            Refusal::new(503, format!("too many namespaces are open at the same time (hint: {hint})"))
+        })?;
+        let watch = Arc::new(NamespaceWatch::start(&self.client, namespace, place));
         watches.insert(namespace.to_owned(), Arc::clone(&watch));
         Ok(watch)
     }

@@ -249,7 +249,7 @@ impl Browser {
     }
 
     /// Waits until the page has drawn what has changed.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn wait_for_drawing(&mut self) {
         let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
         self.wait(frames);
         let draws = self.value("purlin.graph.stats.draws");
@@ -274,7 +274,7 @@ impl Browser {
     /// Takes the screenshot `docs/images/NAME.png`, after the last drawing. Fonts differ between machines, so its pixels are
     /// not compared.
     pub(crate) fn document(&mut self, name: &str) {
-        self.settle();
+        self.wait_for_drawing();
         self.keep(name);
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images").join(format!("{name}.png"));
         if std::env::var_os("UPDATE_EXPECT").is_some() {

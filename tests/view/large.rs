@@ -48,7 +48,7 @@ fn two_thousand_objects_are_laid_out_and_drawn_by_workers() {
         let before = page.processor_time();
         page.key(key);
         page.wait(effect);
-        page.settle();
+        page.wait_for_drawing();
         costs.push((key.to_owned(), page.processor_time() - before));
     };
     press(&mut page, "+", "true");

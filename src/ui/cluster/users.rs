@@ -11,6 +11,7 @@ use http::header::AUTHORIZATION;
 use kube::Client;
 use kube::client::Body;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::ClusterSession;
@@ -19,6 +20,10 @@ use crate::ui::{Backend, Refusal, Session};
 
 /// How many users can look at the same time. Each needs watches and the memory of its graphs.
 const MAX_USERS: usize = 32;
+/// How many namespaces all users together can look at, and how many tokens are checked at the same time: the memory and the
+/// requests of this process are for its work.
+const MAX_WATCHES: usize = 32;
+const MAX_CHECKS: usize = 8;
 /// A session that was not used for this long is closed.
 const IDLE: Duration = Duration::from_secs(120);
 
@@ -33,12 +38,15 @@ pub struct Users {
     client: Client,
     records: Arc<str>,
     sessions: Mutex<BTreeMap<[u8; 32], Open>>,
+    places: Arc<Semaphore>,
+    checks: Semaphore,
 }
 
 impl Users {
     /// `client` must have no credentials. `records`: the namespace of the controller.
     pub fn new(client: Client, records: &str) -> Self {
-        Self { client, records: records.into(), sessions: Mutex::default() }
+        let (places, checks) = (Arc::new(Semaphore::new(MAX_WATCHES)), Semaphore::new(MAX_CHECKS));
+        Self { client, records: records.into(), sessions: Mutex::default(), places, checks }
     }
 
     fn known(&self, digest: &[u8; 32]) -> Option<Arc<ClusterSession>> {
@@ -53,7 +61,9 @@ impl Users {
     async fn accept(&self, token: &str, digest: [u8; 32]) -> Result<Arc<ClusterSession>, Refusal> {
         let wrong = || Refusal::new(401, "the API server does not accept the token");
         let client = with_token(&self.client, token).ok_or_else(wrong)?;
-        let session = Arc::new(ClusterSession::new(client, &self.records, "default"));
+        let session = ClusterSession::new(client, &self.records, "default").with_places(Arc::clone(&self.places));
+        let session = Arc::new(session);
+        let _permit = self.checks.acquire().await;
         session.user().await.map_err(|error| match &error {
             kube::Error::Api(status) if status.code == 401 => wrong(),
             _ => error.into(),

@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, StreamExt as _, select_all};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client, ResourceExt as _};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -18,6 +18,8 @@ use crate::process::{Random as _, SystemRandom, lock};
 use crate::ui::Current;
 use crate::ui::observed::{self, ObservedObject, ObservedPlan};
 
+/// How many objects of one kind are kept. A graph of more is not readable, and each needs about a kilobyte.
+const MAX_OBJECTS: usize = 10_000;
 /// A watch that no page has used for this long ends. Longer than a page waits for one answer.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -65,6 +67,8 @@ struct Watched {
     unlisted: BTreeMap<Kind, BTreeSet<String>>,
     /// The kinds that have been listed, or cannot be.
     known: BTreeSet<Kind>,
+    /// The kinds of which not all objects are kept.
+    cut: BTreeSet<Kind>,
     problems: BTreeMap<Kind, String>,
 }
 
@@ -81,10 +85,12 @@ pub struct NamespaceWatch {
     id: u64,
     state: Arc<State>,
     task: JoinSet<()>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl NamespaceWatch {
-    pub fn start(client: &Client, namespace: &str) -> Self {
+    /// `place`: one of the watches that may exist at the same time.
+    pub fn start(client: &Client, namespace: &str, place: OwnedSemaphorePermit) -> Self {
         let used = Mutex::new(Instant::now());
         let state = Arc::new(State { watched: Mutex::default(), version: watch::Sender::new(0), used });
         let events = select_all([
@@ -100,7 +106,7 @@ impl NamespaceWatch {
         ]);
         let mut task = JoinSet::new();
         task.spawn(Arc::clone(&state).follow(events));
-        Self { id: SystemRandom.number(), state, task }
+        Self { id: SystemRandom.number(), state, task, _place: place }
     }
 
     /// A page needs it.
@@ -159,7 +165,10 @@ impl NamespaceWatch {
             problem => problem.cloned(),
         };
         let notes = Kind::ALL.into_iter().filter_map(|kind| Some((kind, problem(kind)?)));
-        snapshot.notes = notes.map(|(kind, why)| format!("{} are not shown: {why}", kind.name())).collect();
+        let notes = notes.map(|(kind, why)| format!("{} are not shown: {why}", kind.name()));
+        let cut = watched.cut.iter().filter(|kind| may_see(**kind));
+        let cut = cut.map(|kind| format!("Only {MAX_OBJECTS} {} are shown.", kind.name()));
+        snapshot.notes = notes.chain(cut).collect();
         Current::Changed { version, snapshot: Arc::new(snapshot) }
     }
 }
@@ -230,6 +239,7 @@ impl Watched {
                     unlisted.remove(&name);
                 }
                 match seen {
+                    Seen::Object(_) if self.is_full(kind, &name) => drop(self.cut.insert(kind)),
                     Seen::Object(object) => drop(self.objects.entry(kind).or_default().insert(name, *object)),
                     Seen::Plan(Some(plan)) => drop(self.plans.insert(name, *plan)),
                     Seen::Plan(None) => drop(self.plans.remove(&name)),
@@ -247,6 +257,10 @@ impl Watched {
                 self.known.insert(kind);
             }
         }
+    }
+
+    fn is_full(&self, kind: Kind, name: &str) -> bool {
+        self.objects.get(&kind).is_some_and(|all| all.len() >= MAX_OBJECTS && !all.contains_key(name))
     }
 
     fn remove(&mut self, kind: Kind, name: &str) {
