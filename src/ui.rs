@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use crate::model::DeposedKey;
-use crate::model::history::ListedChange;
+use crate::model::history_list::ListedChange;
 use snapshot::Snapshot;
 
 /// Why a request is not answered, as an HTTP status and one line for the user.

@@ -2,16 +2,12 @@
 //!
 //! Nothing is planned from a history, and none is a reason to write a record.
 
-mod listed;
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::text::one_line;
 use super::{DeposedKey, Operation, Path};
-
-pub use listed::{ListedChange, listed};
 
 /// The maximum number of entries. A longer history belongs in the log.
 pub const MAX_ENTRIES: usize = 10;

@@ -12,7 +12,7 @@ use crate::cli::options::{Target, address, matches_name};
 use crate::cli::output::Console;
 use crate::cli::state::records;
 use crate::cli::table::Table;
-use crate::model::history::{self, ListedChange};
+use crate::model::history_list::{self, ListedChange};
 use crate::model::{Address, Diagnostic, Record, Recorded, suggest};
 
 pub async fn run(args: HistoryArgs, console: Console) -> anyhow::Result<Exit> {
@@ -31,7 +31,7 @@ pub async fn run(args: HistoryArgs, console: Console) -> anyhow::Result<Exit> {
         }
         return Err(not_recorded(&address, &records.recorded));
     }
-    let changes = history::listed(selected.iter().copied());
+    let changes = history_list::listed(selected.iter().copied());
     let exit = Exit::of(!diagnostics.is_empty(), false, false);
     if args.output == Format::Json {
         console.result(|out| write_json(out, &changes, &diagnostics))?;

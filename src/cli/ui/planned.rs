@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::inputs::{Inputs, PlanResult};
 use crate::graph::render;
-use crate::model::history;
+use crate::model::history_list;
 use crate::model::text::one_line;
 use crate::model::{Action, Address, Change, InstanceKey, Reason, Text};
 use crate::plan::render::{Detail as Amount, is_shown, write_change};
@@ -158,7 +158,7 @@ impl Planned {
         let current = record.and_then(|record| record.current.as_ref());
         let history: Section<HistoryRow> = match record {
             Some(record) => {
-                history::listed(std::iter::once(record)).iter().map(HistoryRow::from).collect::<Vec<_>>().into()
+                history_list::listed(std::iter::once(record)).iter().map(HistoryRow::from).collect::<Vec<_>>().into()
             }
             None => Section::unavailable("the object has no record yet"),
         };

@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use crate::api::{DataSource, PlanObject, RawObject, Resource, ResourceStatus};
-use crate::model::history;
+use crate::model::history_list;
 use crate::model::text::one_line;
 use crate::model::{Address, Record, Stored, Text};
 use crate::plan::published;
@@ -101,7 +101,7 @@ impl Reader<'_> {
         match read {
             Ok(records) => {
                 let records: Vec<&Record> = records.iter().map(|stored| stored.record.as_ref()).collect();
-                history::listed(records.into_iter()).iter().map(HistoryRow::from).collect::<Vec<_>>().into()
+                history_list::listed(records.into_iter()).iter().map(HistoryRow::from).collect::<Vec<_>>().into()
             }
             Err(error) => Section::unavailable(format!(
                 "the history is in the record, a Secret in the namespace `{}`, which cannot be read: {error}",

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use super::{Cause, ChangeKind, ChangeOutcome, Resolution};
-use crate::model::{Address, DeposedKey, Record};
+use super::history::{Cause, ChangeKind, ChangeOutcome, Resolution};
+use super::{Address, DeposedKey, Record};
 
 /// The changes of these records, newest first.
 pub fn listed<'r>(records: impl Iterator<Item = &'r Record>) -> Vec<ListedChange<'r>> {
