@@ -85,7 +85,7 @@ fn an_approver_approves_with_a_click_and_an_author_cannot() {
     page.wait_text("#panel pre", "# store will be updated in place");
     page.wait_text("#panel .entries", "Created");
     page.wait_text("#panel", "a Secret in the namespace `purlin-system`, which cannot be read");
-    page.document("ui-approval");
+    page.keep("ui-approval");
     page.click(".plan .approve");
     page.wait_text("#confirm[open]", "# store will be updated in place");
     page.document("ui-approve");
@@ -125,7 +125,7 @@ fn users_of_the_controllers_port_sign_in_with_their_token() {
 
     page.open(&url);
     page.wait_text("#sign-in[open]", "Enter a token of the API server");
-    page.document("ui-sign-in");
+    page.keep("ui-sign-in");
     let sign_in = |page: &mut crate::browser::Browser, token: &str| {
         page.click("#token");
         page.type_text(token);

@@ -96,13 +96,14 @@ fn the_graph_and_the_details_of_an_object_can_be_clicked() {
     let Some((_place, _view, mut page, _)) = quick_start("the graph and the details of an object") else { return };
     // What others wait for is on the left.
     page.wait("purlin.graph.position('network').column < purlin.graph.position('app').column");
+    page.document("ui");
     page.click_node("app");
     page.wait_text("#panel h2", "app");
     page.wait_text("#panel pre", "# app must be replaced: created, then destroyed");
     page.wait_text("#panel .links", "database — app depends on database");
     page.wait_text("#panel .entries", "it is new");
     page.wait_text("#panel", "events exist only in a cluster");
-    page.document("ui");
+    page.document("ui-object");
     page.click("#panel .links button");
     page.wait_text("#panel h2", "database");
     page.click("#mode-steps");
@@ -192,8 +193,6 @@ fn objects_are_filtered_by_state_and_colors_follow_the_system() {
     page.scheme("dark");
     page.wait("document.documentElement.dataset.theme === 'dark'");
     assert_ne!(page.value(background), light);
-    page.click_node("app");
-    page.wait_text("#panel pre", "# app must be replaced");
     page.document("ui-dark");
     page.key("t");
     page.wait(&format!("{background} === {light}"));

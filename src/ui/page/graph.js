@@ -61,9 +61,7 @@ export function createGraph(canvas, on) {
     placed = data;
     stats.layouts += 1;
     use(next);
-    if (selected && index.has(selected)) reveal(selected);
-    else if (!moved) fit();
-    else draw();
+    resize();
   };
 
   function use(next) {
@@ -75,7 +73,8 @@ export function createGraph(canvas, on) {
       state,
       sign: STATES[state]?.sign ?? "",
     }));
-    painter.postMessage({ scene: { nodes: shown, lines, xs: placed.xs, ys: placed.ys } });
+    const bent = lines.map((line) => ({ ...line, bends: placed.bends.get(`${line.from}>${line.to}`) }));
+    painter.postMessage({ scene: { nodes: shown, lines: bent, xs: placed.xs, ys: placed.ys } });
     filter(isHidden);
     draw();
   }
@@ -101,9 +100,10 @@ export function createGraph(canvas, on) {
     painter.postMessage({ colors: Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()])) });
   }
 
+  // Shows everything, unless the user has chosen what to see, and the selected node in any case.
   function resize() {
+    if (!moved) fit();
     if (selected) reveal(selected);
-    else if (placed && !moved) fit();
     else draw();
   }
 
@@ -139,7 +139,6 @@ export function createGraph(canvas, on) {
         view.scale = Math.max(view.scale, READABLE);
         view.x = clientWidth / 2 - (placed.xs[at] + WIDTH / 2) * view.scale;
         view.y = clientHeight / 2 - (placed.ys[at] + HEIGHT / 2) * view.scale;
-        moved = true;
       }
     }
     draw();

@@ -30,7 +30,7 @@ async function start() {
   }
   const { user, target, version, namespaces, defaultNamespace, anyNamespace } = state.about;
   byId("user").textContent = user || target;
-  byId("user").title = `${target}, Purlin ${version}`;
+  byId("user").title = `${user ? `${user}, ` : ""}${target}, Purlin ${version}`;
   byId("namespaces").replaceChildren(...namespaces.map((name) => element("option", { value: name })));
   byId("namespace").readOnly = !anyNamespace;
   if (!readLink(location.hash)?.namespace) history.replaceState(null, "", link(defaultNamespace));

@@ -66,7 +66,7 @@ function crosses({ from, to }, area) {
   );
 }
 
-function drawLine({ from, to, waits }, isNear, fade) {
+function drawLine({ from, to, waits, bends = [] }, isNear, fade) {
   const { xs, ys } = scene;
   // What others wait for is on the left. An edge against this order leads to the right.
   const back = xs[from] < xs[to] ? -1 : 1;
@@ -74,7 +74,6 @@ function drawLine({ from, to, waits }, isNear, fade) {
   const x1 = xs[from] + (back < 0 ? size.width : 0);
   const x2 = xs[to] + (back < 0 ? 0 : size.width);
   const [y1, y2] = [ys[from] + middle, ys[to] + middle];
-  const bend = back * Math.max(30, Math.abs(x1 - x2) / 2);
   const isHidden = hidden[from] || hidden[to];
   context.globalAlpha = isNear ? 1 : isHidden ? 0.1 : fade ? 0.3 : 0.75;
   context.strokeStyle = isNear ? colors.accent : waits ? colors["wait-edge"] : colors.edge;
@@ -83,7 +82,18 @@ function drawLine({ from, to, waits }, isNear, fade) {
   context.setLineDash(waits ? [] : [5, 4]);
   context.beginPath();
   context.moveTo(x1, y1);
-  context.bezierCurveTo(x1 - bend, y1, x2 + bend, y2, x2 + back * 6, y2);
+  let [x, y] = [x1, y1];
+  const curveTo = (toX, toY) => {
+    const bend = back * Math.max(30, Math.abs(x - toX) / 2);
+    context.bezierCurveTo(x - bend, y, toX + bend, toY, toX, toY);
+    [x, y] = [toX, toY];
+  };
+  for (const [left, top] of bends) {
+    curveTo(left + size.width, top);
+    context.lineTo(left, top);
+    x = left;
+  }
+  curveTo(x2 + back * 6, y2);
   context.stroke();
   context.setLineDash([]);
   context.beginPath();
