@@ -84,7 +84,7 @@ pub struct NamespaceWatch {
     /// Makes versions of different watches differ.
     id: u64,
     state: Arc<State>,
-    task: JoinSet<()>,
+    _task: JoinSet<()>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -106,7 +106,7 @@ impl NamespaceWatch {
         ]);
         let mut task = JoinSet::new();
         task.spawn(Arc::clone(&state).follow(events));
-        Self { id: SystemRandom.number(), state, task, _place: place }
+        Self { id: SystemRandom.number(), state, _task: task, _place: place }
     }
 
     /// A page needs it.
@@ -115,7 +115,7 @@ impl NamespaceWatch {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.task.is_empty() || lock(&self.state.used).elapsed() >= IDLE
+        lock(&self.state.used).elapsed() >= IDLE
     }
 
     /// Waits until there is another version than this one.
