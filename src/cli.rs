@@ -28,6 +28,7 @@ pub mod signals;
 pub mod inputs;
 pub mod state;
 pub mod table;
+pub mod ui;
 pub mod view;
 pub mod messages;
 
@@ -94,6 +95,8 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Get(args) => local_runtime()?.block_on(c::get::run(args, console)),
         Command::Tree(args) => local_runtime()?.block_on(c::tree::run(args, console)),
         Command::Import(args) => local_runtime()?.block_on(c::import::run(args, console)),
+        // Planning must not delay the requests of the page.
+        Command::Ui(args) => Builder::new_multi_thread().enable_all().build()?.block_on(c::ui::run(args, console)),
         Command::Migrate(args) => local_runtime()?.block_on(c::migrate::run(args, console)),
         Command::Approve(args) => local_runtime()?.block_on(c::decide::approve(args, console)),
         Command::Reject(args) => local_runtime()?.block_on(c::decide::reject(args, console)),

@@ -41,7 +41,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
-use self::connection::connect;
+use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::holders::Holders;
 use self::metrics::Metrics;
@@ -64,6 +64,8 @@ use crate::process::{
 };
 use crate::reconcile::index::Event;
 use crate::store::{ClusterJournal, Secrets};
+use crate::ui::cluster::Users;
+use crate::ui::server::Server;
 
 pub use heartbeat::Heartbeat;
 pub use options::{ElectionTimes, Options, Pod, ProviderProcesses};
@@ -141,7 +143,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let me = Holder { pod, process: random.uuid().into() };
     let (readiness, ended) = (Readiness::default(), Shutdown::default());
     let mut background = JoinSet::new();
-    let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, &ended).await;
+    let ui = live_view(&options).await?;
+    let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, ui, &ended).await;
     serving.map_err(ControllerError::Bind)?;
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
@@ -300,6 +303,16 @@ fn provider_options(options: &Options, installer: Arc<Installer>, metrics: &Metr
         observer: Arc::new(metrics.providers.clone()),
         ..defaults
     }
+}
+
+/// The live view, if it is switched on. Its requests have the credentials of its users, and none of the controller.
+async fn live_view(options: &Options) -> Result<Option<axum::Router>, ControllerError> {
+    if !options.ui {
+        return Ok(None);
+    }
+    let client = connect_without_credentials(options).await.map_err(ControllerError::Connect)?;
+    let users = Users::new(client, &options.namespace);
+    Ok(Some(http::on_runtime(Server::new(Arc::new(users)).router(), Handle::current())))
 }
 
 fn watch_everything(

@@ -27,6 +27,7 @@ pub mod execute;
 pub mod pipeline;
 pub mod store;
 pub mod reconcile;
+pub mod ui;
 pub mod controller;
 pub mod migrate;
 pub mod cli;

@@ -9,6 +9,7 @@ pub mod config_digest;
 pub mod data;
 pub mod diagnostic;
 pub mod history;
+pub mod history_list;
 pub mod hook;
 pub mod import;
 pub mod kube_names;

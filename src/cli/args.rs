@@ -6,6 +6,7 @@ mod examples;
 mod migrate;
 mod provider;
 mod state;
+mod ui;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub use state::{
     ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
     StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
 };
+pub use ui::UiArgs;
 
 /// Plan and apply infrastructure changes, in a cluster or from a directory of manifests.
 #[derive(Debug, Parser)]
@@ -83,6 +85,11 @@ pub enum Command {
     /// the record is removed.
     #[command(after_help = examples::HISTORY)]
     History(HistoryArgs),
+    /// Show the graph of a namespace, its objects and held plans in a browser, and keep it up to date.
+    ///
+    /// Serves a page on this computer, and prints its address. The page can do what you can: it uses your credentials.
+    #[command(after_help = examples::UI)]
+    Ui(UiArgs),
     /// List objects and their status.
     #[command(after_help = examples::GET)]
     Get(GetArgs),

@@ -17,5 +17,6 @@ pub mod migrate;
 pub mod plan;
 pub mod switch;
 pub mod tree;
+pub mod ui;
 pub mod validate;
 pub mod version;

@@ -8,3 +8,4 @@ mod sources;
 mod watch;
 
 pub use shell::DevSession;
+pub use watch::Watch;

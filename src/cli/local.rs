@@ -21,9 +21,11 @@ use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Coverage, Instance, SourcePaths};
 use crate::model::data::StringData;
-use crate::model::{Change, DataRef, Diagnostics, Holder, Reason, Recorded, Stored, Value};
+use crate::model::{
+    Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value,
+};
 use crate::pipeline;
-use crate::plan::{ObjectBlock, PlanOptions, ResponseCache};
+use crate::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{LoadedRecords, Snapshot, StateError, StateFile};
 
@@ -72,6 +74,15 @@ pub struct DesiredState {
     pub coverage: Coverage,
 }
 
+/// The files and the records at a moment at which another process may be working on them.
+pub struct Observation {
+    pub inputs: Inputs,
+    /// The steps of that process.
+    pub running: Vec<RunningStep>,
+    /// The name that objects are marked with.
+    pub owner: String,
+}
+
 /// Reads the files and the records, and changes nothing: a missing state file is not created.
 pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow::Result<View> {
     console.notice(&target_line(files));
@@ -92,6 +103,43 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     let resolution = if snapshot.in_use { "another process is using the state file" } else { INTERRUPTED };
     inputs.hold_open_intents(resolution);
     Ok(View { engine, inputs })
+}
+
+/// Reads the files and the records like [`inspect`], with the steps that another process runs.
+pub fn observe(files: &Files) -> anyhow::Result<Observation> {
+    let (desired, snapshot) = read_with_records(files);
+    let Some(snapshot) = snapshot? else {
+        let inputs = merge_inputs(desired, LoadedRecords::default());
+        return Ok(Observation { inputs, running: Vec::new(), owner: "state:none".to_owned() });
+    };
+    let desired = in_namespace(desired, snapshot.namespace, files)?;
+    let mut inputs = merge_inputs(desired, snapshot.loaded);
+    let running = if snapshot.in_use { open_steps(&inputs.recorded) } else { Vec::new() };
+    if running.is_empty() {
+        inputs.hold_open_intents(INTERRUPTED);
+    }
+    Ok(Observation { inputs, running, owner: snapshot.owner })
+}
+
+/// The steps that the open intents of a running process belong to.
+fn open_steps(recorded: &Recorded) -> Vec<RunningStep> {
+    let step = |record: &Record, intent: &Intent| Step {
+        address: record.address.clone(),
+        deposed: intent.deposed.filter(|_| intent.operation == Operation::Destroy),
+        operation: intent.operation,
+        replaces: intent.cause.replaces,
+    };
+    let running = |record: &Record| {
+        let intent = record.intent.as_deref()?;
+        let planned = intent.planned.as_ref();
+        Some(RunningStep {
+            step: step(record, intent),
+            planned: planned.map(|planned| planned.planned.clone()),
+            recorded: planned.map(|planned| Arc::new((*planned.recorded).clone())),
+            record_only: false,
+        })
+    };
+    recorded.values().filter_map(|stored| running(&stored.record)).collect()
 }
 
 /// Reads the files, locks and reads the records, and resolves the intents that a crash left open.
@@ -267,7 +315,7 @@ fn engine(drivers: Registry, state: Arc<StateFile>, limits: Limits, holder: Hold
 }
 
 /// A Kubernetes client is created only with `--kubeconfig`; otherwise the driver creates one when it needs one.
-async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
+pub async fn drivers(files: &Files, owner: &str) -> anyhow::Result<Registry> {
     let scope = OwnerScope::Fixed(owner.into());
     let clock = Arc::new(SystemClock);
     let kubernetes = match &files.kubeconfig {

@@ -1,6 +1,6 @@
 //! Connects to the API server.
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use super::options::Options;
@@ -11,15 +11,28 @@ use crate::driver::kubernetes_object::{inference_problem, kubeconfig_problem};
 /// # Errors
 /// Why the API server cannot be configured.
 pub async fn connect(options: &Options) -> Result<Client, String> {
+    Client::try_from(config(options).await?).map_err(|error| error.to_string())
+}
+
+/// The same without any credentials, for requests that have those of a user.
+///
+/// # Errors
+/// Why the API server cannot be configured.
+pub async fn connect_without_credentials(options: &Options) -> Result<Client, String> {
+    let mut config = config(options).await?;
+    config.auth_info = AuthInfo::default();
+    Client::try_from(config).map_err(|error| error.to_string())
+}
+
+async fn config(options: &Options) -> Result<Config, String> {
     let unusable = |error: KubeconfigError| kubeconfig_problem(&error);
     let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-    let config = match (&options.kubeconfig, &options.context) {
+    Ok(match (&options.kubeconfig, &options.context) {
         (Some(path), _) => {
             let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
             Config::from_custom_kubeconfig(kubeconfig, &choice).await.map_err(unusable)?
         }
         (None, Some(_)) => Config::from_kubeconfig(&choice).await.map_err(unusable)?,
         (None, None) => Config::infer().await.map_err(|error| inference_problem(&error))?,
-    };
-    Client::try_from(config).map_err(|error| error.to_string())
+    })
 }

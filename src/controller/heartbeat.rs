@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use kube::Client;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -39,7 +40,7 @@ impl Heartbeat {
         Ok(Self { runtime, client })
     }
 
-    /// Serves metrics and health until `ended`, if the options have an address.
+    /// Serves metrics, health and the live view until `ended`, if the options have an address.
     ///
     /// # Errors
     /// When the address is in use or not available.
@@ -49,12 +50,13 @@ impl Heartbeat {
         options: &Options,
         metrics: &Metrics,
         readiness: &Readiness,
+        ui: Option<Router>,
         ended: &Shutdown,
     ) -> std::io::Result<()> {
         let Some(address) = options.metrics_address else { return Ok(()) };
         let bound = self.runtime.spawn(http::bind(address)).await;
         let listener = bound.unwrap_or_else(|error| Err(error.into()))?;
-        let served = http::serve(listener, metrics.clone(), readiness.clone(), ended.clone());
+        let served = http::serve(listener, metrics.clone(), readiness.clone(), ui, ended.clone());
         let serve = async move {
             if let Err(error) = served.await {
                 tracing::error!(%error, "metrics and health are no longer served");

@@ -1,12 +1,14 @@
-//! The HTTP server of `/metrics`, `/healthz` and `/readyz`.
+//! The HTTP server of `/metrics`, `/healthz` and `/readyz`, and of the live view below `/ui/`.
 
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{any, get};
+use tokio::runtime::Handle;
+use tower::ServiceExt as _;
 
 use super::metrics::Metrics;
 use crate::process::{Readiness, Shutdown};
@@ -37,14 +39,34 @@ pub async fn serve(
     listener: tokio::net::TcpListener,
     metrics: Metrics,
     readiness: Readiness,
+    ui: Option<Router>,
     ended: Shutdown,
 ) -> std::io::Result<()> {
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(show_readiness))
-        .with_state(ServerState { metrics, readiness });
+        .with_state(ServerState { metrics, readiness })
+        .merge(ui.unwrap_or_default());
     axum::serve(listener, router).with_graceful_shutdown(async move { ended.triggered().await }).await
+}
+
+/// Answers the requests of a router on another runtime: work for users must not delay health checks and the Lease.
+pub fn on_runtime(router: Router, runtime: Handle) -> Router {
+    let forward = move |request: Request| {
+        let answer = runtime.spawn(router.clone().oneshot(request));
+        async move {
+            match answer.await {
+                Ok(Ok(response)) => response,
+                // The handler panicked, which the log has, or the controller is shutting down.
+                Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            }
+        }
+    };
+    Router::new()
+        .route("/ui", any(forward.clone()))
+        .route("/ui/{*path}", any(forward.clone()))
+        .route("/ui/", any(forward))
 }
 
 async fn show_metrics(State(shown): State<ServerState>) -> impl IntoResponse {

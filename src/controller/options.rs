@@ -30,6 +30,8 @@ pub struct Options {
     pub grace: Duration,
     /// The address for metrics and health; `None`: not served.
     pub metrics_address: Option<SocketAddr>,
+    /// Whether the live view is served at that address too.
+    pub ui: bool,
     /// Leader election; `None`: the caller guarantees that this is the only replica.
     pub election: Option<ElectionTimes>,
 }

@@ -144,6 +144,12 @@ impl Controller {
         plane.kubectl_ok(&["-n", NAMESPACE, "delete", "pod", &self.pod, "--wait=true", "--ignore-not-found"]);
     }
 
+    /// The HTTP port.
+    #[allow(dead_code, reason = "only the tests of the live view use it")]
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Sends one request to the HTTP port, and returns the status and the body.
     pub(crate) fn http(&self, path: &str) -> Option<(u16, String)> {
         http(self.port, path)

@@ -39,6 +39,7 @@ fn a_controller_with_busy_threads_renews_its_lease_and_answers_health_checks() {
         provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
         allow_unconfined_providers: true,
         grace: Duration::from_secs(5),
+        ui: false,
         metrics_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
         election: Some(times),
     };

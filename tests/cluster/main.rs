@@ -41,6 +41,7 @@ mod installation;
 mod kubectl_provider;
 mod kubernetes_objects;
 mod lifecycle;
+mod live_view;
 mod moves;
 mod namespaces;
 mod page_examples;

@@ -13,6 +13,7 @@ mod hooks;
 mod importing;
 mod inputs;
 mod invalid_input;
+mod live_view;
 mod migrating;
 mod previews;
 mod provider_drift;

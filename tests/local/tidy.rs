@@ -22,6 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pipeline", &["model", "api", "load", "plan", "graph", "driver", "execute"]),
     ("store", &["model", "api", "process", "execute"]),
     ("reconcile", &["model", "api", "load", "plan", "graph", "execute", "pipeline", "store"]),
+    ("ui", &["model", "api", "plan", "process", "store", "reconcile"]),
     (
         "controller",
         &[
@@ -38,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "pipeline",
             "store",
             "reconcile",
+            "ui",
         ],
     ),
     ("migrate", &["model", "api", "load", "plan", "cty", "driver"]),
@@ -58,6 +60,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "pipeline",
             "store",
             "reconcile",
+            "ui",
             "controller",
             "migrate",
         ],
@@ -77,6 +80,8 @@ const PURITY: &[(&str, bool)] = &[
     ("execute/schedule", true),
     ("reconcile", true),
     ("migrate", true),
+    ("ui/observed", true),
+    ("ui/snapshot", true),
 ];
 /// Type descriptions without I/O.
 const PURE_ITEMS: &[&[&str]] =

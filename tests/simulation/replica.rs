@@ -90,6 +90,7 @@ impl Replica {
             default_service_account: "default".to_owned(),
             limits: Limits::default(),
             grace: Duration::from_mins(2),
+            ui: false,
             metrics_address: None,
             election: Some(times),
         };

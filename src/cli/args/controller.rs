@@ -60,6 +60,10 @@ pub struct ControllerArgs {
     /// The address to serve /metrics, /healthz and /readyz on, or `off`.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = listening)]
     pub metrics_address: Listening,
+    /// Serve the live view below /ui/ on that address too. Users sign in with a token of the API server, and see and do what
+    /// it allows.
+    #[arg(long)]
+    pub ui: bool,
     /// Use leader election, so that only one replica is active.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]

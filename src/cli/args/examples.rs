@@ -88,6 +88,13 @@ examples! {
   # Show the last changes of one instance in a cluster
   purlin history 'server[\"blue\"]' -n shop";
 
+    UI: "
+  # Show the graph of a namespace in a cluster
+  purlin ui -n shop
+
+  # Show the graph of the files, while `purlin dev -f shop` applies their changes
+  purlin ui -f shop --port 8090";
+
     GET: "
   # List the objects of the files with their planned actions
   purlin get -f shop

@@ -85,6 +85,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             Listening::On(address) => Some(address),
             Listening::Off => None,
         },
+        ui: args.ui,
         election,
     })
 }

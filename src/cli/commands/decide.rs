@@ -1,11 +1,8 @@
 //! `purlin approve` and `reject`: decide on the changes of a Plan in a cluster, with the user's permissions.
 
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
-use serde_json::json;
+use kube::Api;
 
-use crate::api::{self, ApprovalState, PlanObject};
+use crate::api::PlanObject;
 use crate::cli::args::DecisionArgs;
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure, message};
@@ -16,17 +13,20 @@ use crate::cli::show;
 use crate::plan::approval::noun;
 use crate::plan::render::Detail;
 use crate::plan::{Plan, published};
+use crate::ui::decision::{self, Decision};
+
+/// The field manager of changes by this command line.
+const FIELD_MANAGER: &str = "purlin-cli";
 
 pub async fn approve(args: DecisionArgs, console: Console) -> anyhow::Result<Exit> {
-    decide(args, "approved", console).await
+    decide(args, Decision::Approve, console).await
 }
 
 pub async fn reject(args: DecisionArgs, console: Console) -> anyhow::Result<Exit> {
-    decide(args, "rejected", console).await
+    decide(args, Decision::Reject, console).await
 }
 
-/// `field`: the field of the spec that records the decision.
-async fn decide(args: DecisionArgs, field: &str, console: Console) -> anyhow::Result<Exit> {
+async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> anyhow::Result<Exit> {
     let target = require_cluster(&args)?;
     let (client, namespace) = cluster::client(&target, console).await?;
     let plans: Api<PlanObject> = Api::namespaced(client.clone(), &namespace);
@@ -34,7 +34,7 @@ async fn decide(args: DecisionArgs, field: &str, console: Console) -> anyhow::Re
         let hint = format!("`kubectl -n {namespace} get plans` lists them");
         return Err(Failure::hinted(format!("the Plan `{}` does not exist", args.name), hint));
     };
-    if let Some(why) = undecidable(&plan, field) {
+    if let Some(why) = decision::undecidable(&plan, decision) {
         console.notice(&format!("{why} Nothing was changed."));
         return Ok(Exit::Success);
     }
@@ -43,17 +43,17 @@ async fn decide(args: DecisionArgs, field: &str, console: Console) -> anyhow::Re
         return Err(Failure::hinted(format!("`{}` is a preview, which changes nothing", args.name), hint));
     }
     show_changes(&plan, console)?;
-    if !args.yes && !confirmed(field, console)? {
+    if !args.yes && !confirmed(decision, console)? {
         console.notice("Nothing was changed.");
         return Ok(Exit::Success);
     }
-    let user = user(client).await;
-    write(&plans, &plan, field, user).await.map_err(|error| refused(error, &namespace))?;
-    let next = format!("`kubectl -n {namespace} get plan {}` shows the progress", args.name);
-    console.notice(&match field {
-        "approved" => format!("The changes of `{}` are approved; {next}.", args.name),
-        _ => format!("The changes of `{}` are rejected; the objects stay as they are.", args.name),
-    });
+    let user = decision::user(client).await.ok();
+    decision::write(&plans, &plan, decision, user, FIELD_MANAGER).await.map_err(|error| refused(error, &namespace))?;
+    let next = match decision {
+        Decision::Approve => format!("; `kubectl -n {namespace} get plan {}` shows the progress", args.name),
+        Decision::Reject => String::new(),
+    };
+    console.notice(&format!("{}{next}.", decision.done(&args.name)));
     Ok(Exit::Success)
 }
 
@@ -83,82 +83,16 @@ fn require_cluster(args: &DecisionArgs) -> anyhow::Result<Cluster> {
     }
 }
 
-/// Why there is nothing to decide.
-fn undecidable(plan: &PlanObject, field: &str) -> Option<String> {
-    let name = plan.metadata.name.clone().unwrap_or_default();
-    match plan.status.as_ref().and_then(|status| status.approval) {
-        Some(ApprovalState::Applied) => Some(format!("The changes of `{name}` were made.")),
-        Some(ApprovalState::Superseded) => {
-            Some(format!("`{name}` is superseded: other changes are planned, or none at all."))
-        }
-        Some(ApprovalState::Expired) => Some(format!("The approval of `{name}` has expired.")),
-        _ if plan.spec.approved => Some(format!("`{name}` is already approved.")),
-        _ if plan.spec.rejected && field == "rejected" => Some(format!("`{name}` is already rejected.")),
-        _ if plan.spec.rejected => Some(format!("`{name}` is rejected; delete it to get a new Plan.")),
-        _ => None,
-    }
-}
-
-fn confirmed(field: &str, console: Console) -> anyhow::Result<bool> {
+fn confirmed(decision: Decision, console: Console) -> anyhow::Result<bool> {
     if !console.can_ask {
         return Err(Failure::hinted("cannot ask for confirmation without a terminal", "add --yes"));
     }
-    let verb = if field == "approved" { "approve" } else { "reject" };
-    console.confirms(&format!("\nDo you want to {verb} these changes? "))
-}
-
-/// The name of the user, as the API server knows it. `None` if it does not say.
-async fn user(client: Client) -> Option<String> {
-    let reviews: Api<SelfSubjectReview> = Api::all(client);
-    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.ok()?;
-    review.status?.user_info?.username
-}
-
-async fn write(
-    plans: &Api<PlanObject>,
-    plan: &PlanObject,
-    field: &str,
-    user: Option<String>,
-) -> Result<PlanObject, kube::Error> {
-    // Another Plan of this name, or a changed one, is not the one that was shown.
-    let metadata = json!({
-        "uid": plan.metadata.uid,
-        "annotations": { api::DECIDED_BY: user },
-    });
-    let patch = Patch::Merge(json!({ "metadata": metadata, "spec": { field: true } }));
-    let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
-    plans.patch(plan.metadata.name.as_deref().unwrap_or_default(), &params, &patch).await
+    console.confirms(&format!("\nDo you want to {} these changes? ", decision.verb()))
 }
 
 fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
-    match &error {
-        kube::Error::Api(status) if status.is_forbidden() && !status.message.contains("(hint: ") => {
-            let hint =
-                format!("ask for a RoleBinding to the ClusterRole `purlin-approver` in the namespace `{namespace}`");
-            Failure::hinted(message(&error), hint)
-        }
-        _ => error.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::{PlanSpec, PlanStatus};
-
-    fn plan(state: Option<ApprovalState>, approved: bool, rejected: bool) -> PlanObject {
-        let spec = PlanSpec { digest: Some("d".to_owned()), approved, rejected, ..PlanSpec::default() };
-        let status = Some(PlanStatus { approval: state, ..PlanStatus::default() });
-        PlanObject { spec, status, ..PlanObject::default() }
-    }
-
-    #[test]
-    fn a_decision_is_made_once() {
-        assert_eq!(undecidable(&plan(Some(ApprovalState::Waiting), false, false), "approved"), None);
-        assert!(undecidable(&plan(Some(ApprovalState::Approved), true, false), "rejected").is_some());
-        assert!(undecidable(&plan(Some(ApprovalState::Rejected), false, true), "approved").is_some());
-        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired] {
-            assert!(undecidable(&plan(Some(state), true, false), "approved").is_some());
-        }
+    match decision::hint(&error, namespace) {
+        Some(hint) => Failure::hinted(message(&error), hint),
+        None => error.into(),
     }
 }

@@ -114,9 +114,15 @@ impl Sandbox {
 
     /// Starts a command whose output goes to `out.txt` and `err.txt`.
     pub(crate) fn start(&self, arguments: &[&str]) -> RunningCommand {
-        let file = |name: &str| fs::File::create(self.path(name)).unwrap();
+        self.start_as("", arguments)
+    }
+
+    /// As `start`, with a prefix for the names of the files, for a command beside another one.
+    pub(crate) fn start_as(&self, prefix: &str, arguments: &[&str]) -> RunningCommand {
+        let path = |name: &str| self.path(&format!("{prefix}{name}"));
+        let file = |name: &str| fs::File::create(path(name)).unwrap();
         let child = self.command(arguments).stdout(file("out.txt")).stderr(file("err.txt")).spawn().unwrap();
-        RunningCommand { child, out: self.path("out.txt"), err: self.path("err.txt") }
+        RunningCommand { child, out: path("out.txt"), err: path("err.txt") }
     }
 
     /// The JSON output of a command, whatever its exit code.

@@ -1,0 +1,156 @@
+//! The live view of manifests and a state file: planned again, without reading objects, whenever one of them changes. It
+//! takes no lock, so that `purlin dev` or `purlin apply` can run at the same time.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::{BoxFuture, FutureExt as _};
+use tokio::sync::watch;
+
+use super::planned::Planned;
+use crate::cli::dev::Watch;
+use crate::cli::local;
+use crate::cli::options::{Files, Planning};
+use crate::cli::view;
+use crate::execute::Engine;
+use crate::ui::snapshot::Snapshot;
+use crate::ui::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
+
+/// How often the state file is looked at. A step that takes less may not be seen running.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is known at one moment.
+#[derive(Default)]
+struct Observed {
+    version: u64,
+    snapshot: Arc<Snapshot>,
+    /// `None` if the files or the records cannot be read.
+    planned: Option<Planned>,
+}
+
+/// A session on files. It shows what [`FilesSession::follow`] has read.
+pub struct FilesSession {
+    files: Files,
+    latest: watch::Sender<Arc<Observed>>,
+}
+
+impl FilesSession {
+    pub fn new(files: Files) -> Self {
+        Self { files, latest: watch::Sender::default() }
+    }
+
+    /// The namespace of the manifests and records, as far as they can be read.
+    pub fn namespace(&self) -> String {
+        self.latest.borrow().snapshot.namespace.clone()
+    }
+
+    /// Reads the files and records once, then whenever they change. Never ends.
+    pub async fn follow(&self, mut engine: Option<(String, Engine)>) {
+        let mut watch = Watch::new(self.files.sources.clone(), local::source_paths(&self.files), Instant::now());
+        loop {
+            let seen = state_fingerprint(&self.files);
+            self.observe(&mut engine).await;
+            while state_fingerprint(&self.files) == seen && !(Instant::now() >= watch.next_poll() && watch.poll()) {
+                tokio::time::sleep(INTERVAL).await;
+            }
+        }
+    }
+
+    /// Reads and plans. `engine` is the one of the last plan, with the owner name that it marks objects with.
+    pub async fn observe(&self, engine: &mut Option<(String, Engine)>) {
+        let planned = self.plan(engine).await;
+        let version = self.latest.borrow().version + 1;
+        let observed = match planned {
+            Ok(planned) => Observed { version, snapshot: Arc::new(planned.snapshot()), planned: Some(planned) },
+            Err(error) => {
+                let before = self.latest.borrow().snapshot.clone();
+                let notes = vec![format!("The files or the records cannot be read: {error:#}")];
+                let snapshot = Arc::new(Snapshot { notes, ..(*before).clone() });
+                Observed { version, snapshot, planned: None }
+            }
+        };
+        self.latest.send_replace(Arc::new(observed));
+    }
+
+    async fn plan(&self, engine: &mut Option<(String, Engine)>) -> anyhow::Result<Planned> {
+        let planning = Planning::without_refresh();
+        let local::Observation { inputs, running, owner } = local::observe(&self.files)?;
+        // Providers stay running between plans.
+        let (_, engine) = match engine.take_if(|(known, _)| *known != owner) {
+            None if engine.is_some() => engine.as_mut().expect("it was just checked"),
+            _ => {
+                let drivers = local::drivers(&self.files, &owner).await?;
+                engine.insert((owner, view::planning_engine(drivers, planning.limits)))
+            }
+        };
+        let parameters = crate::cli::inputs::PlanParameters { running, ..Default::default() };
+        let planned = inputs.plan(engine, &planning, parameters).await?;
+        Ok(Planned { inputs, planned })
+    }
+
+    fn planned<T>(&self, show: impl FnOnce(&Planned) -> Option<T>) -> Result<T, Refusal> {
+        let observed = Arc::clone(&self.latest.borrow());
+        let shown = observed.planned.as_ref().and_then(show);
+        shown.ok_or_else(|| Refusal::new(404, "there is no such object"))
+    }
+}
+
+/// The size and time of the state file and of its log of recent writes.
+fn state_fingerprint(files: &Files) -> u64 {
+    let mut log = files.state.clone().into_os_string();
+    log.push("-wal");
+    let mut hasher = DefaultHasher::new();
+    for path in [files.state.clone(), PathBuf::from(log)] {
+        let metadata = std::fs::metadata(path).ok();
+        metadata.map(|file| (file.len(), file.modified().ok())).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Session for FilesSession {
+    fn about(&self) -> BoxFuture<'_, Result<About, Refusal>> {
+        let sources: Vec<String> = self.files.sources.iter().map(|path| path.display().to_string()).collect();
+        let namespace = self.namespace();
+        let about = About {
+            version: crate::cli::VERSION,
+            target: format!("files in {}, records in {}", sources.join(", "), self.files.state.display()),
+            namespaces: vec![namespace.clone()],
+            default_namespace: namespace,
+            ..About::default()
+        };
+        async move { Ok(about) }.boxed()
+    }
+
+    fn graph<'a>(&'a self, _: &'a str, seen: Option<&'a str>) -> BoxFuture<'a, Result<Current, Refusal>> {
+        let mut latest = self.latest.subscribe();
+        let is_new =
+            move |one: &Arc<Observed>| one.version > 0 && seen.is_none_or(|seen| seen != one.version.to_string());
+        async move {
+            let changed = async { latest.wait_for(is_new).await.map(|observed| Arc::clone(&observed)) };
+            match tokio::time::timeout(LONGEST_WAIT, changed).await {
+                Ok(Ok(observed)) => {
+                    let (version, snapshot) = (observed.version.to_string(), Arc::clone(&observed.snapshot));
+                    Ok(Current::Changed { version, snapshot })
+                }
+                _ => Ok(Current::Unchanged),
+            }
+        }
+        .boxed()
+    }
+
+    fn object<'a>(&'a self, _: &'a str, name: &'a str) -> BoxFuture<'a, Result<Detail, Refusal>> {
+        let detail = self.planned(|planned| planned.detail(name));
+        async move { detail }.boxed()
+    }
+
+    fn plan<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<PlanDetail, Refusal>> {
+        async { Err(Refusal::new(404, "Plans exist only in a cluster")) }.boxed()
+    }
+
+    fn decide<'a>(&'a self, _: &'a decision::Request) -> BoxFuture<'a, Result<String, Refusal>> {
+        async { Err(Refusal::new(404, "on files, `purlin apply` asks for confirmation")) }.boxed()
+    }
+}

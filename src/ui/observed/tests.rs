@@ -1,0 +1,148 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::Resource;
+
+fn raw<K>(json: &Value) -> RawObject<K> {
+    serde_json::from_str(&json.to_string()).unwrap()
+}
+
+/// A Resource with the condition Ready, and more of its status.
+fn resource(name: &str, ready: (&str, &str, &str), more: Value) -> ObservedObject {
+    let (status, reason, message) = ready;
+    let condition = json!({
+        "type": "Ready", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2026-11-01T00:00:00Z",
+    });
+    let mut all = json!({ "observedGeneration": 2, "conditions": [condition] });
+    all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let metadata = json!({ "name": name, "generation": 2 });
+    let object = json!({ "metadata": metadata, "spec": { "type": "terraform_data" }, "status": all });
+    super::object(&raw::<Resource>(&object), false)
+}
+
+const READY: (&str, &str, &str) = ("True", "Available", "the object matches its Resource");
+
+fn state(ready: (&str, &str, &str), more: Value) -> State {
+    resource("a", ready, more).shown.state
+}
+
+#[test]
+fn the_state_follows_from_the_conditions() {
+    let none = || json!({});
+    assert_eq!(state(READY, none()), State::Ready);
+    assert_eq!(state(("False", "Progressing", "creating the object"), none()), State::Running);
+    assert_eq!(state(("False", "Progressing", "waiting until the object is ready"), none()), State::Running);
+    assert_eq!(state(("False", "Progressing", "waiting to start: an update is planned"), none()), State::Waiting);
+    let waits = json!({ "pending": { "action": "Create", "waitingFor": ["b create"] } });
+    assert_eq!(state(("False", "Progressing", "waiting to create"), waits), State::Waiting);
+    assert_eq!(state(("False", "DependencyNotReady", "b is not ready"), none()), State::Waiting);
+    assert_eq!(state(("False", "ApprovalRequired", "waits"), none()), State::Approval);
+    assert_eq!(state(("False", "Suspended", "suspended"), none()), State::Suspended);
+    assert_eq!(state(("False", "OperationFailed", "no"), none()), State::Failed);
+    assert_eq!(state(("False", "AReasonOfALaterVersion", "no"), none()), State::Failed);
+    let outdated = resource("a", READY, json!({ "observedGeneration": 1 })).shown;
+    assert_eq!((outdated.state, outdated.reason.as_str()), (State::Waiting, ""));
+    let unread = json!({ "metadata": { "name": "a" }, "spec": { "type": "x" }, "status": { "conditions": 3 } });
+    assert_eq!(super::object(&raw::<Resource>(&unread), false).shown.state, State::Waiting);
+}
+
+fn graph(objects: Vec<ObservedObject>, plans: &[Value]) -> Snapshot {
+    let objects = objects.into_iter().map(|one| (one.shown.name.clone(), one)).collect();
+    let plans = plans.iter().filter_map(|one| super::plan(&raw(one)));
+    snapshot("shop", &objects, &plans.map(|one| (one.shown.name.clone(), one)).collect())
+}
+
+fn lines(edges: &[Edge]) -> Vec<String> {
+    let kind = |edge: &Edge| match (edge.waits, edge.depends) {
+        (true, true) => "waits",
+        (true, false) => "waits against the order",
+        (false, _) => "depends",
+    };
+    edges.iter().map(|edge| format!("{} -> {} ({}): {}", edge.from, edge.to, kind(edge), edge.why)).collect()
+}
+
+#[test]
+fn an_edge_says_what_a_step_waits_for_or_else_what_the_object_depends_on() {
+    let waiting = ("False", "Progressing", "waiting to update");
+    let app = json!({
+        "dependencies": ["database", "missing", "network"],
+        "pending": { "action": "Update", "waitingFor": ["database create"] },
+    });
+    let old = json!([{ "key": "0a1b2c3d", "id": "i-1", "waitingFor": ["app update"] }]);
+    let database = json!({ "pending": { "action": "Replace" }, "deposed": old });
+    let shown = graph(
+        vec![
+            resource("app", waiting, app),
+            resource("database", ("False", "Progressing", "creating the replacement object"), database),
+            resource("network", READY, json!({})),
+        ],
+        &[],
+    );
+    assert_eq!(
+        lines(&shown.edges),
+        [
+            "app -> database (waits): database create must finish first",
+            "app -> network (depends): app depends on network",
+            "database -> app (waits against the order): app update must finish first",
+        ]
+    );
+    let steps: Vec<(&str, State)> = shown.steps.iter().map(|step| (step.id.as_str(), step.state)).collect();
+    assert_eq!(
+        steps,
+        [
+            ("app update", State::Waiting),
+            ("database destroy (deposed 0a1b2c3d)", State::Waiting),
+            ("database replace", State::Running),
+        ]
+    );
+    assert_eq!(
+        lines(&shown.step_edges),
+        [
+            "app update -> database replace (waits): database create must finish first",
+            "database destroy (deposed 0a1b2c3d) -> app update (waits): app update must finish first",
+        ]
+    );
+}
+
+fn plan(name: &str, approval: &str) -> Value {
+    let digest = "0".repeat(64);
+    let change = json!({ "address": "store", "action": "Update", "digest": digest });
+    let node = |id: &str, address: &str| json!({ "id": id, "address": address, "operation": "update" });
+    json!({
+        "metadata": { "name": name, "uid": "u" },
+        "spec": { "digest": digest, "changes": [] },
+        "status": {
+            "approval": approval,
+            "approvals": [{ "digest": digest, "changes": [change] }],
+            "graph": {
+                "nodes": [node("store update", "store"), node("app update", "app")],
+                "edges": [{ "from": "app update", "to": "store update", "because": "app depends on store" }],
+            },
+        },
+    })
+}
+
+#[test]
+fn a_held_plan_has_the_steps_of_its_objects() {
+    let objects = || {
+        vec![
+            resource("store", ("False", "ApprovalRequired", "the update waits"), json!({})),
+            resource("app", ("False", "Waiting", "waits for store"), json!({ "dependencies": ["store"] })),
+        ]
+    };
+    let shown = graph(objects(), &[plan("store-1", "Waiting")]);
+    assert_eq!(shown.plans[0].changes, [HeldChange { address: "store".to_owned(), action: "Update".to_owned() }]);
+    let holder = |name: &str| shown.objects.iter().find(|one| one.name == name).unwrap().plan.clone();
+    assert_eq!((holder("store").as_deref(), holder("app")), (Some("store-1"), None));
+    let steps: Vec<(&str, State)> = shown.steps.iter().map(|step| (step.id.as_str(), step.state)).collect();
+    assert_eq!(steps, [("app update", State::Waiting), ("store update", State::Approval)]);
+    assert_eq!(lines(&shown.edges), ["app -> store (waits): app depends on store"]);
+
+    let ended = graph(objects(), &[plan("old", "Superseded"), plan("older", "Applied")]);
+    assert!(ended.plans.is_empty() && ended.steps.is_empty());
+    let rejected = graph(objects(), &[plan("no", "Rejected")]);
+    assert_eq!((rejected.plans[0].state.as_str(), rejected.steps.len()), ("Rejected", 0));
+    let preview = json!({ "metadata": { "name": "p" }, "spec": { "preview": { "manifests": "" } } });
+    assert!(graph(objects(), &[preview]).plans.is_empty());
+}

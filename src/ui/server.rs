@@ -1,0 +1,172 @@
+//! The HTTP server of the page and of its data.
+//!
+//! The files of the page are public. Everything else needs the token of a user in the header `Authorization`, which a page
+//! of another site cannot send. No cookie is used.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::page::{FILES, File, POLICY};
+use super::{Backend, Current, Refusal, Session, decision};
+
+/// How many requests are answered at the same time: more than a browser sends for each of a few dozen users.
+const MAX_REQUESTS: usize = 256;
+/// The maximum size of a request in bytes: a decision has a few hundred.
+const MAX_BODY: usize = 16 * 1024;
+
+/// Who may use the server.
+pub struct Server {
+    backend: Arc<dyn Backend>,
+    /// The values of the header `Host` that are served; `None`: all. A page of another site can make its own name point to
+    /// this computer, but then the header has that name.
+    hosts: Option<Vec<String>>,
+    permits: Semaphore,
+}
+
+impl Server {
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, hosts: None, permits: Semaphore::new(MAX_REQUESTS) }
+    }
+
+    /// Serves only requests to these hosts, such as `127.0.0.1:8080`.
+    #[must_use]
+    pub fn only_for_hosts(self, hosts: Vec<String>) -> Self {
+        Self { hosts: Some(hosts), ..self }
+    }
+
+    /// The routes below `/ui/`.
+    pub fn router(self) -> Router {
+        let shared = Arc::new(self);
+        let mut router = Router::new()
+            .route("/ui", get(|| async { (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "ui/")]) }))
+            .route("/ui/api/sign-in", get(sign_in))
+            .route("/ui/api/about", get(about))
+            .route("/ui/api/graph", get(graph))
+            .route("/ui/api/object", get(object))
+            .route("/ui/api/plan", get(plan))
+            .route("/ui/api/decision", post(decide));
+        for file in FILES {
+            router = router.route(&format!("/ui/{}", file.path), get(move || async move { page(file) }));
+        }
+        router.layer(middleware::from_fn_with_state(Arc::clone(&shared), guard)).with_state(shared)
+    }
+
+    async fn session(&self, headers: &HeaderMap) -> Result<Arc<dyn Session>, Refusal> {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = given.and_then(|given| given.strip_prefix("Bearer ")).map(str::trim).unwrap_or_default();
+        if token.is_empty() {
+            return Err(Refusal::new(401, "a token is needed"));
+        }
+        self.backend.open(token).await
+    }
+}
+
+type Shared = State<Arc<Server>>;
+
+/// Refuses other hosts and too many requests, and adds the headers that protect the page.
+async fn guard(State(server): Shared, request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_served = server.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|known| known == host));
+    let mut response = match server.permits.try_acquire() {
+        _ if !is_served => refused(&Refusal::new(403, format!("the host `{host}` is not served here"))),
+        Err(_) => refused(&Refusal::new(503, "too many requests at the same time")),
+        Ok(_permit) => next.run(request).await,
+    };
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn page(file: &'static File) -> Response {
+    ([(header::CONTENT_TYPE, file.content_type)], file.text).into_response()
+}
+
+async fn sign_in(State(server): Shared) -> Response {
+    json(&serde_json::json!({ "how": server.backend.sign_in() }))
+}
+
+async fn about(State(server): Shared, headers: HeaderMap) -> Result<Response, Response> {
+    let session = server.session(&headers).await.map_err(|error| refused(&error))?;
+    answer(session.about().await)
+}
+
+async fn graph(State(server): Shared, request: Request) -> Result<Response, Response> {
+    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+    let namespace = parameter(&request, "namespace")?;
+    let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let seen = seen.map(|tag| tag.trim_matches('"').to_owned());
+    match session.graph(&namespace, seen.as_deref()).await {
+        Ok(Current::Unchanged) => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Ok(Current::Changed { version, snapshot }) => {
+            let mut response = json(&*snapshot);
+            let tag = HeaderValue::from_str(&format!("\"{version}\""));
+            response.headers_mut().extend(tag.ok().map(|tag| (header::ETAG, tag)));
+            Ok(response)
+        }
+        Err(error) => Err(refused(&error)),
+    }
+}
+
+async fn object(State(server): Shared, request: Request) -> Result<Response, Response> {
+    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+    let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
+    answer(session.object(&namespace, &name).await)
+}
+
+async fn plan(State(server): Shared, request: Request) -> Result<Response, Response> {
+    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+    let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
+    answer(session.plan(&namespace, &name).await)
+}
+
+async fn decide(State(server): Shared, request: Request) -> Result<Response, Response> {
+    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+    let malformed = |error: &dyn std::fmt::Display| refused(&Refusal::new(400, format!("not a decision: {error}")));
+    let body: Body = request.into_body();
+    let body = to_bytes(body, MAX_BODY).await.map_err(|error| malformed(&error))?;
+    let decision: decision::Request = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
+    answer(session.decide(&decision).await.map(|done| serde_json::json!({ "message": done })))
+}
+
+/// A parameter of the query. Names of objects are not checked here: they are parts of paths only after encoding.
+fn parameter(request: &Request, name: &str) -> Result<String, Response> {
+    let query = request.uri().query().unwrap_or_default();
+    let found = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
+    let value = found.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
+    value.ok_or_else(|| refused(&Refusal::new(400, format!("the parameter `{name}` is missing"))))
+}
+
+fn answer(result: Result<impl Serialize, Refusal>) -> Result<Response, Response> {
+    result.map(|value| json(&value)).map_err(|error| refused(&error))
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(error) => refused(&Refusal::new(500, error.to_string())),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response {
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let body = serde_json::json!({ "error": refusal.message }).to_string();
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests;
