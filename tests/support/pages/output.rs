@@ -16,11 +16,15 @@ static VOLATILE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     rules.map(|(pattern, shown)| (Regex::new(pattern).unwrap(), shown)).to_vec()
 });
 
-/// What is compared without being replaced: durations, the suffixes of generated names, and the widths of columns.
+/// What is compared without being replaced: durations, the suffixes of generated names, digests, and the widths of columns.
 static LOOSE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let rules = [
         (r"\b(\d+m)?\d+(\.\d+)?(ms|s|m|h)\b", "TIME"),
         (r"\b(site|web)(-[a-z0-9]+)?-[a-z0-9]{5}\b", "GENERATED"),
+        (r"\bpreview-[a-z0-9]{5}\b", "GENERATED"),
+        // Digests of changes, and the names of their Plans, depend on the salt of the installation.
+        (r"\b(app|database|store)-[0-9a-f]{10}\b", "PLAN"),
+        (r"\b[0-9a-f]{64}\b", "DIGEST"),
         (r"\b10(\.\d+){3}\b", "IP"),
         (r"(\S) {2,}", "$1 "),
         (r" +\n", "\n"),
