@@ -7,6 +7,7 @@ use purlin::model::{Record, RecordedObject};
 use purlin::process::lock;
 use purlin::store::secrets::record_name;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{Call, Inside, Judge, Running, has_instance};
 
@@ -90,9 +91,12 @@ impl Inside {
         let intended = *self.intents.get(&(call.replica.clone(), secret))?.last()?;
         let place = (call.namespace.to_string(), address.name.to_string());
         let versions = self.known.get(&call.replica)?.get(&place)?;
-        let known = versions.iter().filter(|(at, _)| *at < intended).filter_map(|(_, resource)| resource.as_deref());
-        let known: Vec<&Value> = known.collect();
-        let newest = *known.last()?;
+        // The replica may or may not have processed what it received at the time of the intent.
+        let known = versions.iter().filter(|(at, _)| *at <= intended);
+        let known: Vec<(&Instant, &Value)> =
+            known.filter_map(|(at, resource)| Some((at, resource.as_deref()?))).collect();
+        let latest = known.iter().rposition(|(at, _)| **at < intended)?;
+        let newest = known[latest].1;
         let actions = actions(call, &record, newest)?;
         let requires = |resource: &Value| {
             let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -101,8 +105,8 @@ impl Inside {
         // A destructive step starts only for the newest desired state; another one may have been planned before it.
         let is_required = match call.kind {
             EffectKind::Destroyed if self.approved.destroys => false,
-            EffectKind::Destroyed => requires(newest),
-            _ => known.iter().all(|resource| requires(resource)),
+            EffectKind::Destroyed => known[latest..].iter().all(|(_, resource)| requires(resource)),
+            _ => known.iter().all(|(_, resource)| requires(resource)),
         };
         let of_namespace = need_approval(actions, |kind| self.approved.of_namespace.contains(&kind));
         if !is_required && !of_namespace {
