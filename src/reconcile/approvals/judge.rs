@@ -48,10 +48,12 @@ impl Reconciler {
     /// Adds the changes of a Plan that a user created, as soon as one of them is due.
     fn note_due(&self, plan: &ApprovalPlan, status: &mut PlanStatus) {
         let ApprovalTracker { guarded, components, .. } = &self.approvals;
-        let is_due =
-            |change: &ChangeDigest| guarded.get(&change.address).is_some_and(|due| due.digest == change.digest);
+        let is_due = |change: &ChangeDigest| {
+            guarded.get(&change.address).is_some_and(|due| due.digest == change.digest) && !self.is_made(change)
+        };
         let due = if plan.proposed.is_empty() {
-            components.iter().find_map(|component| component.guarded.covered_by(&plan.digest))
+            let covered = components.iter().find_map(|component| component.guarded.covered_by(&plan.digest));
+            covered.filter(|due| due.changes.iter().any(is_due))
         } else {
             let due = RequiredApproval { digest: plan.digest.clone(), changes: plan.proposed.clone() };
             plan.proposed.iter().any(is_due).then_some(due)
@@ -71,7 +73,7 @@ impl Reconciler {
             status.approvals[0].changes.clone_from(&own);
         }
         let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
-        let due = guarded.values().filter(|change| names.contains(&change.address.name));
+        let due = guarded.values().filter(|change| names.contains(&change.address.name) && !self.is_made(change));
         status.differences = differences(&own, &due.collect::<Vec<_>>());
         let any_open = own.iter().any(|change| self.is_due(change));
         if was_due && own.iter().all(|change| change.applied) {

@@ -399,3 +399,26 @@ async fn a_restart_keeps_an_approval() {
     assert_eq!(bench.value("a"), Some(Value::from(2)));
     assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Applied)));
 }
+
+#[tokio::test]
+async fn a_change_that_was_made_differs_from_no_approval() {
+    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
+    bench.observe(guarded("a", 2, &["Update"]), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    let other = ChangeDigest { digest: "0".repeat(64), ..bench.plans[&name].changes()[0].clone() };
+    let in_git = ApprovalPlan {
+        approved: true,
+        uid: "git".into(),
+        valid: APPROVAL_VALID,
+        digest: "0".repeat(64),
+        proposed: vec![other],
+        ..ApprovalPlan::default()
+    };
+    bench.deliver("git", in_git);
+    bench.run_for(5).await;
+    assert_eq!(bench.plans["git"].status.differences.len(), 1);
+    bench.approve(&name).await;
+    assert_eq!(bench.value("a"), Some(Value::from(2)));
+    assert!(bench.plans["git"].status.differences.is_empty(), "nothing is due anymore");
+}
