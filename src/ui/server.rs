@@ -10,7 +10,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
 use tokio::sync::Semaphore;
@@ -77,8 +77,8 @@ async fn guard(State(server): Shared, request: Request, next: Next) -> Response 
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_served = server.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|known| known == host));
     let mut response = match server.permits.try_acquire() {
-        _ if !is_served => refused(&Refusal::new(403, format!("the host `{host}` is not served here"))),
-        Err(_) => refused(&Refusal::new(503, "too many requests at the same time")),
+        _ if !is_served => Refusal::new(403, format!("the host `{host}` is not served here")).into_response(),
+        Err(_) => Refusal::new(503, "too many requests at the same time").into_response(),
         Ok(_permit) => next.run(request).await,
     };
     for (name, value) in [
@@ -100,72 +100,69 @@ async fn sign_in(State(server): Shared) -> Response {
     json(&serde_json::json!({ "how": server.backend.sign_in() }))
 }
 
-async fn about(State(server): Shared, headers: HeaderMap) -> Result<Response, Response> {
-    let session = server.session(&headers).await.map_err(|error| refused(&error))?;
-    answer(session.about().await)
+async fn about(State(server): Shared, headers: HeaderMap) -> Result<Response, Refusal> {
+    let session = server.session(&headers).await?;
+    Ok(json(&session.about().await?))
 }
 
-async fn graph(State(server): Shared, request: Request) -> Result<Response, Response> {
-    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+async fn graph(State(server): Shared, request: Request) -> Result<Response, Refusal> {
+    let session = server.session(request.headers()).await?;
     let namespace = parameter(&request, "namespace")?;
     let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let seen = seen.map(|tag| tag.trim_matches('"').to_owned());
-    match session.graph(&namespace, seen.as_deref()).await {
-        Ok(Current::Unchanged) => Ok(StatusCode::NOT_MODIFIED.into_response()),
-        Ok(Current::Changed { version, snapshot }) => {
+    match session.graph(&namespace, seen.as_deref()).await? {
+        Current::Unchanged => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Current::Changed { version, snapshot } => {
             let mut response = json(&*snapshot);
             let tag = HeaderValue::from_str(&format!("\"{version}\""));
             response.headers_mut().extend(tag.ok().map(|tag| (header::ETAG, tag)));
             Ok(response)
         }
-        Err(error) => Err(refused(&error)),
     }
 }
 
-async fn object(State(server): Shared, request: Request) -> Result<Response, Response> {
-    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+async fn object(State(server): Shared, request: Request) -> Result<Response, Refusal> {
+    let session = server.session(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    answer(session.object(&namespace, &name).await)
+    Ok(json(&session.object(&namespace, &name).await?))
 }
 
-async fn plan(State(server): Shared, request: Request) -> Result<Response, Response> {
-    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
+async fn plan(State(server): Shared, request: Request) -> Result<Response, Refusal> {
+    let session = server.session(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    answer(session.plan(&namespace, &name).await)
+    Ok(json(&session.plan(&namespace, &name).await?))
 }
 
-async fn decide(State(server): Shared, request: Request) -> Result<Response, Response> {
-    let session = server.session(request.headers()).await.map_err(|error| refused(&error))?;
-    let malformed = |error: &dyn std::fmt::Display| refused(&Refusal::new(400, format!("not a decision: {error}")));
+async fn decide(State(server): Shared, request: Request) -> Result<Response, Refusal> {
+    let session = server.session(request.headers()).await?;
+    let malformed = |error: &dyn std::fmt::Display| Refusal::new(400, format!("not a decision: {error}"));
     let body: Body = request.into_body();
     let body = to_bytes(body, MAX_BODY).await.map_err(|error| malformed(&error))?;
     let decision: decision::Request = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
-    answer(session.decide(&decision).await.map(|done| serde_json::json!({ "message": done })))
+    Ok(json(&serde_json::json!({ "message": session.decide(&decision).await? })))
 }
 
-/// A parameter of the query. Names of objects are not checked here: they are parts of paths only after encoding.
-fn parameter(request: &Request, name: &str) -> Result<String, Response> {
+/// A parameter of the query. Sessions check what becomes a part of a path.
+fn parameter(request: &Request, name: &str) -> Result<String, Refusal> {
     let query = request.uri().query().unwrap_or_default();
     let found = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
     let value = found.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
-    value.ok_or_else(|| refused(&Refusal::new(400, format!("the parameter `{name}` is missing"))))
-}
-
-fn answer(result: Result<impl Serialize, Refusal>) -> Result<Response, Response> {
-    result.map(|value| json(&value)).map_err(|error| refused(&error))
+    value.ok_or_else(|| Refusal::new(400, format!("the parameter `{name}` is missing")))
 }
 
 fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(error) => refused(&Refusal::new(500, error.to_string())),
+        Err(error) => Refusal::new(500, error.to_string()).into_response(),
     }
 }
 
-fn refused(refusal: &Refusal) -> Response {
-    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    let body = serde_json::json!({ "error": refusal.message }).to_string();
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let body = serde_json::json!({ "error": self.message }).to_string();
+        (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::controlplane::poll;
 
 /// How long a condition may take. Generous, because only a failing test waits this long.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// File descriptors 3 and 4 are the pipe.
 const WITH_PIPE: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;

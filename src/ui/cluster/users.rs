@@ -25,7 +25,7 @@ const MAX_USERS: usize = 32;
 const MAX_WATCHES: usize = 32;
 const MAX_CHECKS: usize = 8;
 /// A session that was not used for this long is closed.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 
 struct Open {
     session: Arc<ClusterSession>,

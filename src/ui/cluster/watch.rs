@@ -21,7 +21,7 @@ use crate::ui::observed::{self, ObservedObject, ObservedPlan};
 /// How many objects of one kind are kept. A graph of more is not readable, and each needs about a kilobyte.
 const MAX_OBJECTS: usize = 10_000;
 /// A watch that no page has used for this long ends. Longer than a page waits for one answer.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
