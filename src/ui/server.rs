@@ -102,7 +102,7 @@ async fn sign_in(State(server): Shared) -> Response {
 
 async fn about(State(server): Shared, headers: HeaderMap) -> Result<Response, Refusal> {
     let session = server.session(&headers).await?;
-    answer(session.about().await)
+    Ok(json(&session.about().await?))
 }
 
 async fn graph(State(server): Shared, request: Request) -> Result<Response, Refusal> {
@@ -110,28 +110,27 @@ async fn graph(State(server): Shared, request: Request) -> Result<Response, Refu
     let namespace = parameter(&request, "namespace")?;
     let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let seen = seen.map(|tag| tag.trim_matches('"').to_owned());
-    match session.graph(&namespace, seen.as_deref()).await {
-        Ok(Current::Unchanged) => Ok(StatusCode::NOT_MODIFIED.into_response()),
-        Ok(Current::Changed { version, snapshot }) => {
+    match session.graph(&namespace, seen.as_deref()).await? {
+        Current::Unchanged => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Current::Changed { version, snapshot } => {
             let mut response = json(&*snapshot);
             let tag = HeaderValue::from_str(&format!("\"{version}\""));
             response.headers_mut().extend(tag.ok().map(|tag| (header::ETAG, tag)));
             Ok(response)
         }
-        Err(error) => Err(error),
     }
 }
 
 async fn object(State(server): Shared, request: Request) -> Result<Response, Refusal> {
     let session = server.session(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    answer(session.object(&namespace, &name).await)
+    Ok(json(&session.object(&namespace, &name).await?))
 }
 
 async fn plan(State(server): Shared, request: Request) -> Result<Response, Refusal> {
     let session = server.session(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    answer(session.plan(&namespace, &name).await)
+    Ok(json(&session.plan(&namespace, &name).await?))
 }
 
 async fn decide(State(server): Shared, request: Request) -> Result<Response, Refusal> {
@@ -140,19 +139,15 @@ async fn decide(State(server): Shared, request: Request) -> Result<Response, Ref
     let body: Body = request.into_body();
     let body = to_bytes(body, MAX_BODY).await.map_err(|error| malformed(&error))?;
     let decision: decision::Request = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
-    answer(session.decide(&decision).await.map(|done| serde_json::json!({ "message": done })))
+    Ok(json(&serde_json::json!({ "message": session.decide(&decision).await? })))
 }
 
-/// A parameter of the query. Names of objects are not checked here: they are parts of paths only after encoding.
+/// A parameter of the query. Sessions check what becomes a part of a path.
 fn parameter(request: &Request, name: &str) -> Result<String, Refusal> {
     let query = request.uri().query().unwrap_or_default();
     let found = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
     let value = found.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
     value.ok_or_else(|| Refusal::new(400, format!("the parameter `{name}` is missing")))
-}
-
-fn answer(result: Result<impl Serialize, Refusal>) -> Result<Response, Refusal> {
-    result.map(|value| json(&value))
 }
 
 fn json(value: &impl Serialize) -> Response {

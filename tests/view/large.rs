@@ -40,7 +40,7 @@ fn two_thousand_objects_are_laid_out_and_drawn_by_workers() {
     for worker in ["layout.js", "paint.js"] {
         assert!(page.workers().iter().any(|url| url.ends_with(worker)), "{worker}: {:?}", page.workers());
     }
-    page.window(1000, 600);
+    page.window(920, 440);
     page.document("ui-2000");
     page.window(1280, 760);
     let mut costs = Vec::new();

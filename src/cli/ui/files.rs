@@ -2,7 +2,9 @@
 //! takes no lock, so that `purlin dev` or `purlin apply` can run at the same time.
 
 use std::collections::hash_map::DefaultHasher;
+use std::fs::File;
 use std::hash::{Hash as _, Hasher as _};
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,15 +100,18 @@ impl FilesSession {
     }
 }
 
-/// The size and time of the state file and of its log of recent writes.
+/// The size and time of the state file, and the header of the index of its write-ahead log. SQLite writes the header when
+/// readers see a commit; the log itself changes before that.
 fn state_fingerprint(files: &Files) -> u64 {
-    let mut log = files.state.clone().into_os_string();
-    log.push("-wal");
+    /// Two copies of the header. What follows changes with every reader.
+    const HEADER: usize = 96;
+    let mut index = files.state.clone().into_os_string();
+    index.push("-shm");
+    let mut header = [0_u8; HEADER];
+    let read = File::open(PathBuf::from(index)).and_then(|mut file| file.read_exact(&mut header)).is_ok();
+    let metadata = std::fs::metadata(&files.state).ok();
     let mut hasher = DefaultHasher::new();
-    for path in [files.state.clone(), PathBuf::from(log)] {
-        let metadata = std::fs::metadata(path).ok();
-        metadata.map(|file| (file.len(), file.modified().ok())).hash(&mut hasher);
-    }
+    (read, header, metadata.map(|file| (file.len(), file.modified().ok()))).hash(&mut hasher);
     hasher.finish()
 }
 
