@@ -139,7 +139,7 @@ fn users_of_the_controllers_port_sign_in_with_their_token() {
 
     page.value("sessionStorage.clear()");
     page.open(&url);
-    page.wait("document.querySelector('#sign-in').open");
+    page.wait_text("#sign-in[open]", "Enter a token of the API server");
     sign_in(&mut page, &approver);
     page.wait_text("#panel h2", "store");
     page.wait_text("#panel pre", "# store will be updated in place");

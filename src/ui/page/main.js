@@ -104,8 +104,9 @@ async function signIn(problem) {
   const dialog = byId("sign-in");
   byId("sign-in-error").textContent = api.token() ? problem : "";
   api.setToken("");
-  if (!dialog.open) dialog.showModal();
+  // The text comes first: it must not move the field under the mouse of the user.
   byId("sign-in-how").textContent = (await api.signIn().catch(() => ({ how: "" }))).how;
+  if (!dialog.open) dialog.showModal();
 }
 
 byId("sign-in-form").addEventListener("submit", () => {
