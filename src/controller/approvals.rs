@@ -82,8 +82,8 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     Signal::ApprovalWritten(Box::new(write), uid.ok())
 }
 
-/// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier attempt is used; one that has ended, or
-/// that is another one, is replaced if Purlin created it.
+/// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier
+/// attempt is used; one that has ended, or that is another one, is replaced if Purlin created it.
 async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) -> Result<Arc<str>, kube::Error> {
     let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
     let spec = PlanSpec { digest: Some(held.digest.clone()), ..PlanSpec::default() };

@@ -230,6 +230,13 @@ fn thing(name: &str, value: i64) -> serde_json::Value {
     })
 }
 
+/// A Resource whose value is that of another one.
+fn dependent(name: &str, on: &str) -> serde_json::Value {
+    let mut manifest = thing(name, 0);
+    manifest["spec"]["config"]["value"] = format!("${{{on}.value}}").into();
+    manifest
+}
+
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]

@@ -77,12 +77,6 @@ fn guarded(name: &str, value: i64, kinds: &[&str]) -> serde_json::Value {
     manifest
 }
 
-fn dependent(name: &str, on: &str) -> serde_json::Value {
-    let mut manifest = thing(name, 0);
-    manifest["spec"]["config"]["value"] = format!("${{{on}.value}}").into();
-    manifest
-}
-
 async fn created(manifests: &[serde_json::Value]) -> Bench {
     let mut bench = Bench::new();
     for manifest in manifests {

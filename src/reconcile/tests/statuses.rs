@@ -13,18 +13,12 @@ fn written(bench: &Bench) -> Vec<String> {
     statuses.map(short).collect()
 }
 
-fn follower(name: &str, of: &str) -> serde_json::Value {
-    let mut manifest = thing(name, 0);
-    manifest["spec"]["config"]["value"] = format!("${{{of}.value}}").into();
-    manifest
-}
-
 /// Otherwise a client that waits for all Resources would see them ready after the update of `a`, before that of `b`.
 #[tokio::test]
 async fn a_dependent_is_known_to_be_in_progress_before_the_object_that_it_follows_is_ready() {
     let mut bench = Bench::new();
     bench.observe(thing("a", 1), 1);
-    bench.observe(follower("b", "a"), 1);
+    bench.observe(dependent("b", "a"), 1);
     bench.observe(thing("other", 1), 1);
     bench.react(Signal::Started);
     bench.run_until_idle(MINUTE).await;
