@@ -71,7 +71,7 @@ impl fmt::Display for Drift {
 }
 
 /// The planned change of a current or deposed object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub address: Address,
     /// The key of an object that was deposed in an earlier run; `None` for the current object.

@@ -65,7 +65,7 @@ impl Reconciler {
         let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address).filter(|tracked| tracked.watched.is_some()) else { return };
         if tracked.check_at.is_none() || is_destroyed {
-            let wait = tracked.drift_backoff.changed(now, random);
+            let wait = tracked.drift_backoff.get_or_insert_default().changed(now, random);
             let at = now + if is_destroyed { wait.max(RECREATE_DELAY) } else { wait };
             tracked.check_at = Some(at);
             self.objects.wake_at(address, at);
@@ -112,7 +112,7 @@ impl Reconciler {
     /// Reports drift that is being corrected. The plan itself reports drift that is not.
     pub(super) fn report_drift(&mut self, address: &Address, drift: &Drift) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
-        let contested = tracked.drift_backoff.corrected(self.now.time);
+        let contested = tracked.drift_backoff.get_or_insert_default().corrected(self.now.time);
         let reason = drift.reason().as_str();
         let note = format!("{drift}; Purlin corrects it");
         self.report_object(address, Note { warning: false, reason, action: "Reconcile", note });

@@ -8,7 +8,7 @@ use super::missing::MissingObjects;
 use super::quota::OverQuota;
 use super::summarize::{Note, Steps};
 use super::time::Time;
-use super::tracked::{StepStart, TrackedObject};
+use super::tracked::{MadeChanges, StepStart, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
 use crate::model::{Address, Reason, in_family};
 
@@ -16,6 +16,7 @@ use crate::model::{Address, Reason, in_family};
 pub(super) struct Objects {
     /// Boxed, because the nodes of the map are half empty.
     tracked: BTreeMap<Address, Box<TrackedObject>>,
+    made: MadeChanges,
     /// When to check an object or the status of a Resource.
     timers: BTreeSet<(Time, Address)>,
     /// Objects that went missing recently.
@@ -33,6 +34,11 @@ impl Objects {
 
     pub(super) fn get_mut(&mut self, address: &Address) -> Option<&mut TrackedObject> {
         self.tracked.get_mut(address).map(AsMut::as_mut)
+    }
+
+    /// The object, and the changes that were made, to share them.
+    pub(super) fn with_made_changes(&mut self, address: &Address) -> Option<(&mut TrackedObject, &mut MadeChanges)> {
+        Some((self.tracked.get_mut(address)?, &mut self.made))
     }
 
     pub(super) fn entry(&mut self, address: &Address) -> &mut TrackedObject {

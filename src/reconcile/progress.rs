@@ -70,7 +70,7 @@ impl Reconciler {
         let (deposed, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         tracked.instance = part.config.instances.get(address).cloned();
         tracked.desired_digest = part.desired_digest(&address.name);
-        tracked.change = current.into_iter().next();
+        tracked.change = current.into_iter().next().map(Arc::new);
         tracked.deposed = deposed;
         tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
         tracked.dependencies = part.plan.dependencies.get(address).cloned().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Reconciler {
         tracked.requested = requested.unwrap_or_default();
         let blocked =
             |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
-        let reason = tracked.change.as_ref().and_then(blocked);
+        let reason = tracked.change.as_deref().and_then(blocked);
         // Also for objects that a replacement destroys as soon as that is possible.
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
         let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
@@ -257,7 +257,7 @@ impl Reconciler {
         let until = retryable.then(|| self.now.time + wait);
         let tracked = self.objects.entry(address);
         tracked.last_failure = Some(held.message.as_str().into());
-        tracked.hold = Some(Hold { held, until, fingerprint });
+        tracked.hold = Some(Box::new(Hold { held, until, fingerprint }));
         tracked.retry_at = until;
         until.into_iter().for_each(|at| self.objects.wake_at(address, at));
         self.read_record(address);
@@ -273,7 +273,7 @@ impl Reconciler {
     fn report_finished(&mut self, step: &Step, adopted: bool, id: Option<&str>) {
         let id = id.filter(|_| !step.operation.removes());
         let Some(tracked) = self.objects.get(&step.address) else { return };
-        let mut changes = tracked.change.iter().chain(&tracked.deposed);
+        let mut changes = tracked.change.as_deref().into_iter().chain(&tracked.deposed);
         let because = changes.find(|change| change.deposed == step.deposed).and_then(|c| c.because.as_deref());
         if let Some(note) = step_note(step, adopted, id, because) {
             self.report_object(&step.address, note);
@@ -294,16 +294,15 @@ impl Reconciler {
             let (advice, own): (Vec<_>, Vec<_>) =
                 own.into_iter().partition(|one| one.reason == Reason::ProviderWarning);
             self.report_provider_warnings(address, &advice);
-            let texts = own.iter().map(|diagnostic| diagnostic.message()).collect();
-            let warned = match self.objects.get_mut(address) {
-                Some(tracked) => &mut tracked.warnings,
+            let texts: BTreeSet<String> = own.iter().map(|diagnostic| diagnostic.message()).collect();
+            let known = match self.objects.get_mut(address) {
+                Some(tracked) => tracked.replace_warnings(texts),
                 // Warnings about a family as a whole.
                 None => match self.resources.get_mut(&address.name) {
-                    Some(resource) => &mut resource.warnings,
+                    Some(resource) => std::mem::replace(&mut resource.warnings, texts),
                     None => continue,
                 },
             };
-            let known = std::mem::replace(warned, texts);
             for diagnostic in own.into_iter().filter(|diagnostic| !known.contains(&diagnostic.message())) {
                 let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
                 // The user suspended it.
@@ -317,13 +316,14 @@ impl Reconciler {
     pub(super) fn report_provider_warnings(&mut self, address: &Address, advice: &[&Diagnostic]) {
         let Some(tracked) = self.objects.get_mut(address).filter(|_| !advice.is_empty()) else { return };
         let generation = tracked.instance.as_ref().map_or(0, |instance| instance.generation);
-        if tracked.provider_warnings.0 != generation {
-            tracked.provider_warnings = (generation, BTreeSet::new());
+        let warnings = tracked.warnings.get_or_insert_default();
+        if warnings.generation != generation {
+            (warnings.generation, warnings.of_provider) = (generation, BTreeSet::new());
         }
         let messages: Vec<String> = advice
             .iter()
             .map(|one| one.message())
-            .filter(|text| tracked.provider_warnings.1.insert(text.clone()))
+            .filter(|text| warnings.of_provider.insert(text.clone()))
             .collect();
         for note in messages {
             let reason = Reason::ProviderWarning.as_str();
@@ -355,7 +355,7 @@ impl Reconciler {
     }
 
     fn close(&mut self, address: &Address, resource: Option<&Arc<Instance>>, fingerprint: u64, had_steps: bool) {
-        let Some(tracked) = self.objects.get_mut(address) else { return };
+        let Some((tracked, made)) = self.objects.with_made_changes(address) else { return };
         let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
         let reason = blocked.and_then(|change| change.blocked);
         let debounce = &mut self.planning.debounce;
@@ -377,7 +377,7 @@ impl Reconciler {
         tracked.failures = 0;
         tracked.last_failure = None;
         tracked.hold = None;
-        tracked.drop_values();
+        tracked.drop_values(made);
         self.planning.memo.remove(address);
         if let Some(resource) = resource.filter(|resource| tracked.is_planned_as(resource)) {
             // Shares the instance of the index, which has the finalizer and the annotation.

@@ -57,7 +57,7 @@ impl Reconciler {
                 );
                 let until = until.map(|at| self.now.time_of(at));
                 let tracked = self.objects.entry(&address);
-                tracked.hold = Some(Hold { held, until, fingerprint });
+                tracked.hold = Some(Box::new(Hold { held, until, fingerprint }));
                 tracked.retry_at = until;
                 until.into_iter().for_each(|at| self.objects.wake_at(&address, at));
             }

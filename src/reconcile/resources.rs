@@ -162,7 +162,7 @@ fn changes_object(tracked: &TrackedObject) -> bool {
         matches!(change.action, Action::Create | Action::Update | Action::Replace | Action::Wait | Action::Blocked)
             && change.drift.is_none()
     };
-    tracked.change.as_ref().is_some_and(changes)
+    tracked.change.as_deref().is_some_and(changes)
 }
 
 impl Reconciler {
@@ -321,7 +321,7 @@ impl Reconciler {
         Some(summarize_family(&FamilyInput {
             resource: &followed.shared,
             extent: followed.extent,
-            gate: gate.and_then(|(_, tracked)| tracked.change.as_ref()),
+            gate: gate.and_then(|(_, tracked)| tracked.change.as_deref()),
             members: &members,
             previous,
             now: self.now.wall,
@@ -340,7 +340,7 @@ impl Reconciler {
             instance: tracked.instance.as_deref().unwrap_or(&followed.shared),
             record: self.schedule.records().get(address).map(|stored| &*stored.record),
             reading: self.schedule.readings().get(address).map(|reading| &**reading),
-            change: tracked.change.as_ref(),
+            change: tracked.change.as_deref(),
             deposed: &tracked.deposed,
             lifecycle: tracked.lifecycle.as_ref(),
             dependencies: &tracked.dependencies,

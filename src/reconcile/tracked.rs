@@ -1,6 +1,6 @@
 //! The state of an object between plans.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ use crate::plan::{EffectiveLifecycle, ObjectBlock};
 pub(super) struct TrackedObject {
     /// The Resource as of the last plan.
     pub(super) instance: Option<Arc<Instance>>,
-    /// The planned changes of its current object and of its deposed objects.
-    pub(super) change: Option<Change>,
+    /// The planned change of its current object. Once it is made, an equal one without address and values, which many
+    /// objects share.
+    pub(super) change: Option<Arc<Change>>,
+    /// The planned changes of its deposed objects.
     pub(super) deposed: Vec<Change>,
     pub(super) lifecycle: Option<EffectiveLifecycle>,
     pub(super) dependencies: Arc<[Address]>,
@@ -33,17 +35,14 @@ pub(super) struct TrackedObject {
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
     pub(super) started: Steps<StepStart>,
-    /// The warnings of the last plan. Only new ones are reported.
-    pub(super) warnings: BTreeSet<String>,
-    /// The generation of the Resource, and the provider warnings since it changed. A provider repeats a warning with
-    /// each call, and not every plan calls it.
-    pub(super) provider_warnings: (i64, BTreeSet<String>),
+    /// What it was warned of. Most objects have no warnings.
+    pub(super) warnings: Option<Box<Warnings>>,
     /// The fingerprint at which the object was found up to date.
     pub(super) up_to_date: Option<u64>,
     pub(super) failures: u32,
     /// The message of its last failed step, until it is up to date or its Resource changes.
     pub(super) last_failure: Option<Arc<str>>,
-    pub(super) hold: Option<Hold>,
+    pub(super) hold: Option<Box<Hold>>,
     /// When to plan it again.
     pub(super) retry_at: Option<Time>,
     /// When to read it again, and the interval that this was computed from.
@@ -51,14 +50,52 @@ pub(super) struct TrackedObject {
     pub(super) read_interval: Duration,
     /// When to read it after a change by another client.
     pub(super) check_at: Option<Time>,
-    /// The back-off for repeated changes.
-    pub(super) drift_backoff: DriftBackoff,
+    /// The back-off for repeated changes by other clients.
+    pub(super) drift_backoff: Option<Box<DriftBackoff>>,
     /// The type whose driver watches the object.
     pub(super) watched: Option<Arc<str>>,
     /// It must be read before it is compared: it may differ from its record, or the last reading found that.
     pub(super) unread: bool,
     /// The last planned value of the `reconcile-requested-at` annotation.
     pub(super) requested: Arc<str>,
+}
+
+/// The warnings about an object that were reported.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    /// Those of the last plan. Only new ones are reported.
+    pub(super) of_plan: BTreeSet<String>,
+    /// The generation of the Resource for which `of_provider` was reported.
+    pub(super) generation: i64,
+    /// The warnings of its provider. A provider repeats a warning with each call, and not every plan calls it.
+    pub(super) of_provider: BTreeSet<String>,
+}
+
+/// The changes that were made, without what identifies an object.
+#[derive(Debug, Default)]
+pub(super) struct MadeChanges(VecDeque<Arc<Change>>);
+
+impl MadeChanges {
+    /// Almost all objects of a namespace have one of a few: created, updated, nothing to do.
+    const KEPT: usize = 8;
+
+    /// Returns the change without its address and its values, shared with earlier ones if possible.
+    fn share(&mut self, change: &Change) -> Arc<Change> {
+        let change = Change {
+            address: Address::single(""),
+            type_name: "".into(),
+            before: None,
+            after: None,
+            ..change.clone()
+        };
+        if let Some(known) = self.0.iter().find(|known| ***known == change) {
+            return Arc::clone(known);
+        }
+        let change = Arc::new(change);
+        self.0.push_front(Arc::clone(&change));
+        self.0.truncate(Self::KEPT);
+        change
+    }
 }
 
 /// When a step started, and for which desired digest and shared fingerprint.
@@ -193,12 +230,20 @@ impl TrackedObject {
         self.hold.as_ref().map(|hold| hold.held.reason).or(blocked)
     }
 
-    /// Drops the values of an executed plan: the record has the result.
-    pub(super) fn drop_values(&mut self) {
-        for change in self.change.iter_mut().chain(&mut self.deposed) {
-            change.before = None;
-            change.after = None;
+    /// Replaces the warnings of the last plan, and returns them.
+    pub(super) fn replace_warnings(&mut self, texts: BTreeSet<String>) -> BTreeSet<String> {
+        if texts.is_empty() && self.warnings.is_none() {
+            return texts;
         }
+        std::mem::replace(&mut self.warnings.get_or_insert_default().of_plan, texts)
+    }
+
+    /// Drops the values of an executed plan: the record has the result.
+    pub(super) fn drop_values(&mut self, made: &mut MadeChanges) {
+        for change in &mut self.deposed {
+            (change.before, change.after) = (None, None);
+        }
+        self.change = self.change.take().map(|change| made.share(&change));
     }
 
     /// Whether it was planned as exactly this Resource: no family, no inputs and no provider configuration to fill in.
@@ -231,7 +276,7 @@ mod tests {
 
     fn held(until: Option<Time>) -> TrackedObject {
         let held = ObjectBlock { reason: Reason::OperationFailed, message: "no".into() };
-        TrackedObject { hold: Some(Hold { held, until, fingerprint: 7 }), failures: 3, ..TrackedObject::default() }
+        TrackedObject { hold: Some(Box::new(Hold { held, until, fingerprint: 7 })), failures: 3, ..TrackedObject::default() }
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl ClusterJournal {
         self.marks.remove(namespace, name, uid, None, RetryPolicy::SHORT).await?;
         guard.set_marked(None);
         drop(guard);
-        self.family_indexes.prune(&family, &[]);
+        self.family_indexes.prune(&family, &Siblings::default());
         Ok(true)
     }
 
@@ -230,6 +230,7 @@ impl ClusterJournal {
         if creates && let Some(loss) = self.loss(record).await.map_err(failed)? {
             return Err(refuse(loss));
         }
+        self.family_indexes.sweep(|(namespace, name)| self.siblings(namespace, name));
         let version = self.secrets.put(record, None, RetryPolicy::SHORT).await.map_err(failed)?;
         match self.attach(record).await {
             Ok(Attached::IndexLost) if creates => {
@@ -261,7 +262,7 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock(self.access(RetryPolicy::SHORT)).await;
-        guard.loss(address, uid, &self.siblings(namespace, address)).await
+        guard.loss(address, uid, &self.siblings(namespace, &address.name)).await
     }
 
     async fn revert_create(&self, record: &Record, version: Version) -> Result<(), RequestError> {
@@ -276,10 +277,10 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, false).await;
-        let siblings = self.siblings(namespace, address);
+        let siblings = self.siblings(namespace, &address.name);
         guard.remove(address, uid, &siblings, false).await?;
         drop(guard);
-        self.family_indexes.prune(&family, &siblings.recorded);
+        self.family_indexes.prune(&family, &siblings);
         self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await
     }
 
@@ -316,7 +317,7 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, true).await;
-        let siblings = self.siblings(namespace, address);
+        let siblings = self.siblings(namespace, &address.name);
         let is_complete = guard.add(address, uid, &siblings).await?;
         // In a family, another instance has already added the marks. A single object gets a record if it has none, and
         // a user may have removed the marks since the last one.
@@ -342,12 +343,12 @@ impl ClusterJournal {
         Access { secrets: &self.secrets, marks: &self.marks, policy }
     }
 
-    fn siblings(&self, namespace: &str, address: &Address) -> Siblings {
-        let at = |key| Address { name: address.name.clone(), key };
+    fn siblings(&self, namespace: &str, name: &Arc<str>) -> Siblings {
+        let at = |key| Address { name: name.clone(), key };
         Siblings {
-            recorded: self.view.recorded(namespace, &address.name).into_iter().map(at).collect(),
-            indexed: self.view.indexed(namespace, &address.name).into_iter().map(at).collect(),
-            marked: self.view.metadata(namespace, &address.name).is_some_and(|meta| meta.is_marked()),
+            recorded: self.view.recorded(namespace, name).into_iter().map(at).collect(),
+            indexed: self.view.indexed(namespace, name).into_iter().map(at).collect(),
+            marked: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_marked()),
         }
     }
 
@@ -362,7 +363,7 @@ impl ClusterJournal {
     ) -> Result<(), RequestError> {
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(policy), address, false).await;
-        let siblings = self.siblings(namespace, address);
+        let siblings = self.siblings(namespace, &address.name);
         if !guard.take_detached(address) {
             if guard.is_last(address, &siblings).await? {
                 // The view may lack marks that were added a moment ago.
@@ -377,7 +378,7 @@ impl ClusterJournal {
             guard.remove(address, uid, &siblings, completes).await?;
         }
         drop(guard);
-        self.family_indexes.prune(&family, &siblings.recorded);
+        self.family_indexes.prune(&family, &siblings);
         Ok(())
     }
 

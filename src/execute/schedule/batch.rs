@@ -18,8 +18,9 @@ use crate::plan::{Plan, PreparedStep, trigger};
 pub(super) struct Batch {
     pub scope: BTreeSet<Address>,
     config: Arc<Config>,
-    changes: BTreeMap<Address, Change>,
-    deposed: BTreeMap<(Address, DeposedKey), Change>,
+    /// The changes of current and of deposed objects, in the order of [`key`]. A list, because most graphs are small, and
+    /// a tree node has space for eleven changes.
+    changes: Vec<Change>,
     prepared: BTreeMap<Address, Arc<PreparedStep>>,
     namespace: Value,
     desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
@@ -27,8 +28,9 @@ pub(super) struct Batch {
     approved_by: BTreeMap<Address, Arc<str>>,
     walk: Walk,
     /// Steps that were running at the time of planning.
-    running: BTreeMap<Step, NodeIndex>,
-    waiting: BTreeMap<Step, NodeIndex>,
+    running: Vec<NodeIndex>,
+    /// The other steps, in order.
+    waiting: Vec<NodeIndex>,
     /// Objects whose create, update or record step has not ended.
     pending: BTreeSet<Address>,
     /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
@@ -40,9 +42,8 @@ impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
         let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
-        let Plan { changes, prepared, approved_by, .. } = plan;
-        let (deposed, changes): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
-        let keyed = |change: Change| Some(((change.address.clone(), change.deposed?), change));
+        let Plan { mut changes, prepared, approved_by, .. } = plan;
+        changes.sort_by(|one, other| key(one).cmp(&key(other)));
         let mut walk = Walk::new(Arc::new(graph));
         let ready = walk.start();
         let graph = Arc::clone(walk.graph());
@@ -50,20 +51,19 @@ impl Batch {
         let steps = graph.nodes().map(|node| graph.step(node));
         let makes = steps.filter(|step| !step.operation.removes() && !follows(step));
         let coming = makes.map(|step| step.address.clone()).collect();
-        let (running, waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
-        let by_step = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|node| (graph.step(node).clone(), node)).collect();
+        let (running, mut waiting): (Vec<_>, Vec<_>) = graph.nodes().partition(|node| graph.is_running(*node));
+        waiting.sort_by_key(|node| graph.step(*node));
         let batch = Self {
             scope,
             config,
-            changes: changes.into_iter().map(|change| (change.address.clone(), change)).collect(),
-            deposed: deposed.into_iter().filter_map(keyed).collect(),
+            changes,
             prepared: prepared.into_iter().map(|(address, prepared)| (address, Arc::new(prepared))).collect(),
             namespace,
             desired_digests,
             components,
             approved_by,
-            running: by_step(running),
-            waiting: by_step(waiting),
+            running,
+            waiting,
             walk,
             pending: coming,
             families: BTreeMap::new(),
@@ -84,7 +84,7 @@ impl Batch {
 
     /// The fixed node of a step that was running at the time of planning.
     pub fn running(&self, step: &Step) -> Option<NodeIndex> {
-        self.running.get(step).copied()
+        self.running.iter().copied().find(|node| self.step(*node) == step)
     }
 
     /// Whether a node represents a step that was running at the time of planning.
@@ -125,9 +125,9 @@ impl Batch {
 
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
         // Steps are ordered by address first.
-        let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
-        let own = self.waiting.range(first..).take_while(|(step, _)| step.address == *address);
-        let first = own.map(|(_, node)| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
+        let start = self.waiting.partition_point(|node| self.step(*node).address < *address);
+        let own = self.waiting[start..].iter().take_while(|node| self.step(**node).address == *address);
+        let first = own.map(|node| self.walk.waits_for(*node)).find(|waits| !waits.is_empty());
         first.unwrap_or_default().into_iter().map(|node| self.step(node).clone()).collect()
     }
 
@@ -166,10 +166,12 @@ impl Batch {
     }
 
     fn change(&self, step: &Step) -> Option<&Change> {
-        match step.deposed {
-            None => self.changes.get(&step.address),
-            Some(key) => self.deposed.get(&(step.address.clone(), key)),
-        }
+        self.change_of(&step.address, step.deposed)
+    }
+
+    fn change_of(&self, address: &Address, deposed: Option<DeposedKey>) -> Option<&Change> {
+        let at = self.changes.binary_search_by(|change| key(change).cmp(&(address, deposed)));
+        at.ok().map(|at| &self.changes[at])
     }
 
     /// The planned value of the object and its planned record, as far as known.
@@ -236,7 +238,7 @@ impl Batch {
 
     fn value(&self, address: &Address, known: &KnownValues<'_>) -> Option<Value> {
         if self.pending.contains(address) {
-            return Some(self.changes.get(address)?.after.clone().unwrap_or(Value::Unknown));
+            return Some(self.change_of(address, None)?.after.clone().unwrap_or(Value::Unknown));
         }
         known.value(address)
     }
@@ -253,6 +255,11 @@ impl Batch {
         }
         Some(value)
     }
+}
+
+/// The object of a change: the current one of an address, or a deposed one.
+fn key(change: &Change) -> (&Address, Option<DeposedKey>) {
+    (&change.address, change.deposed)
 }
 
 /// The attributes that an update changes, or that force a replacement. A path ends where a value is sensitive, because

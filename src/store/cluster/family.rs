@@ -12,28 +12,58 @@ use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
 /// The maximum number of attempts to write an index. Only one controller is the leader, so a single conflict is rare.
 const ATTEMPTS: usize = 5;
 
-type Name = (Arc<str>, Arc<str>);
+/// Namespace and name of a Resource.
+pub(super) type Name = (Arc<str>, Arc<str>);
+
+/// The number of Resources below which those that are not used are not looked for.
+const SWEEP_FROM: usize = 256;
 
 /// The Resources with writes in progress or with cached state.
 #[derive(Debug, Default)]
-pub(super) struct FamilyIndexes(Mutex<BTreeMap<Name, Arc<FamilyIndex>>>);
+pub(super) struct FamilyIndexes(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    all: BTreeMap<Name, Arc<FamilyIndex>>,
+    /// How many remained after the last sweep.
+    swept: usize,
+}
 
 impl FamilyIndexes {
     pub(super) fn of(&self, namespace: &Arc<str>, name: &Arc<str>) -> Arc<FamilyIndex> {
         let name = (namespace.clone(), name.clone());
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(name).or_insert_with_key(|name| Arc::new(FamilyIndex::new(name.clone()))).clone()
+        self.known().all.entry(name).or_insert_with_key(|name| Arc::new(FamilyIndex::new(name.clone()))).clone()
     }
 
-    /// Removes a Resource without instances, unless another task uses it. If the watch still shows instances
-    /// (`recorded`), the entry stays, so that the removal of the last instance is detected.
-    pub(super) fn prune(&self, home: &Arc<FamilyIndex>, recorded: &[Address]) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Removes a Resource if the watches show everything that this process has written about it, unless another task
+    /// uses it. If they still show instances that were removed, the entry stays, so that the removal of the last one is
+    /// detected.
+    pub(super) fn prune(&self, family: &Arc<FamilyIndex>, shown: &Siblings) {
+        let mut known = self.known();
         // One reference is the map's and one is the caller's; no other can be taken while the map is locked.
-        let idle = Arc::strong_count(home) == 2 && home.state.try_lock().is_ok_and(|state| state.is_empty(recorded));
+        let idle = Arc::strong_count(family) == 2 && family.state.try_lock().is_ok_and(|state| state.is_shown(shown));
         if idle {
-            all.remove(&home.name);
+            known.all.remove(&family.name);
         }
+    }
+
+    /// Removes the Resources that [`Self::prune`] would remove, if their number has doubled since the last time.
+    pub(super) fn sweep(&self, shown: impl Fn(&Name) -> Siblings) {
+        let found: Vec<_> = {
+            let known = self.known();
+            let is_due = known.all.len() >= SWEEP_FROM.max(2 * known.swept);
+            known.all.values().filter(|family| is_due && Arc::strong_count(family) == 1).cloned().collect()
+        };
+        if found.is_empty() {
+            return;
+        }
+        found.iter().for_each(|family| self.prune(family, &shown(&family.name)));
+        let mut known = self.known();
+        known.swept = known.all.len();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,10 +112,11 @@ impl FamilyState {
         add_to(&mut self.removed, address);
     }
 
-    fn is_empty(&self, recorded: &[Address]) -> bool {
-        self.recorded.is_empty()
-            && self.index.as_ref().is_none_or(|index| index.instances.is_empty())
-            && !self.removed.iter().any(|address| recorded.contains(address))
+    fn is_shown(&self, shown: &Siblings) -> bool {
+        let is_recorded = |address: &Address| shown.recorded.contains(address);
+        self.index.as_ref().is_none_or(|index| index.instances.is_empty())
+            && !self.removed.iter().any(is_recorded)
+            && (self.recorded.is_empty() || (shown.marked && self.recorded.iter().all(is_recorded)))
     }
 }
 
@@ -104,6 +135,7 @@ fn take_from(ordered: &mut Vec<Address>, address: &Address) -> bool {
 }
 
 /// The instances of a Resource, as the watches show them.
+#[derive(Default)]
 pub(super) struct Siblings {
     pub(super) recorded: Vec<Address>,
     pub(super) indexed: Vec<Address>,
