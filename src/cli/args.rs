@@ -159,6 +159,9 @@ pub enum Command {
     /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
     #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
+    /// Run a provider plugin for a controller in another Pod. Purlin runs this command itself.
+    #[command(hide = true)]
+    Runner(RunnerArgs),
 }
 
 // A command that works only on files or only on a cluster accepts the options of both, and its error says what to use
@@ -252,6 +255,22 @@ pub struct RefreshArgs {
     /// The maximum number of concurrent operations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub parallelism: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunnerArgs {
+    /// The address to listen on.
+    #[arg(long)]
+    pub address: std::net::IpAddr,
+    /// The port to listen on.
+    #[arg(long)]
+    pub port: u16,
+    /// The checksum of the package's files.
+    #[arg(long, value_name = "CHECKSUM")]
+    pub package: crate::install::Hash,
+    /// The format of the log.
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
 }
 
 #[derive(Debug, Args)]
