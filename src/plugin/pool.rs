@@ -451,7 +451,8 @@ impl Pool {
         };
         // The memory of a process elsewhere is limited there.
         let memory = limits.memory.or_else(|| (!client.is_remote()).then_some(self.options.max_memory));
-        has_passed(*lock(&process.used), idle, now)
+        client.is_retired()
+            || has_passed(*lock(&process.used), idle, now)
             || has_passed(process.started, self.options.max_age, now)
             || client.memory().zip(memory).is_some_and(|(bytes, limit)| bytes > limit)
     }

@@ -125,6 +125,8 @@ func (s *simulator) advance(ctx context.Context, name cache.ObjectName) error {
 		return s.remove(ctx, pod, ended)
 	case ended || desired.phase == corev1.PodPending || len(pod.Spec.SchedulingGates) > 0:
 		return nil
+	case pod.Spec.NodeName == "" && isProgram(pod) && len(pod.Spec.NodeSelector) > 0:
+		return s.setUnschedulable(ctx, pod)
 	case pod.Spec.NodeName == "":
 		return s.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
@@ -167,6 +169,22 @@ func (s *simulator) remove(ctx context.Context, pod *corev1.Pod, ended bool) err
 func (s *simulator) setStatus(ctx context.Context, pod *corev1.Pod, desired outcome) error {
 	pod = pod.DeepCopy()
 	fillStatus(pod, desired, metav1.Now())
+	_, err := s.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+// setUnschedulable reports what the scheduler reports if no node has the labels that a Pod selects.
+func (s *simulator) setUnschedulable(ctx context.Context, pod *corev1.Pod) error {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return nil
+		}
+	}
+	pod = pod.DeepCopy()
+	setCondition(pod, corev1.PodScheduled, false, corev1.PodReasonUnschedulable, metav1.Now())
+	for i := range pod.Status.Conditions {
+		pod.Status.Conditions[i].Message = "no node has the labels of the Pod"
+	}
 	_, err := s.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }

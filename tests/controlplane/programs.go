@@ -160,7 +160,8 @@ func (p *programs) environment(ctx context.Context, pod *corev1.Pod) (map[string
 		case source.SecretKeyRef != nil:
 			secret, err := p.client.CoreV1().Secrets(pod.Namespace).Get(ctx, source.SecretKeyRef.Name, metav1.GetOptions{})
 			if err != nil {
-				return nil, err
+				// Not the error itself: one that is not found would mean that the Pod is.
+				return nil, fmt.Errorf("the Secret of the variable %s: %v", variable.Name, err)
 			}
 			environment[variable.Name] = string(secret.Data[source.SecretKeyRef.Key])
 		default:

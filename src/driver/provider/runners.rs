@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use crate::driver::kubernetes_object::server::{Connection, Server};
 use crate::model::PodRunner;
 use crate::plugin::remote::Package;
-use crate::plugin::{Client, Launch, PluginError, PoolKey};
+use crate::plugin::{Client, Launch, PluginError, PoolKey, StartError};
 use crate::process::{Clock, lock};
 
 /// How long a Pod that starts is kept although nothing asks for it: longer than the longest time between two attempts of a
@@ -135,7 +135,13 @@ impl RunnerPods {
         if let StartState::Waiting(what) = state {
             return Err(PluginError::Waiting { provider, what });
         }
-        lock(&self.state).starting.remove(key);
+        {
+            let mut pods = lock(&self.state);
+            // After an outdated configuration, the key can belong to another start.
+            if pods.starting.get(key).is_some_and(|known| Arc::ptr_eq(known, &starting)) {
+                pods.starting.remove(key);
+            }
+        }
         match state {
             StartState::Ready(client) => Ok(client),
             StartState::Failed(error) => Err(error),
@@ -173,7 +179,8 @@ impl RunnerPods {
                 let started = tokio::select! {
                     started = self.connect(&host, &request, &keys, &starting.state) => started,
                     () = self.abandoned(&starting) => {
-                        Err(PluginError::ShuttingDown { provider: request.launch.name.clone() })
+                        let why = StartError::Runner("it was no longer needed while its Pod started".to_owned());
+                        Err(PluginError::Start { provider: request.launch.name.clone(), why })
                     }
                 };
                 match started {

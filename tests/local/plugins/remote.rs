@@ -28,7 +28,7 @@ struct Runner {
     ended: Arc<Host>,
 }
 
-/// Ends the runner, and counts how often.
+/// Waits until the runner has ended by itself, and counts how often.
 struct Host {
     child: Arc<Mutex<Child>>,
     ends: AtomicUsize,
@@ -38,9 +38,7 @@ impl RunnerHost for Host {
     fn end(&self) -> BoxFuture<'_, Option<String>> {
         async {
             self.ends.fetch_add(1, Ordering::Relaxed);
-            let mut child = self.child.lock().unwrap();
-            let _ = child.kill();
-            child.wait().unwrap();
+            until(|| self.child.lock().unwrap().try_wait().unwrap().is_some()).await;
             Some("the test Pod was deleted".to_owned())
         }
         .boxed()

@@ -79,7 +79,7 @@ impl RunnerPods {
             return Err(failed(refused(&error, &attempt("create", "Secret", "secrets"))));
         }
         tracing::info!(namespace = &*key.namespace, pod = name, provider = request.launch.name, "created a Pod");
-        self.delete_leftovers(caller, &pods).await;
+        self.delete_others(caller, &pods).await;
         Ok((host, keys))
     }
 
@@ -168,7 +168,7 @@ impl RunnerPods {
 
     /// Deletes the Pods that other processes have left behind, and that run no provider. A provider that still runs may
     /// belong to a process that is cut off, and ends without its controller.
-    async fn delete_leftovers(self: &Arc<Self>, caller: Caller<'_>, pods: &str) {
+    async fn delete_others(self: &Arc<Self>, caller: Caller<'_>, pods: &str) {
         let Caller::ServiceAccount { namespace, name: creator } = caller else { return };
         let list = Call::get(format!("{pods}?labelSelector={SELECTOR}"));
         let Ok(answer) = self.server.call(caller, &list, self.server.after(REQUEST_LIMIT)).await else { return };
@@ -181,14 +181,14 @@ impl RunnerPods {
                 continue;
             }
             let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-            let leftover = PodHost {
+            let other = PodHost {
                 pods: Arc::clone(self),
                 namespace: namespace.into(),
                 name: text(&metadata["name"]),
                 uid: text(&metadata["uid"]),
                 creator: creator.into(),
             };
-            leftover.delete().await;
+            other.delete().await;
         }
     }
 }
