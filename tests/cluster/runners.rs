@@ -99,16 +99,25 @@ fn an_object_says_which_pod_it_waits_for() {
 }
 
 #[test]
-fn a_namespace_is_deleted_while_its_provider_runs_in_a_pod() {
+fn a_namespace_that_is_deleted_accepts_no_pod_and_its_objects_say_what_to_do() {
     let _guard = shared();
     let bench = Bench::new("gone");
     let ns = bench.ns.as_str();
     rbac(ns);
-    plane().apply(&["-n", ns], &in_pod(&bench, ""));
+    plane().apply(&["-n", ns], &in_pod(&bench, ", idleTimeout: 1s"));
     bench.trouble("web", "on_read: ''", "");
     wait_ready(ns, &["web"]);
-    running_pod(ns);
+    wait_until("the idle Pod is deleted", LIMIT, || pods(ns).is_empty());
     plane().kubectl_ok(&["delete", "namespace", ns, "--wait=false"]);
+    let expected =
+        format!("the namespace `{ns}` is being deleted and accepts no Pods (hint: set `runner: {{kind: InProcess}}`");
+    wait_until("the Resource says what to do", LIMIT, || {
+        let ready = resource(ns, "web").and_then(|web| condition(&web, "Ready"));
+        ready.is_some_and(|ready| ready["message"].as_str().unwrap().contains(&expected))
+    });
+    assert_eq!(bench.created("web").len(), 1);
+    let patch = r#"{"spec":{"runner":{"kind":"InProcess","idleTimeout":null}}}"#;
+    plane().kubectl_ok(&["-n", ns, "patch", "providerconfig", "corner", "--type=merge", "-p", patch]);
     wait_until("the namespace is deleted", LIMIT, || !plane().kubectl(&["get", "namespace", ns]).status.success());
     assert_eq!(bench.created("web"), Vec::<String>::new());
     assert!(records(ns).is_empty());

@@ -19,7 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::driver::kubernetes_object::server::{Connection, Server};
+use crate::driver::kubernetes_object::server::{Caller, Connection, Server};
+use crate::driver::kubernetes_object::wait::ObjectRef;
 use crate::model::PodRunner;
 use crate::plugin::remote::Package;
 use crate::plugin::{Client, Launch, PluginError, PoolKey, StartError};
@@ -31,6 +32,9 @@ const ABANDONED_AFTER: Duration = Duration::from_mins(15);
 
 /// How long the Pods may take to end when the controller ends.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a request to the API server may take, with its repetitions.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// What all Pods of a controller share.
 #[derive(Clone, Debug)]
@@ -238,6 +242,13 @@ impl RunnerPods {
             () = late => {}
             () = starting.abandoned.notified() => {}
         }
+    }
+
+    /// Whether a namespace is being deleted, so that it accepts no new Pods.
+    async fn is_terminating(&self, namespace: &str) -> bool {
+        let place = ObjectRef { caller: Caller::Process, collection: "/api/v1/namespaces", name: namespace };
+        let namespace = self.server.get(&place, self.server.after(REQUEST_LIMIT)).await;
+        matches!(namespace, Ok(Some(namespace)) if !namespace["metadata"]["deletionTimestamp"].is_null())
     }
 
     fn report_ready(&self, namespace: &Arc<str>) {

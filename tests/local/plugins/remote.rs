@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use purlin::install::Hash;
 use purlin::plugin::remote::{ControllerKeys, Package, RemoteStart, RunnerHost, RunnerKeys, generate_keys};
 use purlin::plugin::{Client, PluginError};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -32,6 +33,7 @@ struct Runner {
 struct Host {
     child: Arc<Mutex<Child>>,
     ends: AtomicUsize,
+    is_replaceable: AtomicBool,
 }
 
 impl RunnerHost for Host {
@@ -45,7 +47,7 @@ impl RunnerHost for Host {
     }
 
     fn is_replaceable(&self) -> BoxFuture<'_, bool> {
-        async { true }.boxed()
+        async { self.is_replaceable.load(Ordering::Relaxed) }.boxed()
     }
 }
 
@@ -83,7 +85,11 @@ impl Runner {
             .spawn()
             .unwrap();
         let child = Arc::new(Mutex::new(child));
-        let ended = Arc::new(Host { child: Arc::clone(&child), ends: AtomicUsize::new(0) });
+        let ended = Arc::new(Host {
+            child: Arc::clone(&child),
+            ends: AtomicUsize::new(0),
+            is_replaceable: AtomicBool::new(true),
+        });
         Self { child, address, package, directory, ended }
     }
 
@@ -185,17 +191,34 @@ async fn the_end_of_a_provider_in_a_runner_has_its_status_and_last_output() {
     let runner = Runner::start(&runner_keys);
     let (client, follow) = runner.connect(&keys).await.unwrap();
     let plugin = runner.plugin();
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(i32::try_from(plugin).unwrap()).unwrap(),
-        rustix::process::Signal::ABORT,
-    )
-    .unwrap();
+    signal(plugin, Signal::ABORT);
     follow.await.unwrap();
     let error = client.validate_and_configure(nothing()).await.unwrap_err();
     let PluginError::NotCalled { crash, .. } = &error else { panic!("{error}") };
     assert!(crash.status.is_some_and(|status| status.code() == Some(2) || status.signal() == Some(6)), "{error}");
     assert!(error.to_string().contains("SIGABRT: abort"), "{error}");
     assert_eq!(runner.exited().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_asked_to_end_goes_on_until_its_calls_can_go_elsewhere() {
+    for is_replaceable in [true, false] {
+        let (runner_keys, keys) = generate_keys().unwrap();
+        let runner = Runner::start(&runner_keys);
+        runner.ended.is_replaceable.store(is_replaceable, Ordering::Relaxed);
+        let (client, _follow) = runner.connect(&keys).await.unwrap();
+        assert!(!client.is_retired() && !client.is_last());
+        signal(runner.pid(), Signal::TERM);
+        until(|| client.is_retired() || client.is_last()).await;
+        assert_eq!((client.is_retired(), client.is_last()), (is_replaceable, !is_replaceable));
+        assert!(client.schema().await.is_ok());
+        client.close().await;
+        assert_eq!(runner.exited().await.code(), Some(0));
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(process).unwrap()).unwrap(), signal).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

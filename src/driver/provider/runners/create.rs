@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::Method;
@@ -14,7 +13,7 @@ use tokio::sync::watch;
 use super::manifest::{CONTROLLER, PORT, PodPlan, RULES, SELECTOR};
 use super::pod_host::PodHost;
 use super::pod_state::{self, PodState};
-use super::{PodRequest, RunnerPods, StartState};
+use super::{PodRequest, REQUEST_LIMIT, RunnerPods, StartState};
 use crate::driver::kubernetes_object::api_error::{self, ErrorContext, RequestError};
 use crate::driver::kubernetes_object::server::{Call, Caller};
 use crate::driver::kubernetes_object::wait::ObjectRef;
@@ -22,8 +21,6 @@ use crate::model::text::hex;
 use crate::model::{DriverError, ErrorKind};
 use crate::plugin::remote::{ControllerKeys, RemoteStart, generate_keys};
 use crate::plugin::{Client, PluginError, PoolKey, StartError};
-
-const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// The longest name of a configuration in the name of a Pod, which is also a host name.
 const MAX_NAME: usize = 40;
@@ -65,7 +62,17 @@ impl RunnerPods {
         };
         let (runner_keys, keys) = generate_keys().map_err(failed)?;
         let created = self.post(caller, &pods, plan.pod()).await;
-        let pod = created.map_err(|error| failed(refused(&error, &attempt("create", "Pod", "pods"))))?;
+        let pod = match created {
+            Ok(pod) => pod,
+            // Its Roles may have been deleted before.
+            Err(_) if self.is_terminating(&key.namespace).await => {
+                let namespace = &key.namespace;
+                let why =
+                    format!("the namespace `{namespace}` is being deleted and accepts no Pods (hint: {LAST_WAY})");
+                return Err(failed(StartError::Runner(why)));
+            }
+            Err(error) => return Err(failed(refused(&error, &attempt("create", "Pod", "pods")))),
+        };
         let host = Arc::new(PodHost {
             pods: Arc::clone(self),
             namespace: Arc::clone(&key.namespace),
@@ -192,6 +199,9 @@ impl RunnerPods {
         }
     }
 }
+
+const LAST_WAY: &str = "set `runner: {kind: InProcess}` in the ProviderConfig, if its configuration has the credentials; next \
+                        time, delete the Resources before the namespace";
 
 const NO_IMAGE: &str =
     "the controller does not know its image (hint: set the flag --runner-image to the image of the controller)";

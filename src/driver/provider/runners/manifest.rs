@@ -14,8 +14,9 @@ pub(super) const SELECTOR: &str = "app.kubernetes.io%2Fmanaged-by%3Dpurlin%2Capp
 /// The label with the process that the Pod belongs to.
 pub(super) const CONTROLLER: &str = "purlin.dev/controller";
 
-/// Far above the time of a call. A runner that is asked to end goes on until its calls have ended.
-const GRACE_SECONDS: u32 = 3600;
+/// How long a runner that is asked to end goes on for calls that run. Few calls take longer. The deletion of a namespace with
+/// such a Pod takes up to half as long, because Kubernetes looks again only then.
+const GRACE_SECONDS: u32 = 300;
 
 /// What a Pod is made from.
 pub(super) struct PodPlan<'a> {
@@ -84,11 +85,14 @@ impl PodPlan<'_> {
         if !self.runner.resources.is_null() {
             container["resources"] = self.runner.resources.clone();
         }
+        let mut metadata = self.metadata();
+        // A call that an eviction ends has an unknown outcome.
+        metadata["annotations"] = json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"});
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
             // No owner: a foreground deletion of an owner would delete the Pod before the objects that need it.
-            "metadata": self.metadata(),
+            "metadata": metadata,
             "spec": {
                 "serviceAccountName": self.account(),
                 "automountServiceAccountToken": self.runner.service_account.is_some(),

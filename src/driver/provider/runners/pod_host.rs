@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use http::Method;
 use serde_json::{Value as Json, json};
 
-use super::RunnerPods;
 use super::pod_state::{self, PodState};
+use super::{REQUEST_LIMIT, RunnerPods};
 use crate::driver::kubernetes_object::api_error::RequestError;
 use crate::driver::kubernetes_object::server::{Call, Caller};
 use crate::driver::kubernetes_object::wait::ObjectRef;
@@ -22,8 +22,6 @@ const UNSEEN_END: Duration = LOST_AFTER.saturating_mul(3);
 /// The time between the signal to the runner and its kill. The object of a Pod exists until the kubelet has confirmed the
 /// end of its containers, unless it is deleted with zero seconds.
 const GRACE_SECONDS: u32 = 1;
-
-const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// A created Pod.
 pub(super) struct PodHost {
@@ -113,12 +111,6 @@ impl RunnerHost for PodHost {
     }
 
     fn is_replaceable(&self) -> BoxFuture<'_, bool> {
-        async {
-            let place = ObjectRef { caller: Caller::Process, collection: "/api/v1/namespaces", name: &self.namespace };
-            let namespace = self.pods.server.get(&place, self.pods.server.after(REQUEST_LIMIT)).await;
-            // A namespace that is being deleted accepts no new Pod.
-            !matches!(namespace, Ok(Some(namespace)) if !namespace["metadata"]["deletionTimestamp"].is_null())
-        }
-        .boxed()
+        async { !self.pods.is_terminating(&self.namespace).await }.boxed()
     }
 }
