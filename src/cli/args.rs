@@ -4,6 +4,7 @@
 mod controller;
 mod examples;
 mod migrate;
+mod plugin;
 mod provider;
 mod state;
 mod ui;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
+pub use plugin::{LaunchPluginArgs, RunnerArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
@@ -255,41 +257,6 @@ pub struct RefreshArgs {
     /// The maximum number of concurrent operations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub parallelism: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub struct RunnerArgs {
-    /// The address to listen on.
-    #[arg(long)]
-    pub address: std::net::IpAddr,
-    /// The port to listen on.
-    #[arg(long)]
-    pub port: u16,
-    /// The checksum of the package's files.
-    #[arg(long, value_name = "CHECKSUM")]
-    pub package: crate::install::Hash,
-    /// The format of the log.
-    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
-    pub log_format: LogFormat,
-}
-
-#[derive(Debug, Args)]
-pub struct LaunchPluginArgs {
-    /// The process ID of the parent. The plugin is killed when the parent exits.
-    #[arg(long)]
-    pub parent: i32,
-    /// The maximum size of the plugin's data, in bytes.
-    #[arg(long)]
-    pub memory: Option<u64>,
-    /// A path that the plugin may read, with everything below it. All other paths are forbidden. Can be repeated.
-    #[arg(long)]
-    pub read: Vec<PathBuf>,
-    /// A path that the plugin may write, with everything below it. Can be repeated.
-    #[arg(long)]
-    pub write: Vec<PathBuf>,
-    /// The plugin's program and its arguments.
-    #[arg(last = true, required = true)]
-    pub program: Vec<std::ffi::OsString>,
 }
 
 // `plan` compares files with a cluster if both are given.

@@ -121,8 +121,8 @@ impl RunnerPods {
         }
     }
 
-    /// Returns the provider of a key, which is not configured yet. Waits for `limit`; after that the error says what the
-    /// start waits for, and the start goes on.
+    /// Returns the provider of a key, which is not configured yet. The first call for a Pod waits for `limit`; after that the
+    /// error says what the start waits for, and the start goes on.
     pub(super) async fn start(
         self: &Arc<Self>,
         key: &PoolKey,
@@ -130,10 +130,12 @@ impl RunnerPods {
         limit: Duration,
     ) -> Result<Client, PluginError> {
         let provider = request.launch.name.clone();
-        let starting = self.find_or_start(key, request)?;
+        let (starting, is_new) = self.find_or_start(key, request)?;
         *lock(&starting.asked) = self.clock.now();
         let mut state = starting.state.subscribe();
         let ended = state.wait_for(|state| !matches!(state, StartState::Waiting(_)));
+        // Later calls do not wait: a plan has many, and they hold the permits of others.
+        let limit = if is_new { limit } else { Duration::ZERO };
         let _ = tokio::time::timeout(limit, ended).await;
         let state = starting.state.borrow().clone();
         if let StartState::Waiting(what) = state {
@@ -153,13 +155,18 @@ impl RunnerPods {
         }
     }
 
-    fn find_or_start(self: &Arc<Self>, key: &PoolKey, request: PodRequest) -> Result<Arc<StartingPod>, PluginError> {
+    /// Returns the start for a key, and whether it has begun just now.
+    fn find_or_start(
+        self: &Arc<Self>,
+        key: &PoolKey,
+        request: PodRequest,
+    ) -> Result<(Arc<StartingPod>, bool), PluginError> {
         let mut state = lock(&self.state);
         if state.closing {
             return Err(PluginError::ShuttingDown { provider: request.launch.name });
         }
         if let Some(starting) = state.starting.get(key) {
-            return Ok(Arc::clone(starting));
+            return Ok((Arc::clone(starting), false));
         }
         let starting = Arc::new(StartingPod {
             state: watch::Sender::new(StartState::Waiting(format!("a Pod in the namespace `{}`", key.namespace))),
@@ -173,7 +180,7 @@ impl RunnerPods {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move { pods.run(key, request, task).await });
-        Ok(starting)
+        Ok((starting, true))
     }
 
     /// Creates a Pod, starts the provider in it, and deletes it after the end of the provider.

@@ -15,7 +15,7 @@ use crate::driver::kubernetes_object::server::{Call, Caller};
 use crate::driver::kubernetes_object::wait::ObjectRef;
 use crate::plugin::remote::{LOST_AFTER, RunnerHost};
 
-/// How long a runner can outlive the connection to its controller, if the API server cannot tell: it kills its plugin after
+/// How long a runner can outlive the connection to its controller, if the API server does not report it: it kills its plugin after
 /// [`LOST_AFTER`], and the rest is for messages that a network delivers late.
 const UNSEEN_END: Duration = LOST_AFTER.saturating_mul(3);
 
@@ -96,7 +96,7 @@ impl PodHost {
             (Some(how), Ok(_)) => how,
             (None, Ok(_)) => "no longer responded and was deleted".to_owned(),
             (how, Err(_)) => {
-                // The API server does not tell, so the runner gets the time in which it ends by itself.
+                // The API server does not report it, so the runner gets the time in which it ends by itself.
                 let _ = self.pods.server.pause(UNSEEN_END, until).await;
                 how.unwrap_or_else(|| "no longer responded".to_owned())
             }
