@@ -12,7 +12,7 @@ mod pod_state;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -141,13 +141,7 @@ impl RunnerPods {
         if let StartState::Waiting(what) = state {
             return Err(PluginError::Waiting { provider, what });
         }
-        {
-            let mut pods = lock(&self.state);
-            // After an outdated configuration, the key can belong to another start.
-            if pods.starting.get(key).is_some_and(|known| Arc::ptr_eq(known, &starting)) {
-                pods.starting.remove(key);
-            }
-        }
+        self.forget(key, &Arc::downgrade(&starting));
         match state {
             StartState::Ready(client) => Ok(client),
             StartState::Failed(error) => Err(error),
@@ -185,51 +179,50 @@ impl RunnerPods {
 
     /// Creates a Pod, starts the provider in it, and deletes it after the end of the provider.
     async fn run(self: Arc<Self>, key: PoolKey, request: PodRequest, starting: Arc<StartingPod>) {
-        let host = match self.create(&key, &request).await {
+        let (host, started) = match self.create(&key, &request).await {
             Ok((host, keys)) => {
                 let started = tokio::select! {
                     started = self.connect(&host, &request, &keys, &starting.state) => started,
                     () = self.abandoned(&starting) => {
+                        self.forget(&key, &Arc::downgrade(&starting));
                         let why = StartError::Runner("it was no longer needed while its Pod started".to_owned());
                         Err(PluginError::Start { provider: request.launch.name.clone(), why })
                     }
                 };
-                match started {
-                    Ok((client, follow)) => {
-                        starting.state.send_replace(StartState::Ready(client));
-                        self.report_ready(&key.namespace);
-                        let untaken = Arc::downgrade(&starting);
-                        // The provider is killed when nothing holds it any more.
-                        drop(starting);
-                        let mut follow = std::pin::pin!(follow);
-                        tokio::select! {
-                            () = &mut follow => return,
-                            () = tokio::time::sleep(ABANDONED_AFTER) => {}
-                        }
-                        let is_untaken = |one: &Arc<StartingPod>| std::ptr::eq(Arc::as_ptr(one), untaken.as_ptr());
-                        let removed = {
-                            let mut state = lock(&self.state);
-                            let found = state.starting.get(&key).is_some_and(is_untaken);
-                            if found { state.starting.remove(&key) } else { None }
-                        };
-                        drop(removed);
-                        return follow.await;
-                    }
-                    Err(error) => {
-                        starting.state.send_replace(StartState::Failed(error));
-                        host
-                    }
+                (Some(host), started)
+            }
+            Err(error) => (None, Err(error)),
+        };
+        // The provider is killed when nothing holds its client any more, so this task does not.
+        let (state, follow) = match started {
+            Ok((client, follow)) => (StartState::Ready(client), Some(follow)),
+            Err(error) => (StartState::Failed(error), None),
+        };
+        starting.state.send_replace(state);
+        let known = Arc::downgrade(&starting);
+        drop(starting);
+        self.report_ready(&key.namespace);
+        match (follow, host) {
+            (Some(mut follow), _) => {
+                if tokio::time::timeout(ABANDONED_AFTER, &mut follow).await.is_err() {
+                    // If nothing has asked for the provider, it ends now.
+                    self.forget(&key, &known);
+                    follow.await;
                 }
             }
-            Err(error) => {
-                starting.state.send_replace(StartState::Failed(error));
-                self.report_ready(&key.namespace);
-                return;
-            }
-        };
-        self.report_ready(&key.namespace);
-        drop(starting);
-        host.delete().await;
+            (None, Some(host)) => host.delete().await,
+            (None, None) => {}
+        }
+    }
+
+    /// Removes a start, unless the key belongs to another one.
+    fn forget(&self, key: &PoolKey, starting: &Weak<StartingPod>) {
+        let mut state = lock(&self.state);
+        let is_known = |known: &Arc<StartingPod>| std::ptr::eq(Arc::as_ptr(known), starting.as_ptr());
+        let forgotten = if state.starting.get(key).is_some_and(is_known) { state.starting.remove(key) } else { None };
+        // Its drop may end a provider.
+        drop(state);
+        drop(forgotten);
     }
 
     /// Returns when nothing asks for the Pod any more.
