@@ -9,6 +9,7 @@ pub mod plan;
 pub mod provider;
 pub mod raw;
 pub mod resource;
+pub mod runner;
 
 mod annotations;
 mod crds;
@@ -38,6 +39,7 @@ pub use resource::{
     HookPhase, Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish,
     Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
 };
+pub use runner::{ProviderRunner, RunnerKind, RunnerResources, RunnerToleration, RunnerVariable};
 
 pub const GROUP: &str = "purlin.dev";
 

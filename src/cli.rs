@@ -104,6 +104,9 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
         Command::LaunchPlugin(args) => c::launch_plugin::run(args),
+        Command::Runner(args) => {
+            Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(c::runner::run(args))
+        }
         Command::State(command) => local_runtime()?.block_on(state::command::run(command, console)),
         Command::Provider(command) => local_runtime()?.block_on(provider::run(command, console)),
         Command::ExplainType(args) => local_runtime()?.block_on(provider::explain_type(args, console)),

@@ -44,7 +44,7 @@ use tokio::task::JoinSet;
 use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::holders::Holders;
-use self::metrics::Metrics;
+use self::metrics::{Metrics, ProcessSample};
 use self::namespaces::Namespaces;
 use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
@@ -53,7 +53,7 @@ use self::watch::Watch;
 use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::{Confinement, ObjectChange, ProviderOptions, Providers, Registry};
+use crate::driver::{Confinement, ObjectChange, ProviderOptions, Providers, Registry, RunnerPods, RunnerSettings};
 use crate::execute::{Engine, Pool};
 use crate::install::{InstallOptions, Installer};
 use crate::load::ProviderSpec;
@@ -125,7 +125,8 @@ impl Services {
         let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
         // Each provider runs in its own directory and cannot access the others.
         let metrics = Metrics::default();
-        let provider_options = provider_options(options, installer.clone(), &metrics);
+        let runners = Arc::new(RunnerPods::new(client.clone(), runner_settings(options, &*random), clock.clone()));
+        let provider_options = provider_options(options, installer.clone(), &metrics, runners);
         let drivers = Registry::default().with_providers(Arc::new(Providers::new(provider_options, clock.clone())));
         Ok(Self { client, heartbeat, clock, random, drivers, installer, threads: Threads::Blocking, metrics })
     }
@@ -251,7 +252,11 @@ fn sample(context: &Context) {
         let metrics = context.metrics.providers.clone();
         context.metrics.sample(move || {
             let processes = providers.processes();
-            let measured = processes.iter().map(|one| (one.name().to_owned(), one.memory().unwrap_or_default()));
+            let measured = processes.iter().map(|one| ProcessSample {
+                provider: one.name().to_owned(),
+                memory: one.memory().unwrap_or_default(),
+                in_pod: one.is_remote(),
+            });
             metrics.set_processes(measured);
         });
     }
@@ -289,7 +294,12 @@ fn outcome(lost: usize, drained: bool) -> Result<(), ControllerError> {
 }
 
 /// The limits and the confinement of providers. All their memory limits together fit into the container.
-fn provider_options(options: &Options, installer: Arc<Installer>, metrics: &Metrics) -> ProviderOptions {
+fn provider_options(
+    options: &Options,
+    installer: Arc<Installer>,
+    metrics: &Metrics,
+    runners: Arc<RunnerPods>,
+) -> ProviderOptions {
     let ProviderProcesses { total, per_namespace, memory: each } = options.provider_processes;
     // The controller itself needs the rest.
     let memory = memory_limit().map_or(u64::MAX, |limit| limit / 4 * 3);
@@ -301,7 +311,19 @@ fn provider_options(options: &Options, installer: Arc<Installer>, metrics: &Metr
         limits: plugin::Limits { memory: Some(each), response: MAX_RESPONSE, ..defaults.limits },
         pool,
         observer: Arc::new(metrics.providers.clone()),
+        runners: Some(runners),
         ..defaults
+    }
+}
+
+/// What the Pods of providers share.
+fn runner_settings(options: &Options, random: &dyn Random) -> RunnerSettings {
+    let own = options.pod.as_ref().map(|pod| &pod.service_account);
+    RunnerSettings {
+        image: options.runner_image.clone(),
+        default_account: options.default_service_account.as_str().into(),
+        own_account: own.map(|own| (own.namespace.clone(), own.name.clone())),
+        controller: random.uuid().into(),
     }
 }
 

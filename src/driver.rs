@@ -25,7 +25,10 @@ pub use contract::{
     SearchResult, TakeOver, WatchedInstance,
 };
 pub use kubernetes_object::KubernetesObject;
-pub use provider::{Confinement, Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig};
+pub use provider::{
+    Confinement, Preparation, ProviderInfo, ProviderOptions, Providers, Reattach, ReconstructedConfig, RunnerPods,
+    RunnerSettings,
+};
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;

@@ -51,7 +51,7 @@ pub use instance::{
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
 pub use lines::Lines;
-pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec};
+pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, ProviderSpec, Runner};
 pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;
 pub use repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};

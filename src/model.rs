@@ -20,6 +20,7 @@ pub mod read_result;
 pub mod reason;
 pub mod record;
 pub mod revision;
+pub mod runner;
 pub mod schema;
 pub mod secrets;
 pub(crate) mod suggest;
@@ -48,6 +49,7 @@ pub use record::{
     RecordedObject, Stored, Triggers, Version,
 };
 pub use revision::Revision;
+pub use runner::PodRunner;
 pub use schema::{Attribute, AttributeType, Schema};
 pub use secrets::Secrets;
 pub use text::{Text, Tone};

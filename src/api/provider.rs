@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resource::{Input, NameRef};
+use super::runner::ProviderRunner;
 use super::schema;
 
 /// The provider plugin to run. It names a program, so only administrators should be allowed to write it.
@@ -76,6 +77,10 @@ pub struct ProviderSpec {
     /// Limits of the provider's calls and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ProviderLimits>,
+
+    /// Where the provider runs for ProviderConfigs without a `spec.runner`. The default is the Pod of the controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<ProviderRunner>,
 }
 
 /// Files and directories in the controller's Pod. A directory includes its content.
@@ -226,10 +231,14 @@ pub struct ProviderConfigSpec {
     )]
     pub inputs: Vec<Input>,
 
-    /// The service account in this namespace with which Purlin reads the inputs.
+    /// The service account in this namespace with which Purlin reads the inputs, and creates the Pod of `runner`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
+
+    /// Where the provider runs with this configuration. It replaces the whole `spec.runner` of the Provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<ProviderRunner>,
 }
 
 /// The observed state of a ProviderConfig.

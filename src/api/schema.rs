@@ -84,6 +84,11 @@ pub(super) fn deletion_policy(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// The description of the field explains the variants.
+pub(super) fn runner_kind(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["InProcess", "Pod"]})
+}
+
+/// The description of the field explains the variants.
 pub(super) fn prune(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["None", "Selector", "All"]})
 }

@@ -4,6 +4,7 @@
 mod controller;
 mod examples;
 mod migrate;
+mod plugin;
 mod provider;
 mod state;
 mod ui;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
+pub use plugin::{LaunchPluginArgs, RunnerArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
@@ -159,6 +161,9 @@ pub enum Command {
     /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
     #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
+    /// Run a provider plugin for a controller in another Pod. Purlin runs this command itself.
+    #[command(hide = true)]
+    Runner(RunnerArgs),
 }
 
 // A command that works only on files or only on a cluster accepts the options of both, and its error says what to use
@@ -252,25 +257,6 @@ pub struct RefreshArgs {
     /// The maximum number of concurrent operations.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub parallelism: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub struct LaunchPluginArgs {
-    /// The process ID of the parent. The plugin is killed when the parent exits.
-    #[arg(long)]
-    pub parent: i32,
-    /// The maximum size of the plugin's data, in bytes.
-    #[arg(long)]
-    pub memory: Option<u64>,
-    /// A path that the plugin may read, with everything below it. All other paths are forbidden. Can be repeated.
-    #[arg(long)]
-    pub read: Vec<PathBuf>,
-    /// A path that the plugin may write, with everything below it. Can be repeated.
-    #[arg(long)]
-    pub write: Vec<PathBuf>,
-    /// The plugin's program and its arguments.
-    #[arg(last = true, required = true)]
-    pub program: Vec<std::ffi::OsString>,
 }
 
 // `plan` compares files with a cluster if both are given.

@@ -15,6 +15,7 @@ pub mod import;
 pub mod launch_plugin;
 pub mod migrate;
 pub mod plan;
+pub mod runner;
 pub mod switch;
 pub mod tree;
 pub mod ui;

@@ -3,9 +3,11 @@
 //! A second call must not start while the first one may still be running. So another process counts as terminated only
 //! with evidence: it released the Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
 //! evidence, the deadline of the intent counts, which a process extends as long as its call is running. A process whose
-//! Pod exists may be cut off from the API server, so it gets the time after which it kills its providers.
+//! Pod exists may be cut off from the API server, so it gets the time after which it kills its providers. A provider in a
+//! Pod of its own outlives its controller for a moment, so even a process that has terminated gets that time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +19,8 @@ use kube::{Api, Client, ResourceExt};
 use super::lease::{LEASE, LeaseView};
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
+use crate::plugin::remote::LOST_AFTER;
+use crate::process::lock;
 
 /// The name of the controller's container in the chart.
 pub const CONTAINER: &str = "controller";
@@ -24,6 +28,10 @@ pub const CONTAINER: &str = "controller";
 /// How long after the deadline of an intent a process that is cut off from the API server may still run its call: a
 /// provider that does not stop is killed ten minutes after the time limit of its call.
 const CUT_OFF_LIMIT: Duration = Duration::from_mins(15);
+
+/// How long a provider in a Pod of its own may run after its controller: the runner kills it after [`LOST_AFTER`], and the
+/// rest is for messages that a network delivers late.
+const RUNNER_LIMIT: Duration = LOST_AFTER.saturating_mul(2);
 
 /// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +90,13 @@ pub fn judge(intent: &Intent, me: &Holder, evidence: &Evidence, lease: Duration,
     }
 }
 
+/// Judges a provider in a Pod whose controller was known to have terminated since then.
+fn after_runner(since: Timestamp, now: Timestamp) -> HolderState {
+    let limit = SignedDuration::try_from(RUNNER_LIMIT).unwrap_or(SignedDuration::ZERO);
+    let until = since.saturating_add(limit).unwrap_or(Timestamp::MAX);
+    if now >= until { HolderState::Ended } else { HolderState::MayRun { until } }
+}
+
 /// When an intent counts as abandoned without any evidence about its holder.
 fn expiry(intent: &Intent, lease: Duration) -> Timestamp {
     let longest = if intent.holder.pod.is_empty() { lease } else { CUT_OFF_LIMIT.max(lease) };
@@ -101,13 +116,26 @@ pub struct Holders {
     leases: Api<Lease>,
     me: Holder,
     lease: Duration,
+    /// When this process learned that another one has terminated, for those that had providers in Pods.
+    terminated: Arc<Mutex<BTreeMap<Holder, Timestamp>>>,
 }
 
 impl Holders {
     /// `me` is the current process.
     pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration) -> Self {
         let pods = Api::namespaced(client.clone(), namespace);
-        Self { pods, leases: Api::namespaced(client, namespace), me, lease }
+        Self { pods, leases: Api::namespaced(client, namespace), me, lease, terminated: Arc::default() }
+    }
+
+    /// As [`Self::state`], for an intent whose call runs in a Pod of its own, which outlives its controller for a moment.
+    pub async fn state_with_runner(&self, intent: &Intent, now: Timestamp) -> HolderState {
+        let state = self.state(intent, now).await;
+        // The calls of this process have ended with their steps.
+        if state != HolderState::Ended || intent.holder == self.me {
+            return state;
+        }
+        let since = *lock(&self.terminated).entry(intent.holder.clone()).or_insert(now);
+        after_runner(since, now)
     }
 
     /// Judges the holder of an intent with current evidence. Without evidence the result is `Unknown`.
@@ -209,6 +237,13 @@ mod tests {
         let now = Timestamp::from_second(50).unwrap();
         let state = judge(&intent(holder("p1", "a")), &holder("p2", "b"), &Evidence::default(), Duration::ZERO, now);
         assert_eq!(state, HolderState::MayRun { until: Timestamp::from_second(1000).unwrap() });
+    }
+
+    #[test]
+    fn a_provider_in_a_pod_may_run_for_a_moment_after_its_controller() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(after_runner(at(100), at(100)), HolderState::MayRun { until: at(220) });
+        assert_eq!(after_runner(at(100), at(220)), HolderState::Ended);
     }
 
     #[test]

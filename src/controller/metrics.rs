@@ -29,7 +29,7 @@ use crate::process::{lock, panics};
 
 pub use objects::ObjectMetrics;
 pub use permits::PermitMetrics;
-pub use providers::ProviderMetrics;
+pub use providers::{ProcessSample, ProviderMetrics};
 pub use requests::RequestMetrics;
 pub use steps::{PlanOutcome, StepMetrics, recovery_outcome};
 pub use watches::WatchMetrics;

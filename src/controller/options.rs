@@ -22,6 +22,8 @@ pub struct Options {
     pub default_service_account: String,
     /// The concurrency limits.
     pub limits: Limits,
+    /// The image of the Pods of providers; `None`: providers cannot run in Pods.
+    pub runner_image: Option<String>,
     /// Whether providers start also if the kernel cannot confine them.
     pub allow_unconfined_providers: bool,
     /// The limits of provider processes.

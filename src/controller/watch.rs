@@ -167,7 +167,8 @@ impl Watch {
                     let spec = Arc::new(load::provider_from_raw(&provider));
                     report(&provider, &spec);
                     // The watch also delivers own status writes.
-                    let same = |old: &Arc<load::ProviderSpec>| old.provider == spec.provider;
+                    let same =
+                        |old: &Arc<load::ProviderSpec>| old.provider == spec.provider && old.runner == spec.runner;
                     if !known.get(&spec.provider.name).is_some_and(same) {
                         known.insert(spec.provider.name.clone(), spec);
                         self.namespaces.provide(known.clone());

@@ -13,6 +13,7 @@ mod object_client;
 mod private;
 mod program;
 mod reattach;
+mod runners;
 mod schema;
 mod search;
 mod served_types;
@@ -46,6 +47,7 @@ use sessions::Sessions;
 pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
 pub use host::{Preparation, ProviderInfo};
 pub use reattach::Reattach;
+pub use runners::{RunnerPods, RunnerSettings};
 pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
 
 /// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.

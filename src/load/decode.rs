@@ -7,6 +7,7 @@ mod inputs;
 mod provider;
 mod publish;
 mod resource;
+mod runner;
 
 use std::sync::Arc;
 use std::time::Duration;

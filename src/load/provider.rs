@@ -5,15 +5,26 @@ use std::sync::{Arc, OnceLock};
 
 use super::expression::{Scope, Variable};
 use super::{Inputs, Lines, Reference, Template};
-use crate::model::{Address, Diagnostic, Diagnostics, Path, Provider, ProviderUse, Reason, Source, Value, errors};
+use crate::model::{
+    Address, Diagnostic, Diagnostics, Path, PodRunner, Provider, ProviderUse, Reason, Source, Value, errors,
+};
 
 /// One `Provider` document.
 #[derive(Clone, Debug)]
 pub struct ProviderSpec {
     pub provider: Arc<Provider>,
+    /// `spec.runner`.
+    pub runner: Option<Runner>,
     /// Problems of the document. A provider with an error cannot be used.
     pub problems: Diagnostics,
     pub source: Option<Source>,
+}
+
+/// Where the processes of a provider run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runner {
+    InProcess,
+    Pod(Arc<PodRunner>),
 }
 
 /// One `ProviderConfig` document.
@@ -25,8 +36,10 @@ pub struct ProviderConfig {
     pub config: Template,
     /// `spec.inputs`.
     pub inputs: Inputs,
-    /// The ServiceAccount that reads the inputs; empty in local mode.
+    /// The ServiceAccount that reads the inputs and creates Pods; empty in local mode.
     pub service_account: Arc<str>,
+    /// `spec.runner`.
+    pub runner: Option<Runner>,
     /// The references in `spec.config`.
     pub references: Arc<[Reference]>,
     pub problems: Diagnostics,
@@ -40,6 +53,7 @@ pub struct ProviderConfig {
 pub struct ProviderBinding {
     config: Arc<ProviderConfig>,
     provider: Result<Arc<Provider>, Box<Diagnostic>>,
+    runner: Option<Arc<PodRunner>>,
     /// A configuration without references is evaluated once.
     constant: OnceLock<Arc<ProviderUse>>,
 }
@@ -81,6 +95,7 @@ impl ProviderConfig {
             config: Template::literal(Value::map::<Arc<str>>([])),
             inputs: Inputs::default(),
             service_account: "".into(),
+            runner: None,
             references: Arc::default(),
             problems: Vec::new(),
             source: None,
@@ -118,7 +133,15 @@ impl ProviderBinding {
                 Err(config.at_provider_config(Diagnostic::general(Reason::ProviderNotFound, what).at(at).hint(hint)))
             }
         };
-        Self { config, provider: provider.map_err(Box::new), constant: OnceLock::new() }
+        let runner = config.runner.as_ref().or_else(|| providers.get(&config.provider)?.runner.as_ref());
+        let runner = match runner {
+            Some(Runner::Pod(runner)) => {
+                let creator = config.service_account.clone();
+                Some(Arc::new(PodRunner { creator, ..PodRunner::clone(runner) }))
+            }
+            Some(Runner::InProcess) | None => None,
+        };
+        Self { config, provider: provider.map_err(Box::new), runner, constant: OnceLock::new() }
     }
 
     /// Returns the provider. `None`: it does not exist or is invalid.
@@ -175,7 +198,8 @@ impl ProviderBinding {
         if configuration.has_unknown() {
             return Err(ConfigurationError::Unknown);
         }
-        let used = Arc::new(ProviderUse::new(self.config.name.clone(), provider, configuration));
+        let used = ProviderUse::new(self.config.name.clone(), provider, configuration);
+        let used = Arc::new(used.with_runner(self.runner.clone()));
         if self.config.references.is_empty() {
             return Ok(self.constant.get_or_init(|| used).clone());
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Value;
 use super::number::quantity;
+use super::{PodRunner, Value};
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -105,6 +105,8 @@ pub struct ProviderUse {
     pub configuration: Value,
     /// A digest of the configuration and the provider's address, but not of its version.
     pub digest: Arc<str>,
+    /// Where its processes run; `None`: beside the controller.
+    pub runner: Option<Arc<PodRunner>>,
 }
 
 impl ProviderUse {
@@ -114,7 +116,13 @@ impl ProviderUse {
         hasher.update([0]);
         hasher.update(configuration.to_json().to_string());
         let digest: String = hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name, provider, configuration, digest: digest.into() }
+        Self { name, provider, configuration, digest: digest.into(), runner: None }
+    }
+
+    /// Returns the same configuration with processes that run elsewhere.
+    #[must_use]
+    pub fn with_runner(self, runner: Option<Arc<PodRunner>>) -> Self {
+        Self { runner, ..self }
     }
 }
 
@@ -134,6 +142,7 @@ impl fmt::Debug for ProviderUse {
             .field("name", &self.name)
             .field("provider", &self.provider)
             .field("digest", &self.digest)
+            .field("runner", &self.runner)
             .finish_non_exhaustive()
     }
 }

@@ -221,6 +221,14 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether a call for one of its objects may run in a Pod of its own.
+    pub fn has_runner(&self) -> bool {
+        let planned = self.intent.as_ref().and_then(|intent| intent.planned.as_ref());
+        let objects = self.current.iter().chain(self.deposed.values()).map(|object| &**object);
+        let all = objects.chain(planned.map(|planned| &*planned.recorded));
+        all.filter_map(|object| object.provider.as_ref()).any(|used| used.runner.is_some())
+    }
+
     pub fn empty(namespace: Arc<str>, address: Address, uid: Arc<str>, type_name: Arc<str>) -> Self {
         Self {
             namespace,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::driver::Preparation;
 use crate::execute::Engine;
 use crate::load::{Config, ProviderSpec};
-use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Recorded, has_errors};
+use crate::model::{Diagnostic, Diagnostics, Provider, ProviderUse, Reason, Recorded, Severity, has_errors};
 
 /// Prepares the providers of configured and recorded objects.
 pub(super) async fn prepare(engine: &Engine, config: &Config, recorded: &Recorded) {
@@ -54,5 +54,14 @@ pub(super) fn configuration_warnings(engine: &Engine, namespace: &Arc<str>, used
         );
         Diagnostic { summary, path: None, ..warning }
     };
-    warnings.into_iter().map(with_summary).collect()
+    let as_process = providers.is_some_and(|providers| used.runner.is_some() && !providers.has_runners());
+    let note = as_process.then(|| {
+        let summary = format!(
+            "the provider configuration `{}` has a runner of the kind `Pod`, which only the controller uses: the provider \
+             runs as a process of this command",
+            used.name
+        );
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::ProviderWarning, summary) }
+    });
+    note.into_iter().chain(warnings.into_iter().map(with_summary)).collect()
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use prost::Message;
 
 use crate::model::Severity;
@@ -17,6 +18,7 @@ use super::connection::Connection;
 use super::diagnostic::diagnostics;
 use super::messages as raw;
 use super::method::{self, Method};
+use super::remote::{RemoteStart, RunnerHost};
 use super::schema::{IdentitySchema, ProviderSchema};
 use super::{
     ApplyResourceChange, ApplyResourceChangeResponse, Diagnostic, GenerateResourceConfigResponse, ImportResourceState,
@@ -42,6 +44,17 @@ impl Client {
     /// Starts a provider and connects to it. It is not configured yet.
     pub async fn start(launch: &Launch) -> Result<Self, PluginError> {
         Ok(Self { connection: Arc::new(Connection::start(launch).await?), limit: None, has_meta: false })
+    }
+
+    /// Starts a provider in a runner and connects to it. It is not configured yet. The future follows the provider to its
+    /// end, and must be polled until then.
+    pub async fn start_remote(
+        launch: &Launch,
+        remote: &RemoteStart<'_>,
+        host: Arc<dyn RunnerHost>,
+    ) -> Result<(Self, BoxFuture<'static, ()>), PluginError> {
+        let (connection, follow) = Connection::start_remote(launch, remote, host).await?;
+        Ok((Self { connection: Arc::new(connection), limit: None, has_meta: false }, follow))
     }
 
     /// Connects to a provider that runs already. Only the name, limits and mask of `launch` are used.
@@ -94,6 +107,16 @@ impl Client {
     /// Whether the provider must get no new calls. Its running calls may still finish.
     pub fn is_retired(&self) -> bool {
         self.connection.is_retired()
+    }
+
+    /// Whether the provider ends soon, and no other process can take over.
+    pub fn is_last(&self) -> bool {
+        self.connection.is_last()
+    }
+
+    /// Whether the provider runs in a runner.
+    pub fn is_remote(&self) -> bool {
+        self.connection.is_remote()
     }
 
     /// Whether no call runs, including detached calls.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use prost::Message;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -19,10 +20,11 @@ use super::messages::{Empty, HealthRequest, HealthResponse, StdioData, StopRespo
 use super::method::{HEALTH, Method, SHUTDOWN, STOP_PROVIDER, STREAM_STDIO};
 use super::observer::{Observer, RunningCalls, observe};
 use super::output::Output;
-use super::process::Process;
+use super::plugin_process::PluginProcess;
 use super::reattach::ReattachTarget;
+use super::remote::{self, RemoteStart, RunnerHost, StartedRemote};
 use super::start::{StartedPlugin, launch};
-use super::transport::{MAX_MESSAGE_SIZE, MAX_SMALL_MESSAGE_SIZE, connect, is_broken, reason, stream, unary};
+use super::transport::{MAX_MESSAGE_SIZE, MAX_SMALL_MESSAGE_SIZE, channel, connect, is_broken, reason, stream, unary};
 use super::{Launch, Limits, Mask, PluginError, Protocol, StartError};
 
 /// How long to wait for a process to exit after its connection broke, and for a response after the process exited.
@@ -81,7 +83,7 @@ pub(super) struct Connection {
     pub(super) deferral_allowed: bool,
     channel: Channel,
     /// `None` if Purlin did not start the process.
-    process: Option<Process>,
+    process: Option<PluginProcess>,
     mask: Mask,
     observer: Arc<dyn Observer>,
     running: Arc<RunningCalls>,
@@ -98,21 +100,42 @@ impl Connection {
     pub(super) async fn start(options: &Launch) -> Result<Self, PluginError> {
         let running = Arc::default();
         let StartedPlugin { process, output, protocol, channel } = launch(options, &running).await?;
-        let connection = Self { running, ..Self::new(options, protocol, channel.clone(), Some(process)) };
+        let connection =
+            Self { running, ..Self::new(options, protocol, channel.clone(), Some(PluginProcess::Local(process))) };
         connection.spawn(read_stdio(channel, output));
         Ok(connection)
     }
 
+    /// Starts a plugin in a runner. The future must be polled to its end.
+    pub(super) async fn start_remote(
+        options: &Launch,
+        remote: &RemoteStart<'_>,
+        host: Arc<dyn RunnerHost>,
+    ) -> Result<(Self, BoxFuture<'static, ()>), PluginError> {
+        let running: Arc<RunningCalls> = Arc::default();
+        let output = Arc::new(Output::new(options.name.clone(), Arc::clone(&options.mask), Arc::clone(&running)));
+        let began = Instant::now();
+        let started = remote::start(options, remote, Arc::clone(&output), host).await;
+        options.observer.started(&options.name, started.is_ok(), began.elapsed());
+        let StartedRemote { process, protocol, channel, follow } =
+            started.map_err(|why| PluginError::Start { provider: options.name.clone(), why })?;
+        let process = Some(PluginProcess::Remote(process));
+        let connection = Self { running, ..Self::new(options, protocol, channel.clone(), process) };
+        connection.spawn(read_stdio(channel, output));
+        Ok((connection, follow))
+    }
+
     /// Connects to a plugin that runs already. Only the options for calls are used.
     pub(super) async fn reattach(options: &Launch, target: &ReattachTarget) -> Result<Self, PluginError> {
-        let channel = connect(&target.address, None).await.map_err(|error| PluginError::Start {
+        let connecting = async { channel(connect(&target.address, None).await?).await };
+        let channel = connecting.await.map_err(|error| PluginError::Start {
             provider: options.name.clone(),
             why: StartError::Connect(error.to_string()),
         })?;
         Ok(Self::new(options, target.protocol, channel, None))
     }
 
-    fn new(options: &Launch, protocol: Protocol, channel: Channel, process: Option<Process>) -> Self {
+    fn new(options: &Launch, protocol: Protocol, channel: Channel, process: Option<PluginProcess>) -> Self {
         Self {
             name: options.name.clone(),
             protocol,
@@ -133,11 +156,11 @@ impl Connection {
     }
 
     pub(super) fn process_id(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
+        self.process.as_ref().and_then(PluginProcess::id)
     }
 
     pub(super) fn memory(&self) -> Option<u64> {
-        self.process.as_ref().and_then(Process::memory)
+        self.process.as_ref().and_then(PluginProcess::memory)
     }
 
     /// Whether the process runs and the connection works.
@@ -157,7 +180,7 @@ impl Connection {
 
     /// The error for callers that find the process dead.
     pub(super) fn last_error(&self) -> PluginError {
-        let crash = self.process.as_ref().and_then(Process::crash).unwrap_or_default();
+        let crash = self.process.as_ref().and_then(PluginProcess::crash).unwrap_or_default();
         PluginError::Crashed { provider: self.name.clone(), call: "an earlier call", crash }
     }
 
@@ -290,7 +313,16 @@ impl Connection {
 
     /// Whether the provider must get no new calls. Its running calls may still finish.
     pub(super) fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Relaxed)
+        self.retired.load(Ordering::Relaxed) || self.process.as_ref().is_some_and(PluginProcess::is_leaving)
+    }
+
+    /// Whether the provider ends soon and no other process can take over.
+    pub(super) fn is_last(&self) -> bool {
+        self.process.as_ref().is_some_and(PluginProcess::is_last)
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.process.as_ref().is_some_and(PluginProcess::is_remote)
     }
 
     /// Checks the health of a provider after a call timed out. A process that does not respond gets no new calls and is
@@ -343,7 +375,7 @@ impl Connection {
     {
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
-        match self.process.as_ref().and_then(Process::crash) {
+        match self.process.as_ref().and_then(PluginProcess::crash) {
             Some(crash) => Err(PluginError::NotCalled { provider: self.name.clone(), call: method.name, crash }),
             None => self.exchange_without_permit(method, request).await,
         }

@@ -13,6 +13,8 @@ pub struct Crash {
     pub trace: Vec<String>,
     /// Whether the trace begins with a panic.
     pub panicked: bool,
+    /// How the machine of the process ended, if it did, such as `the Pod shop/purlin-random-1 was deleted`.
+    pub host: Option<String>,
 }
 
 /// A panic starts with the message and the relevant frames; other goroutines follow.
@@ -35,9 +37,10 @@ impl Crash {
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.status {
-            Some(status) => write!(f, "{status}")?,
-            None => f.write_str("the process no longer exists")?,
+        match (self.status, &self.host) {
+            (Some(status), _) => write!(f, "{status}")?,
+            (None, Some(host)) => f.write_str(host)?,
+            (None, None) => f.write_str("the process no longer exists")?,
         }
         let last = if self.panicked { self.trace.first() } else { self.trace.last() };
         if let Some(last) = last {
@@ -81,7 +84,7 @@ impl OutputTail {
     pub(super) fn crash(&self, status: Option<ExitStatus>) -> Crash {
         let panicked = self.is_panicking();
         let trace = if panicked { self.panic.clone() } else { self.lines.iter().cloned().collect() };
-        Crash { status, trace, panicked }
+        Crash { status, trace, panicked, host: None }
     }
 }
 

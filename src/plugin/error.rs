@@ -85,6 +85,13 @@ pub enum PluginError {
         /// In bytes.
         available: u64,
     },
+    /// The process starts elsewhere and is not ready yet. [`super::Pool`] does not count this as a failure.
+    #[error("the provider {provider} waits for {what}")]
+    Waiting {
+        provider: String,
+        /// Such as `the Pod shop/purlin-random-1: Unschedulable`.
+        what: String,
+    },
     #[error("the provider {provider} is not started because Purlin is shutting down")]
     ShuttingDown { provider: String },
 }
@@ -116,6 +123,12 @@ pub enum StartError {
     HandshakeTimeout(Duration),
     #[error("cannot connect to it: {0}")]
     Connect(String),
+    /// The runner did not start it.
+    #[error("{0}")]
+    Runner(String),
+    /// The runner cannot be created for lack of rights.
+    #[error("{0}")]
+    Forbidden(String),
     #[error("cannot create a client certificate: {0}")]
     Certificate(String),
     #[error("TF_REATTACH_PROVIDERS is not valid: {0}")]
@@ -144,6 +157,7 @@ impl PluginError {
             Self::ConfigurationRejected { .. } | Self::NotConfigured { .. } => "rejected",
             Self::BackingOff { .. } => "backing_off",
             Self::NoPlace { .. } | Self::TooLarge { .. } => "no_place",
+            Self::Waiting { .. } => "waiting",
             Self::ShuttingDown { .. } => "shutting_down",
         }
     }

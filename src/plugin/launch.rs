@@ -102,6 +102,8 @@ pub struct Limits {
     /// The soft memory limit in bytes: the plugin tries to stay below it, and a pool replaces a larger process. The
     /// hard limit is twice as large.
     pub memory: Option<u64>,
+    /// How long a pool keeps the process without calls; `None`: [`super::PoolOptions::idle_timeout`].
+    pub idle: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -116,6 +118,7 @@ impl Default for Limits {
             // more.
             in_flight: 64,
             memory: None,
+            idle: None,
         }
     }
 }

@@ -21,11 +21,22 @@ pub(super) struct Output {
     mask: Mask,
     calls: Arc<RunningCalls>,
     last: Mutex<OutputTail>,
+    /// Gets the lines instead of the log.
+    copy: Option<LineSink>,
 }
+
+/// Takes a line of output, which can contain secrets.
+pub(super) type LineSink = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Output {
     pub(super) fn new(provider: String, mask: Mask, calls: Arc<RunningCalls>) -> Self {
-        Self { provider, mask, calls, last: Mutex::default() }
+        Self { provider, mask, calls, last: Mutex::default(), copy: None }
+    }
+
+    /// Output that is logged elsewhere.
+    pub(super) fn copied(provider: String, copy: LineSink) -> Self {
+        let copy = Some(copy);
+        Self { copy, ..Self::new(provider, Arc::new(str::to_owned), Arc::default()) }
     }
 
     pub(super) fn crash(&self, status: Option<std::process::ExitStatus>) -> Crash {
@@ -34,16 +45,22 @@ impl Output {
 
     /// Handles one line, without its line break.
     pub(super) fn line(&self, line: &str) {
+        if let Some(copy) = &self.copy {
+            copy(line);
+        }
         let line = (self.mask)(line);
         let provider = self.provider.as_str();
         let span = self.calls.common_span();
         let _entered = span.enter();
         let mut last = lock(&self.last);
         match Entry::parse(&line).filter(|_| !last.is_panicking()) {
+            Some(_) if self.copy.is_some() => {}
             Some(entry) if entry.level == "trace" => tracing::trace!(provider, "{}", entry.text),
             Some(entry) => tracing::debug!(provider, level = entry.level, "{}", entry.text),
             None => {
-                tracing::debug!(provider, "{line}");
+                if self.copy.is_none() {
+                    tracing::debug!(provider, "{line}");
+                }
                 last.push(line);
             }
         }

@@ -69,6 +69,13 @@ impl Default for PoolOptions {
 /// How often processes are checked.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long a place is kept for a process that still starts elsewhere, and that nothing asks for: longer than the longest
+/// time between two attempts of a namespace.
+const RESERVATION: Duration = Duration::from_mins(15);
+
+/// How long a process is kept that ends soon and has no successor: longer than the gaps between the destroys of a namespace.
+const LAST_IDLE: Duration = Duration::from_secs(10);
+
 /// How long a process may take to respond to the stop request.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -100,6 +107,8 @@ struct Slot {
 struct SlotState {
     process: Option<Arc<PooledProcess>>,
     backoff: Backoff,
+    /// The place of a process that still starts elsewhere, and since when.
+    reserved: Option<(Place, Timestamp)>,
     /// The error of the last attempt, for callers that waited for it.
     failed: Option<PluginError>,
     /// The number of attempted starts.
@@ -168,9 +177,20 @@ impl Pool {
             Err(_) => {}
         }
         self.wait(&slot).await?;
-        let place = self.place(&key.namespace, &key.package, memory).await;
+        let reserved = lock(&slot.inner).reserved.take();
+        let place = match reserved {
+            Some((place, _)) => Ok(place),
+            None => self.place(&key.namespace, &key.package, memory).await,
+        };
         let (is_start, started) = match place {
-            Ok(place) => (true, start().await.map(|client| (client, place))),
+            Ok(place) => match start().await {
+                Ok(client) => (true, Ok((client, place))),
+                Err(error @ PluginError::Waiting { .. }) => {
+                    lock(&slot.inner).reserved = Some((place, self.clock.now()));
+                    (false, Err(error))
+                }
+                Err(error) => (true, Err(error)),
+            },
             Err(refused) => (false, Err(refused)),
         };
         let now = self.clock.now();
@@ -306,8 +326,11 @@ impl Pool {
                 if let Some(process) = inner.process.take_if(|process| self.should_retire(process, now)) {
                     retired.push(process);
                 }
+                // Nothing asks for the process any more.
+                inner.reserved.take_if(|(_, since)| has_passed(*since, RESERVATION, now));
+                let is_used = inner.process.is_some() || inner.reserved.is_some();
                 // A caller that is starting a process also holds the slot.
-                inner.process.is_some() || !inner.backoff.is_expired(now) || Arc::strong_count(slot) > 1
+                is_used || !inner.backoff.is_expired(now) || Arc::strong_count(slot) > 1
             });
             state.draining.append(&mut retired);
         }
@@ -420,13 +443,18 @@ impl Pool {
         if !process.is_unused() {
             *lock(&process.used) = now;
         }
-        let since = |time: Timestamp, limit: Duration| {
-            SignedDuration::try_from(limit).is_ok_and(|limit| now.duration_since(time) >= limit)
+        let client = &process.client;
+        let limits = client.limits();
+        let idle = match client.is_last() {
+            true => LAST_IDLE,
+            false => limits.idle.unwrap_or(self.options.idle_timeout),
         };
-        let memory = process.client.limits().memory.unwrap_or(self.options.max_memory);
-        since(*lock(&process.used), self.options.idle_timeout)
-            || since(process.started, self.options.max_age)
-            || process.client.memory().is_some_and(|bytes| bytes > memory)
+        // The memory of a process elsewhere is limited there.
+        let memory = limits.memory.or_else(|| (!client.is_remote()).then_some(self.options.max_memory));
+        client.is_retired()
+            || has_passed(*lock(&process.used), idle, now)
+            || has_passed(process.started, self.options.max_age, now)
+            || client.memory().zip(memory).is_some_and(|(bytes, limit)| bytes > limit)
     }
 }
 
@@ -447,6 +475,10 @@ impl PooledProcess {
     fn is_unused(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && self.client.is_idle()
     }
+}
+
+fn has_passed(since: Timestamp, limit: Duration, now: Timestamp) -> bool {
+    SignedDuration::try_from(limit).is_ok_and(|limit| now.duration_since(since) >= limit)
 }
 
 async fn close(tenants: Vec<Arc<PooledProcess>>) {

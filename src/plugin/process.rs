@@ -98,9 +98,9 @@ impl Process {
             .map_or_else(|_| Crash::default(), |crash| crash.clone().unwrap_or_default())
     }
 
-    /// `None` while the process runs.
-    pub(super) fn crash(&self) -> Option<Crash> {
-        self.ended.borrow().clone()
+    /// The receiver of the end of the process.
+    pub(super) fn end(&self) -> &watch::Receiver<Option<Crash>> {
+        &self.ended
     }
 
     /// Kills the process group immediately.

@@ -14,8 +14,8 @@ use super::observer::RunningCalls;
 use super::output::Output;
 use super::private_dir::PrivateDir;
 use super::process::Process;
-use super::tls::ClientIdentity;
-use super::transport::connect;
+use super::tls::IdentityPem;
+use super::transport::{ByteStream, channel, connect};
 use super::{PluginError, Protocol, StartError};
 
 pub(super) struct StartedPlugin {
@@ -34,26 +34,40 @@ pub(super) async fn launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result
 }
 
 async fn try_launch(launch: &Launch, calls: &Arc<RunningCalls>) -> Result<StartedPlugin, StartError> {
+    let output = Arc::new(Output::new(launch.name.clone(), Arc::clone(&launch.mask), Arc::clone(calls)));
+    let ConnectedPlugin { process, protocol, stream } = start(launch, Arc::clone(&output)).await?;
+    let channel = channel(stream).await.map_err(|error| StartError::Connect(error.to_string()))?;
+    Ok(StartedPlugin { process, output, protocol, channel })
+}
+
+/// A plugin without calls.
+pub(super) struct ConnectedPlugin {
+    pub(super) process: Process,
+    pub(super) protocol: Protocol,
+    pub(super) stream: ByteStream,
+}
+
+/// Starts a plugin on this machine and connects to it.
+pub(super) async fn start(launch: &Launch, output: Arc<Output>) -> Result<ConnectedPlugin, StartError> {
     check_program(&launch.program)?;
     let dir = PrivateDir::create(&launch.runtime_dir)?;
     let identity = match launch.tls {
-        true => Some(ClientIdentity::generate().map_err(|error| StartError::Certificate(error.to_string()))?),
+        true => Some(IdentityPem::generate().map_err(|error| StartError::Certificate(error.to_string()))?),
         false => None,
     };
-    let certificate = identity.as_ref().map(|identity| identity.pem.as_str());
+    let certificate = identity.as_ref().map(|identity| identity.certificate.as_str());
     let lookup = |name: &str| std::env::var_os(name);
     let variables = environment(lookup, &launch.environment, dir.path(), certificate, launch.limits.memory);
-    let output = Arc::new(Output::new(launch.name.clone(), Arc::clone(&launch.mask), Arc::clone(calls)));
-    let (process, first) = Process::start(launch, variables, dir, Arc::clone(&output)).await?;
+    let (process, first) = Process::start(launch, variables, dir, output).await?;
     let limit = launch.limits.start;
     let up = async {
         let handshake = handshake(&process, first).await?;
-        let channel = open_channel(&handshake, identity).await?;
-        Ok((handshake.protocol, channel))
+        let stream = open_stream(&handshake, identity).await?;
+        Ok((handshake.protocol, stream))
     };
-    let (protocol, channel) =
+    let (protocol, stream) =
         tokio::time::timeout(limit, up).await.unwrap_or(Err(StartError::HandshakeTimeout(limit)))?;
-    Ok(StartedPlugin { process, output, protocol, channel })
+    Ok(ConnectedPlugin { process, protocol, stream })
 }
 
 /// Reports problems early that otherwise only the launcher process would find.
@@ -77,11 +91,12 @@ async fn handshake(process: &Process, first: oneshot::Receiver<String>) -> Resul
     }
 }
 
-async fn open_channel(handshake: &Handshake, identity: Option<ClientIdentity>) -> Result<Channel, StartError> {
+async fn open_stream(handshake: &Handshake, identity: Option<IdentityPem>) -> Result<ByteStream, StartError> {
     let refused = |why: String| StartError::Connect(why);
     let tls = match (identity, &handshake.certificate) {
         (Some(identity), Some(certificate)) => {
-            Some(identity.config(certificate.clone()).map_err(|error| refused(error.to_string()))?)
+            let identity = identity.identity().map_err(|error| refused(error.to_string()))?;
+            Some(identity.client(certificate.clone().into()).map_err(|error| refused(error.to_string()))?)
         }
         (Some(_), None) => {
             return Err(refused(

@@ -28,23 +28,34 @@ pub(super) const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
 /// The limit of messages that are always small: output and the responses of the framework.
 pub(super) const MAX_SMALL_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Connects once. The channel never reconnects: no process would listen at the same address, or another process that
-/// was never configured.
-pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<Channel> {
-    let stream: Box<dyn Stream> = match address {
+/// The bytes of a connection to a plugin, without the encryption of this machine's end.
+pub(super) type ByteStream = Box<dyn Stream>;
+
+/// Connects to a plugin.
+pub(super) async fn connect(address: &Address, tls: Option<ClientConfig>) -> io::Result<ByteStream> {
+    let stream: ByteStream = match address {
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
-        Address::Tcp(address) => Box::new(TcpStream::connect(address).await?),
-    };
-    let stream: Box<dyn Stream> = match tls {
-        None => stream,
-        Some(config) => {
-            let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
-            Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+        Address::Tcp(address) => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
         }
     };
+    match tls {
+        None => Ok(stream),
+        Some(config) => {
+            let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
+            Ok(Box::new(TlsConnector::from(Arc::new(config)).connect(name, stream).await?))
+        }
+    }
+}
+
+/// The channel for calls over a connection. It never reconnects: no process would listen at the same address, or another
+/// process that was never configured.
+pub(super) async fn channel(stream: ByteStream) -> io::Result<Channel> {
     let only = Arc::new(Mutex::new(Some(TokioIo::new(stream))));
     let connector = tower::service_fn(move |_: http::Uri| {
         let stream = lock(&only).take();

@@ -15,7 +15,7 @@ fn the_chart_passes_lint_and_rejects_unknown_values() {
     let more = ["--set", "typeAuthorization.enabled=true,controller.watchNamespaces={a,b}"];
     let shown = plane.helm_ok(&[&["template", "purlin", chart()], &all[..], &more[..]].concat());
     assert!(shown.contains("--watch-namespace=b") && !shown.contains("--ui"));
-    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 6);
+    assert_eq!(shown.matches("kind: ValidatingAdmissionPolicy\n").count(), 7);
     let shown = plane.helm_ok(&["template", "purlin", chart(), "--set", "ui.enabled=true"]);
     assert!(shown.contains("- --ui\n"));
     let none = "protectRecords=false,serviceAccountAuthorization.enabled=false,approvalAuthorization.enabled=false";

@@ -78,11 +78,15 @@ impl Controller {
         let mut arguments: Vec<&str> = strings(&template["spec"]["containers"][0]["args"]);
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         arguments.retain(|argument| !more.iter().any(|other| flag(other) == flag(argument)));
+        // The stand-in for the kubelet runs an image that is a path.
+        arguments.retain(|argument| !argument.starts_with("--runner-image="));
+        let image = concat!("--runner-image=", env!("CARGO_BIN_EXE_purlin"));
         let log = plane.scratch().join(format!("{pod}.log"));
         let output = File::create(&log).expect("a log file");
         let mut child = Command::new("sh")
             .args(["-c", EXIT_WITH_PARENT, env!("CARGO_BIN_EXE_purlin")])
             .args(arguments)
+            .arg(image)
             .args(more)
             .env("KUBECONFIG", kubeconfig)
             .env("POD_NAMESPACE", NAMESPACE)

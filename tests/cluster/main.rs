@@ -52,6 +52,7 @@ mod providers;
 mod proxy;
 mod publish;
 mod quotas;
+mod runners;
 mod pushed_records;
 mod simulated;
 mod trouble;

@@ -73,6 +73,17 @@ fn an_author_needs_a_right_on_the_service_account_that_an_object_names() {
         assert_eq!(try_create(&ns, "mallory", &manifest), None, "everyone may name the default account");
     }
 
+    let runner = |account: &str| {
+        format!(
+            "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: pods }}\nspec:\n  \
+             runner: {{ kind: Pod, serviceAccountName: {account} }}\n"
+        )
+    };
+    let message = try_create(&ns, "mallory", &runner("deployer")).expect("the provider would get the token");
+    assert!(message.contains("you may not use the ServiceAccount deployer here"), "{message}");
+    assert_eq!(try_create(&ns, "uses", &runner("deployer")), None);
+    assert_eq!(try_create(&ns, "mallory", &runner("default")), None);
+
     // The controller adds its finalizer and annotation, and others may do the same.
     plane().apply(&["-n", &ns], &data("web", "one", "serviceAccountName: deployer"));
     wait_ready(&ns, &["web"]);

@@ -14,7 +14,7 @@ use crate::real_providers;
 pub(crate) struct Bench {
     pub(crate) ns: String,
     directory: PathBuf,
-    provider: String,
+    pub(crate) provider: String,
 }
 
 impl Bench {
@@ -31,16 +31,19 @@ impl Bench {
         fs::create_dir(&directory).unwrap();
         let bench = Self { provider: format!("corner-{ns}"), ns, directory };
         plane().apply(&[], &bench.provider(""));
-        let config = |name: &str, more: &str| {
-            format!(
-                "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: {name} }}\nspec:\n  \
-                 provider: {{ name: {} }}\n  config: {{ folder: '{}{more}' }}\n",
-                bench.provider,
-                bench.directory.display()
-            )
-        };
-        plane().apply(&["-n", &bench.ns], &format!("{}{}", config("corner", ""), config("calm", "/.")));
+        let configs = bench.config("corner", "") + &bench.config("calm", "/.");
+        plane().apply(&["-n", &bench.ns], &configs);
         bench
+    }
+
+    /// A ProviderConfig, whose spec can be continued. `more`: the end of the directory.
+    pub(crate) fn config(&self, name: &str, more: &str) -> String {
+        format!(
+            "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: {name} }}\nspec:\n  \
+             provider: {{ name: {} }}\n  config: {{ folder: '{}{more}' }}\n",
+            self.provider,
+            self.directory.display()
+        )
     }
 
     fn provider(&self, more: &str) -> String {
@@ -61,7 +64,7 @@ impl Bench {
     }
 
     /// The ids of the objects with this text.
-    fn created(&self, text: &str) -> Vec<String> {
+    pub(crate) fn created(&self, text: &str) -> Vec<String> {
         let entries = fs::read_dir(&self.directory).unwrap().map(|entry| entry.unwrap().path());
         let own = entries.filter(|path| fs::read_to_string(path).unwrap_or_default() == text);
         own.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
@@ -71,11 +74,11 @@ impl Bench {
         wait_until("the call has begun", LIMIT, || self.directory.join("started").exists());
     }
 
-    fn stop_failures(&self) {
+    pub(crate) fn stop_failures(&self) {
         fs::write(self.directory.join("peace"), "").unwrap();
     }
 
-    fn clean(&self) {
+    pub(crate) fn clean(&self) {
         plane().kubectl_ok(&["-n", &self.ns, "delete", "pres", "--all", "--wait=false"]);
         wait_empty(&self.ns);
         assert!(records(&self.ns).is_empty());

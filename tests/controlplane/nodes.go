@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -23,11 +24,13 @@ import (
 
 const nodeName = "purlin-test-node"
 
-// simulator updates Pods in the API as a scheduler and a kubelet would. It runs no containers.
+// simulator updates Pods in the API as a scheduler and a kubelet would. It runs no containers, but programs of this
+// machine.
 type simulator struct {
-	client kubernetes.Interface
-	pods   corelisters.PodLister
-	queue  workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	client   kubernetes.Interface
+	programs *programs
+	pods     corelisters.PodLister
+	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 func nodes(args []string) error {
@@ -64,6 +67,9 @@ func nodes(args []string) error {
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, time.Second)),
 	}
+	simulated.programs = &programs{client: client, byPod: map[types.UID]*program{}, changed: func(pod *corev1.Pod) {
+		simulated.queue.Add(cache.MetaObjectToName(pod))
+	}}
 	enqueue := func(object any) {
 		if pod, ok := object.(*corev1.Pod); ok {
 			simulated.queue.Add(cache.MetaObjectToName(pod))
@@ -119,19 +125,33 @@ func (s *simulator) advance(ctx context.Context, name cache.ObjectName) error {
 		return s.remove(ctx, pod, ended)
 	case ended || desired.phase == corev1.PodPending || len(pod.Spec.SchedulingGates) > 0:
 		return nil
+	case pod.Spec.NodeName == "" && isProgram(pod) && len(pod.Spec.NodeSelector) > 0:
+		return s.setUnschedulable(ctx, pod)
 	case pod.Spec.NodeName == "":
 		return s.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName},
 		}, metav1.CreateOptions{})
+	case isProgram(pod):
+		desired, err := s.programs.state(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if matches(pod, desired) {
+			return nil
+		}
+		return s.setStatus(ctx, pod, desired)
 	case matches(pod, desired):
 		return nil
 	}
 	return s.setStatus(ctx, pod, desired)
 }
 
-// remove deletes without the grace period, because there are no processes to stop.
+// remove deletes without the grace period, except for programs: there are no other processes to stop.
 func (s *simulator) remove(ctx context.Context, pod *corev1.Pod, ended bool) error {
+	if isProgram(pod) && !s.programs.stop(pod) {
+		return nil
+	}
 	// The finalizer of a Job's Pod is removed only after the Pod has ended.
 	if !ended && pod.Spec.NodeName != "" && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return s.setStatus(ctx, pod, outcome{phase: corev1.PodFailed, exitCode: 137, message: "deleted"})
@@ -149,6 +169,22 @@ func (s *simulator) remove(ctx context.Context, pod *corev1.Pod, ended bool) err
 func (s *simulator) setStatus(ctx context.Context, pod *corev1.Pod, desired outcome) error {
 	pod = pod.DeepCopy()
 	fillStatus(pod, desired, metav1.Now())
+	_, err := s.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+// setUnschedulable reports what the scheduler reports if no node has the labels that a Pod selects.
+func (s *simulator) setUnschedulable(ctx context.Context, pod *corev1.Pod) error {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return nil
+		}
+	}
+	pod = pod.DeepCopy()
+	setCondition(pod, corev1.PodScheduled, false, corev1.PodReasonUnschedulable, metav1.Now())
+	for i := range pod.Status.Conditions {
+		pod.Status.Conditions[i].Message = "no node has the labels of the Pod"
+	}
 	_, err := s.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }

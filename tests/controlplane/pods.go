@@ -166,6 +166,9 @@ func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, holds bool, rea
 
 // podIP derives an address from the UID of the Pod, so that it need not be stored. Two Pods may have the same address.
 func podIP(pod *corev1.Pod) string {
+	if isProgram(pod) {
+		return loopback(pod)
+	}
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(pod.UID))
 	sum := hash.Sum32()

@@ -128,6 +128,7 @@ fn the_dashboard_shows_each_metric_of_one_installation() {
     let left_out = left_out.iter().chain(&[
         "purlin_permit_waits_total",
         "purlin_permits_limit",
+        "purlin_provider_pods",
         "purlin_recoveries_total",
         "purlin_watch_event_timestamp_seconds",
         "purlin_watch_lists_total",

@@ -6,6 +6,7 @@ mod driver;
 mod hostile;
 mod log;
 mod pool;
+mod remote;
 mod separation;
 mod starting;
 mod failures;

@@ -85,6 +85,7 @@ impl Replica {
             namespace: HOME.to_owned(),
             pod: Some(pod.clone()),
             watch_namespaces: Vec::new(),
+            runner_image: None,
             allow_unconfined_providers: false,
             provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
             default_service_account: "default".to_owned(),

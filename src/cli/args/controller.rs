@@ -53,6 +53,9 @@ pub struct ControllerArgs {
     /// The memory limit of each provider process whose Provider sets none.
     #[arg(long, value_name = "SIZE", default_value = "512Mi", value_parser = memory)]
     pub provider_memory: u64,
+    /// The image of the Pods in which providers with a runner of the kind `Pod` run: that of the controller.
+    #[arg(long, value_name = "IMAGE")]
+    pub runner_image: Option<String>,
     /// Start providers also on a node whose kernel has no Landlock. They can then read what the controller can read, and
     /// the data of all namespaces.
     #[arg(long)]

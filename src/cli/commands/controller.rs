@@ -79,6 +79,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             per_namespace: args.max_provider_processes_per_namespace as usize,
             memory: args.provider_memory,
         },
+        runner_image: args.runner_image,
         allow_unconfined_providers: args.allow_unconfined_providers,
         grace: args.grace_period,
         metrics_address: match args.metrics_address {

@@ -46,10 +46,20 @@ pub struct ProviderMetrics {
     names: BoundedLabels,
     processes: Family<ProviderLabels, Gauge>,
     memory: Family<ProviderLabels, Gauge>,
+    pods: Family<ProviderLabels, Gauge>,
     starts: Family<StartLabels, Counter>,
     crashes: Family<ProviderLabels, Counter>,
     calls: Family<CallLabels, Counter>,
     call_seconds: Family<DurationLabels, Histogram, fn() -> Histogram>,
+}
+
+/// A process that runs.
+pub struct ProcessSample {
+    pub provider: String,
+    /// In bytes.
+    pub memory: u64,
+    /// Whether it has a Pod of its own.
+    pub in_pod: bool,
 }
 
 impl Default for ProviderMetrics {
@@ -58,6 +68,7 @@ impl Default for ProviderMetrics {
             names: BoundedLabels::new(PROVIDERS),
             processes: Family::default(),
             memory: Family::default(),
+            pods: Family::default(),
             starts: Family::default(),
             crashes: Family::default(),
             calls: Family::default(),
@@ -70,6 +81,8 @@ impl ProviderMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("provider_processes", "Running provider processes", self.processes.clone());
         registry.register("provider_memory_bytes", "Memory of the provider processes", self.memory.clone());
+        let help = "Running provider processes that have a Pod of their own";
+        registry.register("provider_pods", help, self.pods.clone());
         registry.register("provider_starts", "Starts of provider processes", self.starts.clone());
         let help = "Provider processes that exited or hung while they were in use";
         registry.register("provider_crashes", help, self.crashes.clone());
@@ -78,19 +91,24 @@ impl ProviderMetrics {
         registry.register("provider_call_duration_seconds", help, self.call_seconds.clone());
     }
 
-    /// Sets the processes that run now, each with its provider and its memory in bytes.
-    pub fn set_processes(&self, processes: impl IntoIterator<Item = (String, u64)>) {
-        let mut by_provider: BTreeMap<Arc<str>, (i64, u64)> = BTreeMap::new();
-        for (provider, memory) in processes {
-            let (count, total) = by_provider.entry(self.names.get(&provider)).or_default();
+    /// Sets the processes that run now.
+    pub fn set_processes(&self, processes: impl IntoIterator<Item = ProcessSample>) {
+        let mut by_provider: BTreeMap<Arc<str>, (i64, i64, u64)> = BTreeMap::new();
+        for ProcessSample { provider, memory, in_pod } in processes {
+            let (count, pods, total) = by_provider.entry(self.names.get(&provider)).or_default();
             *count += 1;
+            *pods += i64::from(in_pod);
             *total = total.saturating_add(memory);
         }
         self.processes.clear();
         self.memory.clear();
-        for (provider, (count, memory)) in by_provider {
+        self.pods.clear();
+        for (provider, (count, pods, memory)) in by_provider {
             let labels = ProviderLabels { provider };
             self.processes.get_or_create(&labels).set(count);
+            if pods > 0 {
+                self.pods.get_or_create(&labels).set(pods);
+            }
             self.memory.get_or_create(&labels).set(i64::try_from(memory).unwrap_or(i64::MAX));
         }
     }
@@ -116,13 +134,16 @@ impl Observer for ProviderMetrics {
 
 #[cfg(test)]
 mod tests {
+    use super::ProcessSample;
     use crate::controller::metrics::Metrics;
 
     #[test]
     fn processes_that_ended_are_no_longer_counted() {
         let metrics = Metrics::default();
-        let of = |provider: &str, memory| (provider.to_owned(), memory);
+        let of =
+            |provider: &str, memory| ProcessSample { provider: provider.to_owned(), memory, in_pod: provider == "dns" };
         metrics.providers.set_processes([of("aws", 5), of("aws", 7), of("dns", 1)]);
+        assert!(metrics.render().contains("purlin_provider_pods{provider=\"dns\"} 1"));
         metrics.providers.set_processes([of("aws", 5)]);
         let text = metrics.render();
         assert!(text.contains("purlin_provider_processes{provider=\"aws\"} 1"), "{text}");

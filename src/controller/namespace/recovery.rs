@@ -77,7 +77,11 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
         Err(error) => return unread("record", &error),
     };
     let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };
-    let holder = context.holders.state(intent, context.engine.clock.now()).await;
+    let now = context.engine.clock.now();
+    let holder = match stored.record.has_runner() {
+        true => context.holders.state_with_runner(intent, now).await,
+        false => context.holders.state(intent, now).await,
+    };
     match live_instance(context, namespace, address).await {
         Ok(instance) => execute::recover(&context.engine, &stored, instance.as_ref(), holder).await,
         Err(error) => unread("Resource", &error),

@@ -68,6 +68,11 @@ impl Providers {
         Some(self.cached_types(provider)?.ok()?.info().clone())
     }
 
+    /// Whether this process runs providers in Pods.
+    pub fn has_runners(&self) -> bool {
+        self.sessions.has_runners()
+    }
+
     /// Whether providers can access all that this process can access.
     pub fn is_unconfined(&self) -> bool {
         self.sessions.is_unconfined()

@@ -12,15 +12,16 @@ use super::diagnostics;
 use super::mask::{LateMask, ProcessMask};
 use super::program::program;
 use super::reattach::Reattach;
+use super::runners::{PodRequest, RunnerPods};
 use super::served_types::ServedTypes;
 use super::spares::Spares;
 use crate::cty::{self, msgpack};
 use crate::driver::ProviderInfo;
 use crate::install::{InstalledProvider, Installer};
-use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, Provider, ProviderUse, Secrets};
+use crate::model::{self, Diagnostics, DriverError, ErrorKind, Package, PodRunner, Provider, ProviderUse, Secrets};
 use crate::plugin::{
     CURRENT_EXE, Client, Diagnostic, Launch, Lease, Limits, Msgpack, Observer, PluginError, Pool, PoolKey, PoolOptions,
-    Protocol, Sandbox, launcher,
+    Protocol, Sandbox, StartError, launcher, remote,
 };
 use crate::process::{Clock, lock};
 
@@ -44,6 +45,8 @@ pub struct ProviderOptions {
     /// The limits of all processes together.
     pub pool: PoolOptions,
     pub observer: Arc<dyn Observer>,
+    /// The Pods of providers with a runner; `None`: such providers run as processes.
+    pub runners: Option<Arc<RunnerPods>>,
 }
 
 /// The default limits, with the time `PURLIN_PROVIDER_KILL_AFTER` in seconds between a stop request and the kill. An
@@ -114,6 +117,7 @@ impl ProviderOptions {
             limits: limits(),
             pool: PoolOptions::default(),
             observer: Arc::new(()),
+            runners: None,
         }
     }
 }
@@ -186,12 +190,23 @@ impl Sessions {
         let key = key(namespace, used);
         let mask = self.mask(&key, used, served);
         let start = async || {
-            self.configure(&key, used, served, &mask).await.map_err(|error| {
+            let not_configured = |error: DriverError| {
                 let DriverError { message: why, hint, .. } = mask.error(error);
                 PluginError::NotConfigured { why, hint }
-            })
+            };
+            let configuration = self.configuration(used, served).map_err(not_configured)?;
+            let client = match self.runner(used) {
+                Some((pods, runner)) => {
+                    let request = self.pod_request(used, runner, &mask).await.map_err(not_configured)?;
+                    Some(pods.start(&key, request, self.options.pool.max_wait).await?)
+                }
+                None => None,
+            };
+            self.configure(&key, used, served, &mask, (client, configuration)).await.map_err(not_configured)
         };
-        let lease = self.pool.lease(&key, self.limits(&used.provider).memory, start).await;
+        // A Pod uses the memory of its namespace.
+        let memory = self.runner(used).map_or(self.limits(&used.provider).memory, |_| Some(0));
+        let lease = self.pool.lease(&key, memory, start).await;
         let lease = lease.map_err(|error| match error.cause() {
             // All callers get the same error, so that it is reported once.
             PluginError::NotConfigured { hint, .. } => DriverError { hint: hint.clone(), ..unavailable(error.cause()) },
@@ -219,12 +234,30 @@ impl Sessions {
 
     /// Waits until a process can start in namespaces in which one could not, and returns them.
     pub async fn process_available(&self) -> BTreeSet<Arc<str>> {
-        self.pool.process_available().await
+        let Some(pods) = &self.options.runners else { return self.pool.process_available().await };
+        tokio::select! {
+            available = self.pool.process_available() => available,
+            ready = pods.ready() => ready,
+        }
+    }
+
+    /// Whether this process runs providers in Pods.
+    pub fn has_runners(&self) -> bool {
+        self.options.runners.is_some()
+    }
+
+    /// Where a provider runs, if not as a process.
+    fn runner<'a>(&'a self, used: &'a ProviderUse) -> Option<(&'a Arc<RunnerPods>, &'a Arc<PodRunner>)> {
+        self.options.runners.as_ref().zip(used.runner.as_ref())
     }
 
     /// Ends the process of an outdated configuration after its running calls.
     pub fn retire(&self, namespace: &Arc<str>, used: &ProviderUse) {
-        self.pool.retire(&key(namespace, used));
+        let key = key(namespace, used);
+        self.pool.retire(&key);
+        if let Some(pods) = &self.options.runners {
+            pods.abandon(&key);
+        }
     }
 
     /// The mask of the process with that key; created if no process is running.
@@ -243,13 +276,8 @@ impl Sessions {
         mask
     }
 
-    async fn configure(
-        &self,
-        key: &PoolKey,
-        used: &ProviderUse,
-        served: &ServedTypes,
-        mask: &Arc<ProcessMask>,
-    ) -> Result<Client, DriverError> {
+    /// The provider configuration in the form in which the provider gets it.
+    fn configuration(&self, used: &ProviderUse, served: &ServedTypes) -> Result<Msgpack, DriverError> {
         let (configuration, mut found) = match self.options.configuration {
             ConfigurationMode::Ignore => (served.configuration().empty(), Vec::new()),
             ConfigurationMode::Configure | ConfigurationMode::Check => {
@@ -263,20 +291,31 @@ impl Sessions {
             return Err(DriverError { kind: ErrorKind::Unavailable, message, path: None, hint: first.hint });
         }
         let encoded = msgpack::encode(&configuration, served.configuration().ty());
-        let configuration =
-            Msgpack(encoded.map_err(|error| diagnostics::decode_error("the provider configuration", &error))?);
-        let client = match self.spares.take(&used.provider) {
-            Some((client, late)) => {
+        encoded.map(Msgpack).map_err(|error| diagnostics::decode_error("the provider configuration", &error))
+    }
+
+    /// Configures a process: the given one, or else one of this machine.
+    async fn configure(
+        &self,
+        key: &PoolKey,
+        used: &ProviderUse,
+        served: &ServedTypes,
+        mask: &Arc<ProcessMask>,
+        (client, configuration): (Option<Client>, Msgpack),
+    ) -> Result<Client, DriverError> {
+        let spare = if client.is_none() { self.spares.take(&used.provider) } else { None };
+        let (client, schema_was_called) = match (client, spare) {
+            (Some(client), _) => (client, false),
+            (None, Some((client, late))) => {
                 late.set(mask);
                 (client, true)
             }
-            None => {
+            (None, None) => {
                 let late = LateMask::default();
                 late.set(mask);
                 (self.start(&used.provider, &late).await?.0, false)
             }
         };
-        let (client, schema_was_called) = client;
         let configured = async {
             if served.requires_schema_call() && !schema_was_called {
                 client.schema().await.map_err(|error| diagnostics::call_error(&error))?;
@@ -363,6 +402,42 @@ impl Sessions {
         Ok((client, Some(installed)))
     }
 
+    /// What a Pod of the provider runs.
+    async fn pod_request(
+        &self,
+        used: &ProviderUse,
+        runner: &Arc<PodRunner>,
+        mask: &Arc<ProcessMask>,
+    ) -> Result<PodRequest, DriverError> {
+        let provider = &used.provider;
+        let installed = program(&self.options.installer, provider).await?;
+        let is_whole = matches!(&provider.package, Package::Path(path) if Path::new(&**path) == installed.program);
+        let root = match installed.program.parent() {
+            Some(directory) if !is_whole => directory.to_owned(),
+            _ => installed.program.clone(),
+        };
+        let hash = installed.hashes.iter().find(|hash| hash.is_of_files()).map(ToString::to_string);
+        let mut launch = Launch::new(provider.name.to_string(), installed.program.clone());
+        let (memory, idle) = (provider.max_memory, runner.idle_timeout);
+        launch.limits = Limits { memory, idle, ..self.limits(provider) };
+        let late = LateMask::default();
+        late.set(mask);
+        launch.mask = late.output_mask();
+        launch.observer = Arc::clone(&self.options.observer);
+        // A variable without a value is that of the Pod.
+        let variables = provider.environment.iter();
+        let environment = variables.filter_map(|(name, value)| Some((name.to_string(), value.as_deref()?.to_owned())));
+        Ok(PodRequest {
+            runner: Arc::clone(runner),
+            configuration: used.name.clone(),
+            launch,
+            package: remote::Package { root, program: installed.program },
+            hash: hash.unwrap_or_default(),
+            environment: environment.collect(),
+            memory,
+        })
+    }
+
     /// All processes.
     pub fn processes(&self) -> Vec<Client> {
         self.pool.processes().into_iter().chain(self.spares.processes()).collect()
@@ -375,6 +450,9 @@ impl Sessions {
 
     pub async fn close(&self) {
         tokio::join!(self.pool.close(), self.spares.close());
+        if let Some(pods) = &self.options.runners {
+            pods.close().await;
+        }
     }
 }
 
@@ -406,6 +484,9 @@ fn key(namespace: &Arc<str>, used: &ProviderUse) -> PoolKey {
     let mut hasher = Sha256::new();
     hasher.update(&*used.digest);
     hasher.update(serde_json::to_vec(&*used.provider).unwrap_or_default());
+    if let Some(runner) = &used.runner {
+        hasher.update(serde_json::to_vec(&**runner).unwrap_or_default());
+    }
     PoolKey {
         namespace: Arc::clone(namespace),
         package: used.provider.name.to_string(),
@@ -419,5 +500,9 @@ fn path_prefix(path: Option<&model::Path>) -> String {
 }
 
 fn unavailable(error: &PluginError) -> DriverError {
-    DriverError { kind: ErrorKind::Unavailable, ..diagnostics::call_error(error) }
+    let kind = match error.cause() {
+        PluginError::Start { why: StartError::Forbidden(_), .. } => ErrorKind::Forbidden,
+        _ => ErrorKind::Unavailable,
+    };
+    DriverError { kind, ..diagnostics::call_error(error) }
 }

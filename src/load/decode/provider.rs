@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::account::ServiceAccounts;
 use super::resource::undecodable_field;
-use super::{LABEL, config, inputs, invalid, name_segment, spec_path, unusable_annotations};
+use super::{LABEL, config, inputs, invalid, name_segment, runner, spec_path, unusable_annotations};
 use crate::api::{self, RawObject};
 use crate::load::expression::Variable;
 use crate::load::intern::Interner;
@@ -170,7 +170,8 @@ pub(in crate::load) fn provider(name: &str, spec: &api::ProviderSpec) -> Provide
         max_calls,
         max_memory,
     };
-    ProviderSpec { provider: Arc::new(provider), problems, source: None }
+    let runner = spec.runner.as_ref().map(|written| runner::decode(written, &mut problems));
+    ProviderSpec { provider: Arc::new(provider), runner, problems, source: None }
 }
 
 impl ProviderSpec {
@@ -197,6 +198,7 @@ pub(in crate::load) fn provider_config(
     problems.extend(faults);
     let inputs = inputs::decode(&spec.inputs, &mut problems);
     inputs::refuse_undeclared(&inputs, &config, &at, &mut problems);
+    let runner = spec.runner.as_ref().map(|written| runner::decode(written, &mut problems));
     let references = references.into_iter().map(|reference| {
         let mut at = Path(vec![name_segment("providerConfig", interner), name_segment(name, interner)]);
         at.0.extend(reference.at.0.iter().cloned());
@@ -209,6 +211,7 @@ pub(in crate::load) fn provider_config(
         config,
         inputs,
         service_account: "".into(),
+        runner,
         problems,
         source: None,
         lines: Lines::default(),

@@ -121,6 +121,11 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("spec.files.write[]: pattern", "files: {write: [data]}"),
     ("spec.limits.memory: pattern", "limits: {memory: 1Ti}"),
     ("spec.package: maxProperties", "package: {path: a, ociMirror: b}"),
+    (
+        "spec.runner.idleTimeout: must be a positive duration, such as 30m or 1h30m",
+        "runner: {kind: Pod, idleTimeout: 0s}",
+    ),
+    ("spec.runner.idleTimeout: pattern", "runner: {kind: Pod, idleTimeout: soon}"),
 ];
 
 /// Rules that cannot be checked for a single manifest, or that the name of each test document satisfies.

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use crate::model::{
     Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
     Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
-    Package, PlannedObject, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject,
-    Resolution, Revision, Triggers, Value,
+    Package, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
+    RecordedObject, Resolution, Revision, Triggers, Value,
 };
 
 /// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.
@@ -159,7 +159,7 @@ fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
     let provider = Provider {
         name: name.clone(),
         source: "registry.opentofu.org/hashicorp/random".into(),
-        version,
+        version: version.clone(),
         package: Package::Path("/bin/provider".into()),
         checksums: vec!["zh:00".into()],
         environment: BTreeMap::from([("REGION".into(), Some("x".into()))]),
@@ -167,7 +167,10 @@ fn used(name: Arc<str>, version: Arc<str>, settings: Value) -> ProviderUse {
         max_calls: 3,
         max_memory: Some(1 << 28),
     };
-    ProviderUse::new(name, Arc::new(provider), settings)
+    let environment = BTreeMap::from([("A".to_owned(), version.to_string())]);
+    let runner = PodRunner { creator: name.clone(), environment, ..PodRunner::default() };
+    let runner = (!version.is_empty()).then(|| Arc::new(runner));
+    ProviderUse::new(name, Arc::new(provider), settings).with_runner(runner)
 }
 
 fn intent() -> impl Strategy<Value = Intent> {

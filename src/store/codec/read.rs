@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
     Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
-    PlannedObject, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution, Revision,
-    Triggers, Value,
+    PlannedObject, PodRunner, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution,
+    Revision, Triggers, Value,
 };
 use crate::store::Interner;
 
@@ -30,6 +31,12 @@ pub(super) fn value(bytes: &[u8], strings: &mut Interner) -> DecodeResult<Value>
     let mut reader = Reader { rest: bytes, strings };
     let value = reader.value(0)?;
     if reader.rest.is_empty() { Ok(value) } else { Err(CodecError::Damaged("it has bytes after its end")) }
+}
+
+/// The runner in the JSON of a provider.
+#[derive(Deserialize)]
+struct RunnerOfProvider {
+    runner: Option<PodRunner>,
 }
 
 struct Reader<'a> {
@@ -198,10 +205,17 @@ impl<'a> Reader<'a> {
 
     fn provider(&mut self) -> DecodeResult<Arc<ProviderUse>> {
         let name = self.shared()?;
-        let provider = serde_json::from_str(self.text()?);
-        let provider = provider.map_err(|_| CodecError::Damaged("a provider in it cannot be read"))?;
+        let damaged = |_| CodecError::Damaged("a provider in it cannot be read");
+        let text = self.text()?;
+        let provider = serde_json::from_str(text).map_err(damaged)?;
+        // Most providers have no runner, and reading the text twice takes time.
+        let runner = match text.contains("\"runner\":") {
+            true => serde_json::from_str::<RunnerOfProvider>(text).map_err(damaged)?.runner,
+            false => None,
+        };
         let settings = self.value(0)?;
-        Ok(self.strings.provider(ProviderUse::new(name, Arc::new(provider), settings)))
+        let used = ProviderUse::new(name, Arc::new(provider), settings).with_runner(runner.map(Arc::new));
+        Ok(self.strings.provider(used))
     }
 
     fn hooks(&mut self) -> DecodeResult<Arc<[RecordedHook]>> {

@@ -1,11 +1,13 @@
 //! Encodes the body of a record: fields in a fixed order, numbers as LEB128, strings and bytes with their length.
 //! `read` is the inverse; a change here needs a change there and of the format number, as `super` describes.
 
+use serde::Serialize;
+
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
     Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, HistoryEntry, Holder, HookKind, ImportRequest,
-    InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation, PlannedObject, ProviderUse, PublishedCopy,
-    Readiness, Record, RecordedHook, RecordedObject, Resolution, Revision, Triggers, Value,
+    InstanceKey, Intent, Number, ObjectStatus, OnFailure, Operation, PlannedObject, PodRunner, Provider, ProviderUse,
+    PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution, Revision, Triggers, Value,
 };
 
 type EncodeResult = Result<(), CodecError>;
@@ -192,10 +194,21 @@ fn has_more(object: &RecordedObject) -> bool {
         || object.readiness.is_some()
 }
 
+/// A provider with its runner. Versions without runners ignore the field.
+#[derive(Serialize)]
+struct ProviderWithRunner<'a> {
+    #[serde(flatten)]
+    provider: &'a Provider,
+    runner: &'a PodRunner,
+}
+
 /// The provider is written as JSON, because other versions may add fields.
 fn provider(out: &mut Vec<u8>, used: &ProviderUse) -> EncodeResult {
     text(out, &used.name);
-    let json = serde_json::to_string(&*used.provider);
+    let json = match &used.runner {
+        None => serde_json::to_string(&*used.provider),
+        Some(runner) => serde_json::to_string(&ProviderWithRunner { provider: &used.provider, runner }),
+    };
     text(out, &json.map_err(|_| CodecError::Damaged("a provider cannot be encoded as JSON"))?);
     value(out, &used.configuration, 0)
 }

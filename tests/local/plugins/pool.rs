@@ -180,6 +180,27 @@ async fn the_least_recently_used_idle_process_ends_for_another() {
 }
 
 #[tokio::test]
+async fn a_process_that_still_starts_elsewhere_keeps_its_place_for_a_while() {
+    let bench = Bench::new(limited(1, 1));
+    let waiting =
+        async || Err(PluginError::Waiting { provider: "random".to_owned(), what: "the Pod shop/web".to_owned() });
+    for _ in 0..2 {
+        let error = bench.pool.lease(&key(1), None, waiting).await.err().unwrap();
+        assert_eq!(error.to_string(), "the provider random waits for the Pod shop/web");
+        assert!(matches!(bench.lease(&key(2)).await, Err(PluginError::NoPlace { .. })));
+    }
+    // The wait was no failure, so the start is not delayed.
+    drop(bench.lease(&key(1)).await.unwrap());
+    drop(bench.lease(&key(2)).await.unwrap());
+    // Nothing asks for the process any more.
+    bench.pool.lease(&key(1), None, waiting).await.err().unwrap();
+    bench.clock.advance(Duration::from_mins(15));
+    bench.pool.sweep().await;
+    drop(bench.lease(&key(2)).await.unwrap());
+    bench.pool.close().await;
+}
+
+#[tokio::test]
 async fn a_process_that_cannot_start_waits_and_is_reported() {
     for (options, text, flag) in [
         (limited(1, 1), "all processes that the controller may run are in use", "--max-provider-processes or"),

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use purlin::controller::metrics::{Metrics, PlanOutcome};
+use purlin::controller::metrics::{Metrics, PlanOutcome, ProcessSample};
 use purlin::execute::{Pool, Recovery};
 use purlin::model::{Operation, Reason};
 use purlin::plugin::Observer as _;
@@ -25,7 +25,7 @@ pub(crate) fn registered() -> BTreeMap<String, (String, String)> {
     metrics.watches.failed("resources");
     metrics.watches.listing("resources");
     metrics.watches.delivered("resources", Timestamp::UNIX_EPOCH);
-    metrics.providers.set_processes([("aws".to_owned(), 1)]);
+    metrics.providers.set_processes([ProcessSample { provider: "aws".to_owned(), memory: 1, in_pod: true }]);
     metrics.providers.started("aws", true, Duration::ZERO);
     metrics.providers.crashed("aws");
     metrics.providers.called("aws", "ReadResource", "ok", Duration::ZERO);

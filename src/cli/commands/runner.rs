@@ -1,0 +1,94 @@
+//! `purlin runner`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::cli::args::{LogFormat, RunnerArgs};
+use crate::cli::failure::{Exit, Failure};
+use crate::install::Hash;
+use crate::plugin::remote::{RunnerKeys, RunnerOptions, serve};
+use crate::process::{Shutdown, hide_from_others, memory_limit, panics, telemetry};
+
+/// The prefix of the variables with the keys, which the provider does not get.
+const OWN: &str = "PURLIN_";
+
+/// Runs one provider for one controller.
+pub async fn run(args: RunnerArgs) -> anyhow::Result<Exit> {
+    let format = match args.log_format {
+        LogFormat::Json => telemetry::LogFormat::Json,
+        LogFormat::Text => telemetry::LogFormat::Text,
+    };
+    telemetry::init(format, None)?;
+    panics::log_panics();
+    // The keys are in the environment.
+    if let Err(error) = hide_from_others() {
+        tracing::warn!(%error, "the provider can read the memory of the runner");
+    }
+    let key = |name: &str| {
+        let hint = "Purlin starts this command itself, in a Pod that it creates";
+        std::env::var(name).map_err(|_| Failure::hinted(format!("the environment variable {name} is not set"), hint))
+    };
+    let keys = RunnerKeys {
+        certificate: key("PURLIN_RUNNER_CERTIFICATE")?,
+        key: key("PURLIN_RUNNER_KEY")?,
+        client: key("PURLIN_RUNNER_CLIENT")?,
+    };
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let environment: BTreeMap<String, String> = variables
+        .filter(|(name, _)| !name.starts_with(OWN))
+        .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
+        .collect();
+    let temporary = std::env::temp_dir();
+    let directory = temporary.join(format!("package-{}", std::process::id()));
+    std::fs::create_dir(&directory)?;
+    let expected = args.package;
+    let options = RunnerOptions {
+        listen: SocketAddr::new(args.address, args.port),
+        keys,
+        directory: directory.clone(),
+        runtime_dir: temporary,
+        verify: Box::new(move |package| verify(package, &expected)),
+        environment,
+        // The runner and the kernel need some of it too.
+        memory: memory_limit().map(|limit| limit / 4 * 3),
+    };
+    let shutdown = Shutdown::default();
+    let signals = shutdown.clone().on_signals();
+    let served = async {
+        let served = serve(options, shutdown.triggered()).await;
+        // The Pod has no further use for it; a runner that is killed leaves it to its Pod.
+        let _ = std::fs::remove_dir_all(&directory);
+        served
+    };
+    tokio::select! {
+        served = served => served?,
+        failed = signals => failed?,
+    }
+    Ok(Exit::Success)
+}
+
+/// Whether the files in a directory have a checksum.
+fn verify(package: &Path, expected: &Hash) -> Result<(), String> {
+    let found = Hash::of_files(package).map_err(|error| format!("the package cannot be read: {error}"))?;
+    if found == *expected {
+        return Ok(());
+    }
+    Err(format!("the package has the checksum {found} and not {expected}, which the Pod names"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_package_that_the_pod_names_is_accepted() {
+        let package = tempfile::tempdir().unwrap();
+        std::fs::write(package.path().join("provider"), "one").unwrap();
+        let hash = Hash::of_files(package.path()).unwrap();
+        assert_eq!(verify(package.path(), &hash), Ok(()));
+        std::fs::write(package.path().join("provider"), "other").unwrap();
+        let error = verify(package.path(), &hash).unwrap_err();
+        assert!(error.contains(&format!("and not {hash}, which the Pod names")), "{error}");
+    }
+}
