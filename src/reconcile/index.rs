@@ -499,6 +499,8 @@ impl Index {
     fn resource_deleted(&mut self, name: &Arc<str>) {
         let Some(entry) = self.entries.remove(name) else { return };
         self.to_plan.extend(self.rename_candidates(&entry.instance));
+        // A Plan that waits until the Resource is planned would wait for ever.
+        self.approvals.touch_names([name]);
         self.inputs.set(name, Some(&entry.instance), None);
         // The Resource is deleted just before the step that destroyed its object ends.
         let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));

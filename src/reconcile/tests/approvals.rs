@@ -416,3 +416,23 @@ async fn a_change_that_was_made_differs_from_no_approval() {
     assert_eq!(bench.value("a"), Some(Value::from(2)));
     assert!(bench.plans["git"].status.differences.is_empty(), "nothing is due anymore");
 }
+
+/// The write of its status may be delayed until the name exists again: whether its changes are still planned is unknown
+/// then, and the Resource may be deleted before they are.
+#[tokio::test]
+async fn the_plan_of_a_resource_that_was_never_planned_ends_with_it() {
+    let mut bench = created(&[]).await;
+    bench.observe(guarded("a", 1, &["Create"]), 1);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    let waiting = bench.plans[&name].clone();
+    bench.reconciler.observe(Event::ResourceDeleted("a".into()));
+    bench.run_for(5).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
+    bench.observe(guarded("a", 1, &["Create"]), 1);
+    bench.deliver(&name, waiting);
+    bench.react(Signal::Wake);
+    bench.reconciler.observe(Event::ResourceDeleted("a".into()));
+    bench.run_for(5).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Superseded));
+}
