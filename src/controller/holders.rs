@@ -1,7 +1,7 @@
 //! Determines whether the process that holds an open intent has terminated.
 //!
 //! A second call must not start while the first one may still be running. So another process counts as terminated only
-//! with evidence: it released the Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
+//! with evidence: it released its Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
 //! evidence, the deadline of the intent counts, which a process extends as long as its call is running. A process whose
 //! Pod exists may be cut off from the API server, so it gets the time after which it kills its providers.
 
@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-use super::lease::{LEASE, LeaseView};
+use super::lease::{LEASE, LeaseView, process_of};
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 
@@ -28,7 +28,7 @@ const CUT_OFF_LIMIT: Duration = Duration::from_mins(15);
 /// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The processes that released the Lease during a clean shutdown.
+    /// The processes that released their Lease during a clean shutdown.
     pub released: BTreeSet<String>,
     /// The existing Pods by UID; `None`: they could not be listed.
     pub pods: Option<BTreeMap<String, PodEvidence>>,
@@ -138,10 +138,6 @@ impl Holders {
                 .map(|list| list.items.iter().filter_map(|pod| Some((pod.uid()?, PodEvidence::of(pod)))).collect()),
         }
     }
-}
-
-fn process_of(identity: &str) -> &str {
-    identity.rsplit('_').next().unwrap_or(identity)
 }
 
 #[cfg(test)]

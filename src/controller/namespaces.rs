@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::sync::{Notify, mpsc};
 
+use super::leadership::Leadership;
 use crate::execute::Limits;
 use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value, Version};
@@ -80,8 +81,9 @@ struct NamespaceMap {
     providers: Providers,
 }
 
-/// All namespaces that have a Resource, a record or a `ProviderConfig`.
+/// All namespaces of the watched shards that have a Resource, a record or a `ProviderConfig`.
 pub struct Namespaces {
+    leadership: Leadership,
     known: Mutex<NamespaceMap>,
     policy: Policy,
     random: Arc<dyn Random>,
@@ -90,7 +92,11 @@ pub struct Namespaces {
 
 impl Namespaces {
     /// An empty set, and a receiver of the namespaces that become non-empty. `limits`: those of each namespace.
-    pub fn new(limits: &Limits, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
+    pub fn new(
+        limits: &Limits,
+        random: Arc<dyn Random>,
+        leadership: Leadership,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
         let (opened, receiver) = mpsc::unbounded_channel();
         let policy = Policy {
             max_running_steps: limits.per_namespace,
@@ -101,7 +107,7 @@ impl Namespaces {
             destroy_orphans: false,
             requires_approval: true,
         };
-        (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
+        (Arc::new(Self { leadership, known: Mutex::default(), policy, random, opened }), receiver)
     }
 
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
@@ -119,6 +125,10 @@ impl Namespaces {
         let mut known = self.known();
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
+        }
+        // The lock is held, so that a namespace is not opened after it was forgotten.
+        if !self.leadership.watches(namespace) {
+            return;
         }
         let shared = match known.open.get(namespace) {
             Some(shared) => shared.clone(),
@@ -161,6 +171,16 @@ impl Namespaces {
     /// The non-empty namespaces.
     pub fn open_namespaces(&self) -> Vec<Arc<NamespaceHandle>> {
         self.known().open.values().cloned().collect()
+    }
+
+    /// Drops the namespaces of shards that this replica has given up. Their tasks have ended.
+    pub fn forget_unwatched(&self) {
+        self.known().open.retain(|name, _| self.leadership.watches(name));
+    }
+
+    /// A namespace that is not empty.
+    pub fn find(&self, namespace: &str) -> Option<Arc<NamespaceHandle>> {
+        self.known().open.get(namespace).cloned()
     }
 
     /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
@@ -212,7 +232,7 @@ impl Namespaces {
     }
 
     fn with<T>(&self, namespace: &str, look: impl FnOnce(&Index) -> T) -> Option<T> {
-        let shared = self.known().open.get(namespace).cloned()?;
+        let shared = self.find(namespace)?;
         let reconciler = shared.lock();
         Some(look(reconciler.index()))
     }
@@ -238,13 +258,14 @@ impl ResourceView for Namespaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::shards::Division;
     use crate::model::{Address, Reason};
     use crate::plan::ObjectBlock;
     use crate::process::SystemRandom;
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
@@ -262,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
         let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));
