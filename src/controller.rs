@@ -156,13 +156,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone(), leadership.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
-    let watch = Watch {
-        namespaces: namespaces.clone(),
-        leadership: leadership.clone(),
-        metrics: metrics.watches.clone(),
-        random: random.clone(),
-        clock: clock.clone(),
-    };
+    let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock);
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
     let plans = watch_plans(&mut background, &options, &client, &watch);
     let (send, observed_providers) = mpsc::unbounded_channel();

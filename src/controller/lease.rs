@@ -89,6 +89,7 @@ impl LeaseView {
     }
 
     /// The installation's Lease with one more identity that has shut down.
+    #[must_use]
     pub fn with_release(mut self, identity: &str) -> Self {
         self.released_by.retain(|other| other != identity);
         self.released_by.insert(0, identity.to_owned());

@@ -98,6 +98,22 @@ impl ListGate {
 }
 
 impl Watch {
+    pub fn new(
+        namespaces: &Arc<Namespaces>,
+        leadership: &Leadership,
+        metrics: &WatchMetrics,
+        random: &Arc<dyn Random>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            namespaces: namespaces.clone(),
+            leadership: leadership.clone(),
+            metrics: metrics.clone(),
+            random: random.clone(),
+            clock: clock.clone(),
+        }
+    }
+
     pub async fn resources(
         self,
         client: Client,
