@@ -208,7 +208,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     writers.spawn(status_task);
     background.spawn(events_task);
     let context = Arc::new(Context {
-        holders: Holders::new(client.clone(), &options.namespace, me, options.election.unwrap_or_default().lease),
+        holders: Holders::new(client.clone(), &options.namespace, me, options.election.unwrap_or_default().lease, division),
         guard: crd_guard::CrdGuard::new(client.clone()),
         engine,
         journal,

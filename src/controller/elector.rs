@@ -295,24 +295,24 @@ impl Elector {
 
     /// Takes shards, and returns those that it got.
     async fn take(&self, leases: &Leases, shards: &BTreeSet<Shard>) -> Result<BTreeSet<Shard>, kube::Error> {
-        self.assign(leases, shards, &self.me).await
+        self.assign(leases, shards, |lease| lease.taken_by(&self.me)).await
     }
 
     /// Gives shards back, and returns those that it gave back.
     async fn release(&self, leases: &Leases, shards: &BTreeSet<Shard>) -> Result<BTreeSet<Shard>, kube::Error> {
-        self.assign(leases, shards, "").await
+        self.assign(leases, shards, |lease| lease.with_release(&self.me).held_by("")).await
     }
 
     async fn assign(
         &self,
         leases: &Leases,
         shards: &BTreeSet<Shard>,
-        holder: &str,
+        change: impl Fn(LeaseView) -> LeaseView,
     ) -> Result<BTreeSet<Shard>, kube::Error> {
         let writes = shards.iter().map(|shard| {
             let known = leases.shards.get(shard).cloned();
             let known = known.unwrap_or_else(|| LeaseView { name: shard_name(*shard), ..LeaseView::default() });
-            self.write(known.held_by(holder))
+            self.write(change(known))
         });
         let mut assigned = BTreeSet::new();
         for (shard, written) in shards.iter().zip(join_all(writes).await) {

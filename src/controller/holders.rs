@@ -14,7 +14,8 @@ use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-use super::lease::{LEASE, LeaseView, process_of};
+use super::lease::{LEASE, LeaseView, process_of, shard_name};
+use super::shards::Division;
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 
@@ -28,7 +29,7 @@ const CUT_OFF_LIMIT: Duration = Duration::from_mins(15);
 /// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The processes that released their Lease during a clean shutdown.
+    /// The processes that shut down cleanly, or gave back the shard of the intent.
     pub released: BTreeSet<String>,
     /// The existing Pods by UID; `None`: they could not be listed.
     pub pods: Option<BTreeMap<String, PodEvidence>>,
@@ -101,38 +102,37 @@ pub struct Holders {
     leases: Api<Lease>,
     me: Holder,
     lease: Duration,
+    division: Division,
 }
 
 impl Holders {
     /// `me` is the current process.
-    pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration) -> Self {
+    pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration, division: Division) -> Self {
         let pods = Api::namespaced(client.clone(), namespace);
-        Self { pods, leases: Api::namespaced(client, namespace), me, lease }
+        Self { pods, leases: Api::namespaced(client, namespace), me, lease, division }
     }
 
-    /// Judges the holder of an intent with current evidence. Without evidence the result is `Unknown`.
-    pub async fn state(&self, intent: &Intent, now: Timestamp) -> HolderState {
+    /// Judges the holder of an intent in a namespace with current evidence.
+    pub async fn state(&self, namespace: &str, intent: &Intent, now: Timestamp) -> HolderState {
         // Avoids requests if the intent alone is sufficient.
         let known = judge(intent, &self.me, &Evidence::default(), self.lease, now);
         if known == HolderState::Ended {
             return known;
         }
-        judge(intent, &self.me, &self.evidence().await, self.lease, now)
+        judge(intent, &self.me, &self.evidence(namespace).await, self.lease, now)
     }
 
-    async fn evidence(&self) -> Evidence {
-        let lease = self.leases.get_opt(LEASE).await;
+    async fn evidence(&self, namespace: &str) -> Evidence {
+        let shard = shard_name(self.division.shard(namespace));
+        let leases = [self.leases.get_opt(LEASE).await, self.leases.get_opt(&shard).await];
         // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed.
         let pods = self.pods.list(&ListParams::default()).await;
-        for error in [lease.as_ref().err(), pods.as_ref().err()].into_iter().flatten() {
+        for error in leases.iter().filter_map(|lease| lease.as_ref().err()).chain(pods.as_ref().err()) {
             tracing::warn!(%error, "cannot determine whether the holder of an open intent has terminated");
         }
-        let released = match lease {
-            Ok(Some(lease)) => LeaseView::of(&lease).released_by,
-            _ => Vec::new(),
-        };
+        let released = leases.iter().flatten().flatten().flat_map(|lease| LeaseView::of(lease).released_by);
         Evidence {
-            released: released.iter().map(|identity| process_of(identity).to_owned()).collect(),
+            released: released.map(|identity| process_of(&identity).to_owned()).collect(),
             pods: pods
                 .ok()
                 .map(|list| list.items.iter().filter_map(|pod| Some((pod.uid()?, PodEvidence::of(pod)))).collect()),

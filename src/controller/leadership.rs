@@ -113,9 +113,14 @@ impl Leadership {
         self.state.borrow().shards.iter().map(|(shard, held)| (*shard, held.since)).collect()
     }
 
+    /// Since when the objects of a namespace are kept in memory, as a number; `None`: they are not.
+    pub fn watched_since(&self, namespace: &str) -> Option<u64> {
+        self.state.borrow().shards.get(&self.division.shard(namespace)).map(|held| held.since)
+    }
+
     /// Whether the objects of a namespace are kept in memory.
     pub fn watches(&self, namespace: &str) -> bool {
-        self.state.borrow().shards.contains_key(&self.division.shard(namespace))
+        self.watched_since(namespace).is_some()
     }
 
     /// The buckets of all namespaces that are not kept in memory.

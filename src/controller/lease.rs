@@ -2,7 +2,7 @@
 //!
 //! - `purlin-controller` says that the installation divides its work into shards, and into how many. Any replica renews it.
 //!   A version of Purlin without shards, and a replica with another number of shards, wait until it expires. It names the
-//!   processes that shut down cleanly, which the recovery of open intents needs.
+//!   processes that shut down cleanly, and the Lease of a shard those that gave it back: the recovery of open intents needs it.
 //! - `purlin-member-<process>` shows that a replica is alive. Only that replica renews it.
 //! - `purlin-shard-<number>` names the replica that holds a shard. It is written only when that changes: it is valid as long
 //!   as the Lease of the replica.
@@ -54,7 +54,7 @@ pub struct LeaseView {
     pub duration: Duration,
     /// How often the holder has changed.
     pub transitions: i32,
-    /// The identities that shut down cleanly, newest first.
+    /// The identities that shut down cleanly, or gave the shard back, newest first.
     pub released_by: Vec<String>,
     /// The number of shards.
     pub shards: Option<u16>,
@@ -88,13 +88,20 @@ impl LeaseView {
         self.name.strip_prefix(SHARD)?.parse().ok()
     }
 
-    /// The installation's Lease with one more identity that has shut down.
+    /// The Lease with one more identity that has no running calls: in the installation, or in the shard.
     #[must_use]
     pub fn with_release(mut self, identity: &str) -> Self {
         self.released_by.retain(|other| other != identity);
         self.released_by.insert(0, identity.to_owned());
         self.released_by.truncate(RELEASES_KEPT);
         self
+    }
+
+    /// The Lease of a shard for a replica that takes it: an earlier release by it is no evidence about its next calls.
+    #[must_use]
+    pub fn taken_by(mut self, holder: &str) -> Self {
+        self.released_by.retain(|other| other != holder);
+        self.held_by(holder)
     }
 
     /// The Lease with a holder; empty: without one.

@@ -20,6 +20,8 @@ const MAX_NAMES_PER_PLAN: usize = 256;
 /// One namespace, shared between the watches and its task.
 pub struct NamespaceHandle {
     name: Arc<str>,
+    /// Since when its shard is watched. If that differs, the shard was dropped in the meantime, and changes were missed.
+    since: u64,
     reconciler: Mutex<Reconciler>,
     /// Events that the reconciler has not received because it was in a turn: no watch waits for a turn.
     inbox: Mutex<Vec<Event>>,
@@ -30,10 +32,11 @@ pub struct NamespaceHandle {
 }
 
 impl NamespaceHandle {
-    fn new(reconciler: Reconciler) -> Self {
+    fn new(reconciler: Reconciler, since: u64) -> Self {
         let name = reconciler.namespace().clone();
         Self {
             name,
+            since,
             reconciler: Mutex::new(reconciler),
             inbox: Mutex::default(),
             wake: Notify::new(),
@@ -127,13 +130,11 @@ impl Namespaces {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
         }
         // The lock is held, so that a namespace is not opened after it was forgotten.
-        if !self.leadership.watches(namespace) {
-            return;
-        }
+        let Some(since) = self.leadership.watched_since(namespace) else { return };
         let shared = match known.open.get(namespace) {
-            Some(shared) => shared.clone(),
-            None if brings_something => self.open(&mut known, namespace),
-            None => return,
+            Some(shared) if shared.since == since => shared.clone(),
+            _ if brings_something => self.open(&mut known, namespace, since),
+            _ => return,
         };
         // The lock is still held, so that the namespace cannot be closed in between.
         shared.apply(event);
@@ -175,12 +176,14 @@ impl Namespaces {
 
     /// Drops the namespaces of shards that this replica has given up. Their tasks have ended.
     pub fn forget_unwatched(&self) {
-        self.known().open.retain(|name, _| self.leadership.watches(name));
+        let is_current = |shared: &NamespaceHandle| self.leadership.watched_since(shared.name()) == Some(shared.since);
+        self.known().open.retain(|_, shared| is_current(shared));
     }
 
     /// A namespace that is not empty.
     pub fn find(&self, namespace: &str) -> Option<Arc<NamespaceHandle>> {
-        self.known().open.get(namespace).cloned()
+        let found = self.known().open.get(namespace).cloned();
+        found.filter(|shared| self.leadership.watched_since(namespace) == Some(shared.since))
     }
 
     /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
@@ -205,12 +208,12 @@ impl Namespaces {
         empty
     }
 
-    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>) -> Arc<NamespaceHandle> {
+    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>, since: u64) -> Arc<NamespaceHandle> {
         // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
         known.opened += 1;
         let (seed, versions) = (self.random.number(), known.opened << 32);
         let reconciler = self.empty_reconciler(known, namespace, seed, versions);
-        let shared = Arc::new(NamespaceHandle::new(reconciler));
+        let shared = Arc::new(NamespaceHandle::new(reconciler, since));
         known.open.insert(namespace.clone(), shared.clone());
         // The receiver may be dropped during shutdown.
         let _ = self.opened.send(shared.clone());

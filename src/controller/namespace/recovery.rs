@@ -77,7 +77,7 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
         Err(error) => return unread("record", &error),
     };
     let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };
-    let holder = context.holders.state(intent, context.engine.clock.now()).await;
+    let holder = context.holders.state(namespace, intent, context.engine.clock.now()).await;
     match live_instance(context, namespace, address).await {
         Ok(instance) => execute::recover(&context.engine, &stored, instance.as_ref(), holder).await,
         Err(error) => unread("Resource", &error),
