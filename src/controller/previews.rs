@@ -6,7 +6,6 @@
 mod compute;
 mod queue;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
         running: JoinSet::new(),
     };
     let mut changes = previews.context.leadership.changes();
-    let mut gained = BTreeMap::new();
+    let mut gained = previews.context.leadership.gained();
     loop {
         previews.start_all();
         let context = Arc::clone(&previews.context);
