@@ -160,13 +160,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
     let plans = watch_plans(&mut background, &options, &client, &watch);
     let (send, observed_providers) = mpsc::unbounded_channel();
-    let report_provider = move |object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>| {
-        let observed = ObservedProvider::of(object, spec);
-        // Before the Provider is used: the locked version is installed again.
-        installer.set_locked(&spec.provider, observed.locked());
-        // The receiver may be dropped during shutdown.
-        let _ = send.send(observed);
-    };
+    let report_provider = report_provider(installer, send);
     background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
 
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
@@ -208,7 +202,13 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     writers.spawn(status_task);
     background.spawn(events_task);
     let context = Arc::new(Context {
-        holders: Holders::new(client.clone(), &options.namespace, me, options.election.unwrap_or_default().lease, division),
+        holders: Holders::new(
+            client.clone(),
+            &options.namespace,
+            me,
+            options.election.unwrap_or_default().lease,
+            division,
+        ),
         guard: crd_guard::CrdGuard::new(client.clone()),
         engine,
         journal,
@@ -242,6 +242,20 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
+}
+
+/// What the watch of Providers does with each one.
+fn report_provider(
+    installer: Arc<Installer>,
+    send: mpsc::UnboundedSender<ObservedProvider>,
+) -> impl Fn(&RawObject<api::Provider>, &Arc<ProviderSpec>) {
+    move |object, spec| {
+        let observed = ObservedProvider::of(object, spec);
+        // Before the Provider is used: the locked version is installed again.
+        installer.set_locked(&spec.provider, observed.locked());
+        // The receiver may be dropped during shutdown.
+        let _ = send.send(observed);
+    }
 }
 
 /// Adds the metrics of what is only counted for them.

@@ -220,7 +220,8 @@ impl Leadership {
     /// An attempt has ended with these shards. Other shards are lost. Those of `give_back` end.
     pub fn hold(&self, shards: &BTreeSet<Shard>, give_back: &BTreeSet<Shard>) {
         self.state.send_if_modified(|state| {
-            let before: BTreeMap<Shard, Stage> = state.shards.iter().map(|(shard, held)| (*shard, held.stage)).collect();
+            let before: BTreeMap<Shard, Stage> =
+                state.shards.iter().map(|(shard, held)| (*shard, held.stage)).collect();
             let was_suspended = std::mem::replace(&mut state.suspended, false);
             let had_begun = std::mem::replace(&mut state.begun, true);
             let gained: Vec<Shard> = shards.iter().filter(|shard| !state.shards.contains_key(shard)).copied().collect();

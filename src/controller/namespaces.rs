@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
+        let (namespaces, mut opened) =
+            Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
@@ -286,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
+        let (namespaces, mut opened) =
+            Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
         let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));

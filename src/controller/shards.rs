@@ -134,7 +134,9 @@ mod tests {
 
     fn distribution(replicas: &[&str], held: &[(&str, usize)]) -> Distribution {
         let mut shards = SIXTEEN.all();
-        let holders = held.iter().flat_map(|(name, count)| shards.by_ref().take(*count).map(|shard| (shard, *name)).collect::<Vec<_>>());
+        let holders = held
+            .iter()
+            .flat_map(|(name, count)| shards.by_ref().take(*count).map(|shard| (shard, *name)).collect::<Vec<_>>());
         let holders = holders.map(|(shard, name)| (shard, name.to_owned())).collect();
         Distribution { replicas: replicas.iter().map(|name| (*name).to_owned()).collect(), holders }
     }

@@ -114,13 +114,7 @@ impl Watch {
         }
     }
 
-    pub async fn resources(
-        self,
-        client: Client,
-        namespace: Option<String>,
-        accounts: ServiceAccounts,
-        gate: ListGate,
-    ) {
+    pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: ListGate) {
         let observe = |raw: &RawObject<api::Resource>, interner: &mut Interner| {
             let decoded = load::from_raw(raw, &accounts, interner);
             observe(&raw.metadata, decoded, interner)
