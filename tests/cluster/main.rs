@@ -53,6 +53,7 @@ mod proxy;
 mod publish;
 mod quotas;
 mod pushed_records;
+mod shards;
 mod simulated;
 mod trouble;
 mod troubled;
