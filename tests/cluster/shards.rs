@@ -8,7 +8,7 @@ use crate::trouble::with_rights;
 /// Enough that each of three replicas has some, whatever their names are.
 const NAMESPACES: usize = 6;
 
-fn held(controller: &Controller) -> u32 {
+fn held(controller: &Controller) -> usize {
     let metrics = controller.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix("purlin_shards_held "));
     line.and_then(|number| number.parse().ok()).unwrap_or_default()
@@ -16,8 +16,8 @@ fn held(controller: &Controller) -> u32 {
 
 fn wait_shared(controllers: &[&Controller]) {
     wait_until("each replica holds its share", LIMIT, || {
-        let shares: Vec<u32> = controllers.iter().map(|controller| held(controller)).collect();
-        shares.iter().sum::<u32>() == 16 && shares.iter().all(|share| *share >= 16 / controllers.len() as u32 - 1)
+        let shares: Vec<usize> = controllers.iter().map(|controller| held(controller)).collect();
+        shares.iter().sum::<usize>() == 16 && shares.iter().all(|share| *share >= 16 / controllers.len() - 1)
     });
 }
 
