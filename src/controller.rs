@@ -3,10 +3,10 @@
 //! ```text
 //! watch --events--> namespaces: one index each --wake--> namespace task: plan, adopt, run --> status, events
 //!                                                                |
-//!                        lease: may steps start? ----------------+
+//!                        shards: may steps start? ---------------+
 //! ```
 //!
-//! The index, the debounce, the summary and the decisions about leases and holders are pure and synchronous. The tasks
+//! The index, the debounce, the summary and the decisions about shards and holders are pure and synchronous. The tasks
 //! around them only do the I/O.
 
 pub mod approvals;
@@ -15,10 +15,12 @@ pub mod context;
 pub mod events;
 pub mod fair_queue;
 pub mod crd_guard;
+pub mod elector;
 pub mod heartbeat;
 pub mod holders;
 pub mod http;
 pub mod inputs;
+pub mod leadership;
 pub mod lease;
 pub mod metrics;
 pub mod namespace;
@@ -27,6 +29,7 @@ pub mod observed_journal;
 pub mod options;
 pub mod previews;
 pub mod providers;
+pub mod shards;
 pub mod status;
 pub mod supervise;
 pub mod watch;
@@ -44,12 +47,14 @@ use tokio::task::JoinSet;
 use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::holders::Holders;
+use self::leadership::Leadership;
 use self::metrics::{Metrics, ProcessSample};
 use self::namespaces::Namespaces;
 use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
 use self::providers::{ObservedProvider, ProviderChecks};
-use self::watch::Watch;
+use self::shards::Division;
+use self::watch::{ListGate, Watch};
 use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
 use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
@@ -147,21 +152,16 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let ui = live_view(&options).await?;
     let serving = heartbeat.serve(&mut background, &options, &metrics, &readiness, ui, &ended).await;
     serving.map_err(ControllerError::Bind)?;
-    let (namespaces, opened) = Namespaces::new(&options.limits, random.clone());
+    let division = Division::new(options.shards);
+    let leadership = options.election.map_or_else(|| Leadership::alone(division), |_| Leadership::none(division));
+    let (namespaces, opened) = Namespaces::new(&options.limits, random.clone(), leadership.clone());
     let (give_up, stop) = tokio::sync::watch::channel(false);
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
-    let (watched, watch_metrics) = (namespaces.clone(), metrics.watches.clone());
-    let watch = Watch { namespaces: watched, metrics: watch_metrics, random: random.clone(), clock: clock.clone() };
+    let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock);
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
     let plans = watch_plans(&mut background, &options, &client, &watch);
     let (send, observed_providers) = mpsc::unbounded_channel();
-    let report_provider = move |object: &RawObject<api::Provider>, spec: &Arc<ProviderSpec>| {
-        let observed = ObservedProvider::of(object, spec);
-        // Before the Provider is used: the locked version is installed again.
-        installer.set_locked(&spec.provider, observed.locked());
-        // The receiver may be dropped during shutdown.
-        let _ = send.send(observed);
-    };
+    let report_provider = report_provider(installer, send);
     background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
 
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
@@ -177,7 +177,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let hooks = Arc::new(JobHooks::new(client.clone(), clock.clone()));
     let engine = Arc::new(engine.with_hooks(hooks).with_threads(threads));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
-    let (leadership, election) = heartbeat.elect(&options, holders::identity(&host, &me), &clock, &metrics, &ended);
+    let identity = holders::identity(&host, &me);
+    let election = heartbeat.elect(&options, identity, (&clock, &metrics), &leadership, (&shutdown, &ended));
     if let Some(providers) = providers.clone() {
         let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
         background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
@@ -202,7 +203,13 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     writers.spawn(status_task);
     background.spawn(events_task);
     let context = Arc::new(Context {
-        holders: Holders::new(client.clone(), &options.namespace, me, options.election.unwrap_or_default().lease),
+        holders: Holders::new(
+            client.clone(),
+            &options.namespace,
+            me,
+            options.election.unwrap_or_default().lease,
+            division,
+        ),
         guard: crd_guard::CrdGuard::new(client.clone()),
         engine,
         journal,
@@ -236,6 +243,20 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     background.shutdown().await;
     tracing::info!(drained, "controller stopped");
     outcome(lost, drained)
+}
+
+/// What the watch of Providers does with each one.
+fn report_provider(
+    installer: Arc<Installer>,
+    send: mpsc::UnboundedSender<ObservedProvider>,
+) -> impl Fn(&RawObject<api::Provider>, &Arc<ProviderSpec>) {
+    move |object, spec| {
+        let observed = ObservedProvider::of(object, spec);
+        // Before the Provider is used: the locked version is installed again.
+        installer.set_locked(&spec.provider, observed.locked());
+        // The receiver may be dropped during shutdown.
+        let _ = send.send(observed);
+    }
 }
 
 /// Adds the metrics of what is only counted for them.
@@ -347,19 +368,20 @@ fn watch_everything(
 ) {
     let only = options.watch_namespaces.clone();
     let serves = move |namespace: &str| only.is_empty() || only.iter().any(|other| other == namespace);
+    let list = |name: String| ListGate::new(&name, &watch.leadership, readiness);
     let api: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
-    tasks.spawn(watch.clone().records(api, secrets.clone(), serves, readiness.gate("records")));
+    tasks.spawn(watch.clone().records(api, secrets.clone(), serves, list("records".to_owned())));
     for namespace in options.watched() {
         let of = namespace.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
         let gate = readiness.gate(format!("namespaces{of}"));
         tasks.spawn(watch.clone().namespaces(client.clone(), namespace.clone(), gate));
         let accounts = options.accounts();
-        let gate = readiness.gate(format!("providerconfigs{of}"));
+        let gate = list(format!("providerconfigs{of}"));
         let configs = watch.clone().provider_configs(client.clone(), namespace.clone(), accounts.clone(), gate);
         tasks.spawn(configs);
-        let gate = readiness.gate(format!("datasources{of}"));
+        let gate = list(format!("datasources{of}"));
         tasks.spawn(watch.clone().data_sources(client.clone(), namespace.clone(), accounts.clone(), gate));
-        let gate = readiness.gate(format!("resources{of}"));
+        let gate = list(format!("resources{of}"));
         tasks.spawn(watch.clone().resources(client.clone(), namespace, accounts, gate));
     }
 }

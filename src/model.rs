@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod approval;
+pub mod bucket;
 pub mod call;
 pub mod change;
 pub mod config_digest;
@@ -31,6 +32,7 @@ pub mod version;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use approval::{ApprovalKind, RequiredApprovals};
+pub use bucket::{BUCKETS, bucket};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::crd_guard::CrdGuard;
 use super::events::Events;
 use super::holders::Holders;
-use super::lease::Leadership;
+use super::leadership::Leadership;
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
 use super::status::StatusWriter;
@@ -31,7 +31,7 @@ pub struct Context {
     pub client: kube::Client,
     /// The service accounts that objects act as.
     pub accounts: ServiceAccounts,
-    /// The namespace of the records and of the Lease.
+    /// The namespace of the records and of the Leases.
     pub namespace: Arc<str>,
     pub namespaces: Arc<Namespaces>,
     pub status: StatusWriter,

@@ -10,8 +10,9 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::connection::connect;
+use super::elector::Elector;
 use super::http;
-use super::lease::{Elector, Leadership};
+use super::leadership::Leadership;
 use super::metrics::Metrics;
 use super::options::Options;
 use crate::process::{Clock, Readiness, Shutdown};
@@ -66,21 +67,23 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// Participates in the election until `ended`. The tasks end after the release of the Lease. Without an election,
-    /// this process is the leader.
+    /// Gets shards until `shutdown`, and keeps them until `ended`. The tasks end after the release of the Leases. Without an
+    /// election, `leadership` does not change.
     pub fn elect(
         self,
         options: &Options,
         identity: String,
-        clock: &Arc<dyn Clock>,
-        metrics: &Metrics,
-        ended: &Shutdown,
-    ) -> (Leadership, JoinSet<()>) {
+        services: (&Arc<dyn Clock>, &Metrics),
+        leadership: &Leadership,
+        (shutdown, ended): (&Shutdown, &Shutdown),
+    ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let Some(times) = options.election else { return (Leadership::alone(), tasks) };
-        let elector = Elector::new(self.client, &options.namespace, identity, times, clock.clone(), metrics.clone());
-        let leadership = elector.leadership();
-        tasks.spawn_on(elector.run(ended.clone()), &self.runtime);
-        (leadership, tasks)
+        if let Some(times) = options.election {
+            let (clock, metrics) = (services.0.clone(), services.1.clone());
+            let elector =
+                Elector::new(self.client, &options.namespace, identity, times, clock, metrics, leadership.clone());
+            tasks.spawn_on(elector.run(shutdown.clone(), ended.clone()), &self.runtime);
+        }
+        tasks
     }
 }

@@ -1,7 +1,7 @@
 //! Determines whether the process that holds an open intent has terminated.
 //!
 //! A second call must not start while the first one may still be running. So another process counts as terminated only
-//! with evidence: it released the Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
+//! with evidence: it released its Lease, its Pod no longer exists or has ended, or its Pod has a later process. Without
 //! evidence, the deadline of the intent counts, which a process extends as long as its call is running. A process whose
 //! Pod exists may be cut off from the API server, so it gets the time after which it kills its providers. A provider in a
 //! Pod of its own outlives its controller for a moment, so even a process that has terminated gets that time.
@@ -16,7 +16,8 @@ use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-use super::lease::{LEASE, LeaseView};
+use super::lease::{LEASE, LeaseView, process_of, shard_name};
+use super::shards::Division;
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 use crate::plugin::remote::LOST_AFTER;
@@ -36,7 +37,7 @@ const RUNNER_LIMIT: Duration = LOST_AFTER.saturating_mul(2);
 /// The evidence about other processes.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The processes that released the Lease during a clean shutdown.
+    /// The processes that shut down cleanly, or gave back the shard of the intent.
     pub released: BTreeSet<String>,
     /// The existing Pods by UID; `None`: they could not be listed.
     pub pods: Option<BTreeMap<String, PodEvidence>>,
@@ -118,18 +119,19 @@ pub struct Holders {
     lease: Duration,
     /// When this process learned that another one has terminated, for those that had providers in Pods.
     terminated: Arc<Mutex<BTreeMap<Holder, Timestamp>>>,
+    division: Division,
 }
 
 impl Holders {
     /// `me` is the current process.
-    pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration) -> Self {
+    pub fn new(client: Client, namespace: &str, me: Holder, lease: Duration, division: Division) -> Self {
         let pods = Api::namespaced(client.clone(), namespace);
-        Self { pods, leases: Api::namespaced(client, namespace), me, lease, terminated: Arc::default() }
+        Self { pods, leases: Api::namespaced(client, namespace), me, lease, terminated: Arc::default(), division }
     }
 
     /// As [`Self::state`], for an intent whose call runs in a Pod of its own, which outlives its controller for a moment.
-    pub async fn state_with_runner(&self, intent: &Intent, now: Timestamp) -> HolderState {
-        let state = self.state(intent, now).await;
+    pub async fn state_with_runner(&self, namespace: &str, intent: &Intent, now: Timestamp) -> HolderState {
+        let state = self.state(namespace, intent, now).await;
         // The calls of this process have ended with their steps.
         if state != HolderState::Ended || intent.holder == self.me {
             return state;
@@ -138,38 +140,32 @@ impl Holders {
         after_runner(since, now)
     }
 
-    /// Judges the holder of an intent with current evidence. Without evidence the result is `Unknown`.
-    pub async fn state(&self, intent: &Intent, now: Timestamp) -> HolderState {
+    /// Judges the holder of an intent in a namespace with current evidence.
+    pub async fn state(&self, namespace: &str, intent: &Intent, now: Timestamp) -> HolderState {
         // Avoids requests if the intent alone is sufficient.
         let known = judge(intent, &self.me, &Evidence::default(), self.lease, now);
         if known == HolderState::Ended {
             return known;
         }
-        judge(intent, &self.me, &self.evidence().await, self.lease, now)
+        judge(intent, &self.me, &self.evidence(namespace).await, self.lease, now)
     }
 
-    async fn evidence(&self) -> Evidence {
-        let lease = self.leases.get_opt(LEASE).await;
+    async fn evidence(&self, namespace: &str) -> Evidence {
+        let shard = shard_name(self.division.shard(namespace));
+        let leases = [self.leases.get_opt(LEASE).await, self.leases.get_opt(&shard).await];
         // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed.
         let pods = self.pods.list(&ListParams::default()).await;
-        for error in [lease.as_ref().err(), pods.as_ref().err()].into_iter().flatten() {
+        for error in leases.iter().filter_map(|lease| lease.as_ref().err()).chain(pods.as_ref().err()) {
             tracing::warn!(%error, "cannot determine whether the holder of an open intent has terminated");
         }
-        let released = match lease {
-            Ok(Some(lease)) => LeaseView::of(&lease).released_by,
-            _ => Vec::new(),
-        };
+        let released = leases.iter().flatten().flatten().flat_map(|lease| LeaseView::of(lease).released_by);
         Evidence {
-            released: released.iter().map(|identity| process_of(identity).to_owned()).collect(),
+            released: released.map(|identity| process_of(&identity).to_owned()).collect(),
             pods: pods
                 .ok()
                 .map(|list| list.items.iter().filter_map(|pod| Some((pod.uid()?, PodEvidence::of(pod)))).collect()),
         }
     }
-}
-
-fn process_of(identity: &str) -> &str {
-    identity.rsplit('_').next().unwrap_or(identity)
 }
 
 #[cfg(test)]

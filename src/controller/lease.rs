@@ -1,300 +1,196 @@
-//! Leader election by a Lease.
+//! The Leases of an installation, as values.
 //!
-//! The Lease usually keeps replicas from working at the same time; safety depends on the compare-and-swap of records.
-//! Every write of the Lease has the resourceVersion of its read. Expiry is measured by the local clock, from the last
-//! observed change of the Lease, not by the times in it.
+//! - `purlin-controller` says that the installation divides its work into shards, and into how many. Any replica renews it.
+//!   A version of Purlin without shards, and a replica with another number of shards, wait until it expires. It names the
+//!   processes that shut down cleanly, and the Lease of a shard those that gave it back: the recovery of open intents needs it.
+//! - `purlin-member-<process>` shows that a replica is alive. Only that replica renews it.
+//! - `purlin-shard-<number>` names the replica that holds a shard. It is written only when that changes: it is valid as long
+//!   as the Lease of the replica.
+//!
+//! Every write has the resourceVersion of its read. Expiry is measured by the local clock, from the last observed change of
+//! a Lease, not by the times in it. Leases usually keep replicas from working on the same objects; safety depends on the
+//! compare-and-swap of records.
 //!
 //! Existing crates are not sufficient: `kube-leader-election` writes without compare-and-swap, and neither it nor
-//! `kube-lease-manager` records which processes shut down cleanly, which the recovery of open intents needs.
+//! `kube-lease-manager` has several Leases that depend on one.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use kube::api::ObjectMeta;
 
-use super::metrics::Metrics;
 use super::options::ElectionTimes;
-use crate::process::{Clock, Shutdown};
+use super::shards::{Division, Shard};
 
+/// The Lease of the installation.
 pub const LEASE: &str = "purlin-controller";
-/// The annotation with the identities that last released the Lease, newest first, separated by commas.
-pub const RELEASED_BY: &str = "purlin.dev/released-by";
+/// The holder of that Lease.
+pub const INSTALLATION: &str = "purlin-shards";
+/// The label of all Leases of an installation. Its value: `installation`, `member` or `shard`.
+pub const LABEL: &str = "purlin.dev/lease";
+/// The annotation with the number of shards.
+const SHARDS: &str = "purlin.dev/shards";
+/// The annotation of a replica that takes no more shards because it shuts down.
+const LEAVING: &str = "purlin.dev/leaving";
+/// The annotation with the identities that last shut down cleanly, newest first, separated by commas.
+const RELEASED_BY: &str = "purlin.dev/released-by";
 /// How many identities are kept. Each one shows recovery that its process has no running call; open intents of earlier
 /// processes are resolved after their deadline.
-const RELEASES_KEPT: usize = 8;
+const RELEASES_KEPT: usize = 64;
+const MEMBER: &str = "purlin-member-";
+const SHARD: &str = "purlin-shard-";
 
-/// The relevant fields of the Lease.
+/// The relevant fields of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseView {
+    pub name: String,
     /// The identity of the holder; empty: no holder.
     pub holder: String,
     /// The resourceVersion, for compare-and-swap.
     pub version: String,
-    /// The lease duration.
     pub duration: Duration,
     /// How often the holder has changed.
     pub transitions: i32,
-    /// The identities that released it, newest first.
+    /// The identities that shut down cleanly, or gave the shard back, newest first.
     pub released_by: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// No Lease exists: create it.
-    Create,
-    /// It is free or has expired: take it.
-    Take,
-    /// This process holds it: renew it.
-    Renew,
-    /// Another process holds it.
-    StandBy,
-}
-
-/// `unchanged_for`: for how long this process has observed the same version of the Lease.
-pub fn decide(me: &str, lease: Option<&LeaseView>, unchanged_for: Duration) -> Decision {
-    match lease {
-        None => Decision::Create,
-        Some(lease) if lease.holder == me => Decision::Renew,
-        Some(lease) if lease.holder.is_empty() || unchanged_for >= lease.duration => Decision::Take,
-        Some(_) => Decision::StandBy,
-    }
-}
-
-/// Whether a leader must step down because it could not renew for too long.
-pub fn must_step_down(times: &ElectionTimes, since_renewal: Duration) -> bool {
-    since_renewal >= times.renew
-}
-
-/// The Lease after `me` acquired or renewed it.
-fn written(me: &str, before: Option<&LeaseView>, decision: Decision, times: &ElectionTimes, now: Timestamp) -> Lease {
-    let taken = matches!(decision, Decision::Create | Decision::Take);
-    let transitions = before.map_or(0, |lease| lease.transitions + i32::from(taken));
-    let released_by = before.map(|lease| lease.released_by.join(",")).filter(|text| !text.is_empty());
-    Lease {
-        metadata: ObjectMeta {
-            name: Some(LEASE.into()),
-            resource_version: before.map(|lease| lease.version.clone()),
-            annotations: released_by.map(|text| [(RELEASED_BY.to_owned(), text)].into()),
-            ..ObjectMeta::default()
-        },
-        spec: Some(LeaseSpec {
-            holder_identity: Some(me.into()),
-            lease_duration_seconds: i32::try_from(times.lease.as_secs().max(1)).ok(),
-            lease_transitions: Some(transitions),
-            acquire_time: taken.then_some(MicroTime(now)),
-            renew_time: Some(MicroTime(now)),
-            ..LeaseSpec::default()
-        }),
-    }
-}
-
-/// The Lease after `me` released it.
-fn released(me: &str, before: &LeaseView, times: &ElectionTimes, now: Timestamp) -> Lease {
-    let mut identities = vec![me.to_owned()];
-    identities.extend(before.released_by.iter().filter(|other| *other != me).cloned());
-    identities.truncate(RELEASES_KEPT);
-    let view = LeaseView { released_by: identities, ..before.clone() };
-    let mut lease = written("", Some(&view), Decision::Renew, times, now);
-    if let Some(spec) = &mut lease.spec {
-        // The API server rejects an empty identity; without one the Lease has no holder.
-        spec.holder_identity = None;
-        spec.lease_duration_seconds = Some(1);
-    }
-    lease
+    /// The number of shards.
+    pub shards: Option<u16>,
+    /// The replica takes no more shards.
+    pub leaving: bool,
 }
 
 impl LeaseView {
     pub fn of(lease: &Lease) -> Self {
         let spec = lease.spec.as_ref();
-        let released = lease.metadata.annotations.as_ref().and_then(|all| all.get(RELEASED_BY));
+        let annotation = |key: &str| lease.metadata.annotations.as_ref()?.get(key).map(String::as_str);
+        let released = annotation(RELEASED_BY).unwrap_or_default();
+        let seconds = spec.and_then(|spec| spec.lease_duration_seconds).and_then(|seconds| u64::try_from(seconds).ok());
         Self {
+            name: lease.metadata.name.clone().unwrap_or_default(),
             holder: spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default(),
             version: lease.metadata.resource_version.clone().unwrap_or_default(),
-            duration: Duration::from_secs(
-                spec.and_then(|spec| spec.lease_duration_seconds).and_then(|s| u64::try_from(s).ok()).unwrap_or(0),
-            ),
+            duration: Duration::from_secs(seconds.unwrap_or(0)),
             transitions: spec.and_then(|spec| spec.lease_transitions).unwrap_or(0),
-            released_by: released
-                .map(|text| text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect())
-                .unwrap_or_default(),
-        }
-    }
-}
-
-/// The leadership of this process, for its other tasks.
-#[derive(Clone, Debug)]
-pub struct Leadership {
-    leading: watch::Receiver<bool>,
-}
-
-impl Leadership {
-    /// For a single replica, which is always the leader.
-    pub fn alone() -> Self {
-        Self { leading: watch::Sender::new(true).subscribe() }
-    }
-
-    pub fn is_leading(&self) -> bool {
-        *self.leading.borrow()
-    }
-
-    /// Returns when leadership has the given value; never if it cannot change any more.
-    pub async fn becomes(&mut self, expected: bool) {
-        if self.leading.wait_for(|leading| *leading == expected).await.is_err() {
-            // The elector has ended, so leadership no longer changes.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// Participates in the election.
-pub struct Elector {
-    api: Api<Lease>,
-    me: String,
-    times: ElectionTimes,
-    clock: Arc<dyn Clock>,
-    metrics: Metrics,
-    leading: watch::Sender<bool>,
-    /// The last observed Lease, and since when it is unchanged.
-    observed: Option<(LeaseView, Instant)>,
-    renewed: Option<Instant>,
-}
-
-impl Elector {
-    /// `me` must be unique to this process.
-    pub fn new(
-        client: Client,
-        namespace: &str,
-        me: String,
-        times: ElectionTimes,
-        clock: Arc<dyn Clock>,
-        metrics: Metrics,
-    ) -> Self {
-        let api = Api::namespaced(client, namespace);
-        Self { api, me, times, clock, metrics, leading: watch::Sender::new(false), observed: None, renewed: None }
-    }
-
-    /// A handle for the other tasks.
-    pub fn leadership(&self) -> Leadership {
-        Leadership { leading: self.leading.subscribe() }
-    }
-
-    /// Participates until `drained`, then releases the Lease. It renews the Lease while a shutdown waits for running
-    /// calls, so that no other replica works on the same objects.
-    pub async fn run(mut self, drained: Shutdown) {
-        loop {
-            tokio::select! {
-                biased;
-                () = drained.triggered() => break,
-                () = self.attempt() => {}
-            }
-            tokio::select! {
-                biased;
-                () = drained.triggered() => break,
-                () = tokio::time::sleep(self.times.retry) => {}
-            }
-        }
-        self.hand_over().await;
-    }
-
-    /// One attempt to acquire or renew the Lease. The leader steps down if it could not renew in time.
-    async fn attempt(&mut self) {
-        let limit = self.times.renew.min(Duration::from_secs(5));
-        let result = tokio::time::timeout(limit, self.compete()).await;
-        let held = result.as_ref().ok().and_then(|result| result.as_ref().ok()).copied();
-        self.metrics.lease_attempted(held, self.clock.now());
-        match result {
-            Ok(Ok(leading)) => self.lead(leading),
-            Ok(Err(error)) => self.renewal_failed(&error.to_string()),
-            Err(_) => self.renewal_failed("the API server did not respond in time"),
+            released_by: released.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+            shards: annotation(SHARDS).and_then(|text| text.parse().ok()),
+            leaving: annotation(LEAVING).is_some(),
         }
     }
 
-    /// Reads the Lease, and writes it if it is free or held by this process. Returns whether this process holds it.
-    async fn compete(&mut self) -> Result<bool, kube::Error> {
-        let lease = self.api.get_opt(LEASE).await?.map(|lease| LeaseView::of(&lease));
-        let unchanged_for = self.observe(lease.clone());
-        let decision = decide(&self.me, lease.as_ref(), unchanged_for);
-        // The renewal counts from before the write: other replicas may count from any later time.
-        let before = Instant::now();
-        let new = written(&self.me, lease.as_ref(), decision, &self.times, self.clock.now());
-        let result = match decision {
-            Decision::StandBy => return Ok(false),
-            Decision::Create => self.api.create(&PostParams::default(), &new).await,
-            Decision::Take | Decision::Renew => self.api.replace(LEASE, &PostParams::default(), &new).await,
+    pub fn is_member(&self) -> bool {
+        self.name.starts_with(MEMBER)
+    }
+
+    pub fn shard(&self) -> Option<Shard> {
+        self.name.strip_prefix(SHARD)?.parse().ok()
+    }
+
+    /// The Lease with one more identity that has no running calls: in the installation, or in the shard.
+    #[must_use]
+    pub fn with_release(mut self, identity: &str) -> Self {
+        self.released_by.retain(|other| other != identity);
+        self.released_by.insert(0, identity.to_owned());
+        self.released_by.truncate(RELEASES_KEPT);
+        self
+    }
+
+    /// The Lease of a shard for a replica that takes it: an earlier release by it is no evidence about its next calls.
+    #[must_use]
+    pub fn taken_by(mut self, holder: &str) -> Self {
+        self.released_by.retain(|other| other != holder);
+        self.held_by(holder)
+    }
+
+    /// The Lease with a holder; empty: without one.
+    #[must_use]
+    pub fn held_by(mut self, holder: &str) -> Self {
+        self.transitions += i32::from(self.holder != holder);
+        holder.clone_into(&mut self.holder);
+        self
+    }
+
+    /// The Lease to write. Without a version it is created.
+    pub fn write(&self, times: &ElectionTimes, now: Timestamp) -> Lease {
+        let texts = [
+            (RELEASED_BY, Some(self.released_by.join(",")).filter(|text| !text.is_empty())),
+            (SHARDS, self.shards.map(|count| count.to_string())),
+            (LEAVING, self.leaving.then(|| "true".to_owned())),
+        ];
+        let annotations = texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?)));
+        let kind = match () {
+            () if self.is_member() => "member",
+            () if self.name == LEASE => "installation",
+            () => "shard",
         };
-        match result {
-            Ok(lease) => {
-                self.observe(Some(LeaseView::of(&lease)));
-                self.renewed = Some(before);
-                Ok(true)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                resource_version: Some(self.version.clone()).filter(|version| !version.is_empty()),
+                labels: Some(BTreeMap::from([(LABEL.to_owned(), kind.to_owned())])),
+                annotations: Some(annotations.collect()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                // The API server rejects an empty identity; without one the Lease has no holder.
+                holder_identity: Some(self.holder.clone()).filter(|holder| !holder.is_empty()),
+                lease_duration_seconds: i32::try_from(times.lease.as_secs().max(1)).ok(),
+                lease_transitions: Some(self.transitions),
+                renew_time: Some(MicroTime(now)),
+                ..LeaseSpec::default()
+            }),
         }
     }
+}
 
-    fn observe(&mut self, lease: Option<LeaseView>) -> Duration {
-        let now = Instant::now();
-        match (&self.observed, lease) {
-            (Some((observed, since)), Some(lease)) if *observed == lease => now - *since,
-            (_, lease) => {
-                self.observed = lease.map(|lease| (lease, now));
-                Duration::ZERO
-            }
-        }
-    }
+/// The name of the Lease of a replica.
+pub fn member_name(identity: &str) -> String {
+    format!("{MEMBER}{}", process_of(identity))
+}
 
-    fn lead(&mut self, leading: bool) {
-        if self.leading.send_replace(leading) != leading {
-            let holder = self.observed.as_ref().map_or("", |(lease, _)| &lease.holder);
-            if leading {
-                tracing::info!(identity = self.me, "started leading");
-            } else {
-                tracing::warn!(identity = self.me, holder, "stopped leading");
-            }
-        }
-    }
+/// The process in the identity of a replica, which is its last part.
+pub fn process_of(identity: &str) -> &str {
+    identity.rsplit('_').next().unwrap_or(identity)
+}
 
-    /// Handles a failed attempt.
-    fn renewal_failed(&mut self, error: &str) {
-        tracing::warn!(error, "could not renew the Lease");
-        if self.renewed.is_none_or(|at| must_step_down(&self.times, at.elapsed())) {
-            self.lead(false);
-        }
-    }
+pub fn shard_name(shard: Shard) -> String {
+    format!("{SHARD}{shard}")
+}
 
-    /// Releases the Lease if this process holds it. Call it only when all running steps are recorded.
-    async fn hand_over(mut self) {
-        let was_leading = *self.leading.borrow();
-        self.leading.send_replace(false);
-        if !was_leading {
-            return;
-        }
-        for _ in 0..3 {
-            let attempt = tokio::time::timeout(Duration::from_secs(5), self.release()).await;
-            match attempt {
-                Ok(Ok(())) => return tracing::info!(identity = self.me, "released the Lease"),
-                Ok(Err(error)) => tracing::warn!(%error, "could not release the Lease"),
-                Err(_) => tracing::warn!("could not release the Lease: the API server did not respond in time"),
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
+/// Whether a replica may hold shards, by the Lease of the installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    Admitted,
+    /// It may when it has written the Lease.
+    Write,
+    /// A replica of a version without shards is the leader.
+    OldVersion(String),
+    /// The other replicas have another number of shards; `None`: it is not known.
+    OtherDivision(Option<u16>),
+}
 
-    async fn release(&mut self) -> Result<(), kube::Error> {
-        let Some(lease) = self.api.get_opt(LEASE).await?.map(|lease| LeaseView::of(&lease)) else { return Ok(()) };
-        if lease.holder == self.me {
-            let new = released(&self.me, &lease, &self.times, self.clock.now());
-            self.api.replace(LEASE, &PostParams::default(), &new).await?;
-        }
-        Ok(())
+/// `unchanged_for`: for how long this process has observed the same version of the Lease.
+pub fn admission(
+    lease: Option<&LeaseView>,
+    unchanged_for: Duration,
+    division: Division,
+    times: &ElectionTimes,
+) -> Admission {
+    match lease {
+        None => Admission::Write,
+        Some(lease) if lease.holder.is_empty() || unchanged_for >= lease.duration => Admission::Write,
+        Some(lease) if lease.holder != INSTALLATION => Admission::OldVersion(lease.holder.clone()),
+        Some(lease) if lease.shards != Some(division.count()) => Admission::OtherDivision(lease.shards),
+        Some(_) if unchanged_for >= times.lease / 3 => Admission::Write,
+        Some(_) => Admission::Admitted,
     }
+}
+
+/// Whether a replica must stop because it could not renew for too long.
+pub fn must_step_down(times: &ElectionTimes, since_renewal: Duration) -> bool {
+    since_renewal >= times.renew
 }
 
 #[cfg(test)]
@@ -306,44 +202,69 @@ mod tests {
 
     fn held_by(holder: &str) -> LeaseView {
         LeaseView {
+            name: LEASE.into(),
             holder: holder.into(),
             version: "7".into(),
             duration: TIMES.lease,
             transitions: 3,
+            shards: Some(16),
             ..LeaseView::default()
         }
     }
 
-    #[test]
-    fn only_a_free_or_expired_lease_is_acquired() {
-        let short = Duration::from_secs(14);
-        assert_eq!(decide("me", None, short), Decision::Create);
-        assert_eq!(decide("me", Some(&held_by("")), Duration::ZERO), Decision::Take);
-        assert_eq!(decide("me", Some(&held_by("other")), short), Decision::StandBy);
-        assert_eq!(decide("me", Some(&held_by("other")), TIMES.lease), Decision::Take);
-        assert_eq!(decide("me", Some(&held_by("me")), TIMES.lease * 9), Decision::Renew);
+    fn admitted(lease: Option<&LeaseView>, seconds: u64) -> Admission {
+        admission(lease, Duration::from_secs(seconds), Division::new(16), &TIMES)
     }
 
     #[test]
-    fn a_leader_steps_down_before_the_lease_expires() {
+    fn a_leader_without_shards_is_waited_for() {
+        let old = held_by("old_7f");
+        assert_eq!(admitted(Some(&old), 14), Admission::OldVersion("old_7f".into()));
+        assert_eq!(admitted(Some(&old), 15), Admission::Write);
+        assert_eq!(admitted(Some(&held_by("")), 0), Admission::Write);
+        assert_eq!(admitted(None, 0), Admission::Write);
+    }
+
+    #[test]
+    fn replicas_with_another_number_of_shards_are_waited_for() {
+        let other = LeaseView { shards: Some(8), ..held_by(INSTALLATION) };
+        assert_eq!(admitted(Some(&other), 14), Admission::OtherDivision(Some(8)));
+        assert_eq!(admitted(Some(&other), 15), Admission::Write);
+    }
+
+    #[test]
+    fn the_installation_is_renewed_long_before_a_replica_without_shards_would_take_it() {
+        let ours = held_by(INSTALLATION);
+        assert_eq!(admitted(Some(&ours), 4), Admission::Admitted);
+        assert_eq!(admitted(Some(&ours), 5), Admission::Write);
+    }
+
+    #[test]
+    fn a_replica_steps_down_before_its_lease_expires() {
         assert!(!must_step_down(&TIMES, Duration::from_secs(9)));
         assert!(must_step_down(&TIMES, TIMES.renew));
         assert!(TIMES.renew < TIMES.lease);
     }
 
     #[test]
-    fn every_write_carries_the_version_and_counts_transitions() {
-        let lease = written("me", Some(&held_by("other")), Decision::Take, &TIMES, Timestamp::UNIX_EPOCH);
-        let view = LeaseView::of(&lease);
-        assert_eq!((view.version.as_str(), view.transitions, view.holder.as_str()), ("7", 4, "me"));
-        let renewed = LeaseView::of(&written("me", Some(&view), Decision::Renew, &TIMES, Timestamp::UNIX_EPOCH));
-        assert_eq!(renewed.transitions, 4);
+    fn what_is_written_can_be_read() {
+        let view = held_by("other").held_by("me").with_release("a").with_release("b").with_release("a");
+        let written = view.write(&TIMES, Timestamp::UNIX_EPOCH);
+        assert_eq!(written.metadata.resource_version.as_deref(), Some("7"));
+        let read = LeaseView::of(&written);
+        assert_eq!(read, view);
+        assert_eq!((read.transitions, read.released_by), (4, vec!["a".to_owned(), "b".to_owned()]));
+        let leaving = LeaseView { name: member_name("pod_7f"), leaving: true, ..LeaseView::default() };
+        let read = LeaseView::of(&leaving.write(&TIMES, Timestamp::UNIX_EPOCH));
+        assert!(read.is_member() && read.leaving && read.holder.is_empty() && read.version.is_empty());
     }
 
     #[test]
-    fn a_released_lease_has_no_holder_and_records_the_last_one() {
-        let before = LeaseView { released_by: vec!["old".into(), "me".into()], ..held_by("me") };
-        let view = LeaseView::of(&released("me", &before, &TIMES, Timestamp::UNIX_EPOCH));
-        assert_eq!((view.holder.as_str(), view.released_by), ("", vec!["me".to_owned(), "old".to_owned()]));
+    fn the_name_of_a_lease_has_its_shard() {
+        for shard in Division::new(3).all() {
+            let lease = LeaseView { name: shard_name(shard), ..LeaseView::default() };
+            assert_eq!((lease.shard(), lease.is_member()), (Some(shard), false));
+        }
+        assert_eq!(held_by("").shard(), None);
     }
 }

@@ -45,6 +45,11 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MoveLabels {
+    direction: &'static str,
+}
+
 /// All metrics. Clones are cheap and share their values.
 #[derive(Clone)]
 pub struct Metrics {
@@ -59,6 +64,9 @@ pub struct Metrics {
     events_dropped: Counter,
     panics: Counter,
     leader: Gauge<u64, AtomicU64>,
+    shards: Gauge<u64, AtomicU64>,
+    shards_held: Gauge<u64, AtomicU64>,
+    shards_moved: Family<MoveLabels, Counter>,
     renewals: Family<OutcomeLabels, Counter>,
     renewed: SecondsGauge,
 }
@@ -108,6 +116,9 @@ impl Default for Metrics {
             events_dropped: Counter::default(),
             panics: Counter::default(),
             leader: Gauge::default(),
+            shards: Gauge::default(),
+            shards_held: Gauge::default(),
+            shards_moved: Family::default(),
             renewals: Family::default(),
             renewed: Gauge::default(),
         };
@@ -120,9 +131,13 @@ impl Default for Metrics {
         metrics.permits.register(&mut registry);
         registry.register("events_dropped", "Events dropped because of the rate limit", metrics.events_dropped.clone());
         registry.register("panics", "Panics, which are bugs in Purlin", metrics.panics.clone());
-        registry.register("leader", "Whether this replica is the leader", metrics.leader.clone());
-        registry.register("lease_attempts", "Attempts to acquire or renew the Lease", metrics.renewals.clone());
-        let help = "When this replica last renewed the Lease";
+        registry.register("leader", "Whether this replica holds the Lease of the cluster", metrics.leader.clone());
+        registry.register("shards", "Shards of namespaces in this installation", metrics.shards.clone());
+        let help = "Shards of namespaces whose objects this replica reconciles";
+        registry.register("shards_held", help, metrics.shards_held.clone());
+        registry.register("shards_moved", "Shards that this replica took or gave up", metrics.shards_moved.clone());
+        registry.register("lease_attempts", "Attempts to renew the Lease of this replica", metrics.renewals.clone());
+        let help = "When this replica last renewed its Lease";
         registry.register("lease_renewal_timestamp_seconds", help, metrics.renewed.clone());
         registry.register("build", "The version of Purlin", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         metrics.registry = Arc::new(registry);
@@ -153,11 +168,21 @@ impl Metrics {
         self.events_dropped.inc();
     }
 
-    pub fn leads(&self, leading: bool) {
-        self.leader.set(u64::from(leading));
+    /// Sets whether this replica holds the Lease of the cluster, and how many of the shards of namespaces it reconciles.
+    pub fn leads(&self, cluster: bool, namespaces: usize, shards: u16) {
+        self.leader.set(u64::from(cluster));
+        self.shards_held.set(namespaces as u64);
+        self.shards.set(u64::from(shards));
     }
 
-    /// An attempt to acquire or renew the Lease. `held`: whether this replica holds it; `None`: the attempt failed.
+    /// This replica has taken or given up this many shards.
+    pub fn shards_moved(&self, taken: usize, given_up: usize) {
+        for (direction, count) in [("taken", taken), ("given_up", given_up)] {
+            self.shards_moved.get_or_create(&MoveLabels { direction }).inc_by(count as u64);
+        }
+    }
+
+    /// An attempt to renew the Lease of this replica. `held`: whether it may hold shards; `None`: the attempt failed.
     pub fn lease_attempted(&self, held: Option<bool>, now: Timestamp) {
         let outcome = match held {
             Some(true) => "held",

@@ -52,6 +52,8 @@ pub struct NamespaceTask {
     inputs: InputWatches,
     /// The gauges of this namespace that the metrics include.
     counted: Gauges,
+    /// Whether the leadership counts this namespace as one with running calls.
+    is_busy: bool,
     mode: Mode,
 }
 
@@ -96,11 +98,12 @@ impl NamespaceTask {
             requests: JoinSet::new(),
             inputs: InputWatches::new(inputs),
             counted: Gauges::default(),
+            is_busy: false,
             mode: Mode::Leading,
         }
     }
 
-    /// Runs until the namespace is empty, or until the process terminates or loses leadership. Then it returns only
+    /// Runs until the namespace is empty, or until the process terminates or no longer leads here. Then it returns only
     /// after every running call has ended and is recorded.
     ///
     /// If a turn panics because of a bug in Purlin, running calls continue: only the plans are dropped, and after a
@@ -128,6 +131,7 @@ impl NamespaceTask {
         drop(reconciler);
         self.carry_out_all(commands, gauges, counts);
         self.requests.abort_all();
+        self.report_busy(false);
         tracing::debug!(namespace = &**self.shared.name(), "namespace closed");
     }
 
@@ -151,7 +155,14 @@ impl NamespaceTask {
         let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
         self.carry_out_all(commands, gauges, counts);
+        self.report_busy(!self.workers.is_idle() || !self.recoveries.is_empty());
         turn.ok()
+    }
+
+    fn report_busy(&mut self, is_busy: bool) {
+        if std::mem::replace(&mut self.is_busy, is_busy) != is_busy {
+            self.context.leadership.set_busy(self.shared.name(), is_busy);
+        }
     }
 
     fn carry_out_all(&mut self, commands: Vec<Command>, gauges: Gauges, counts: Counts) {
@@ -175,8 +186,8 @@ impl NamespaceTask {
     /// Waits for the next signals, at most until the requested time.
     async fn wait(&mut self, turn: Turn) -> Vec<Signal> {
         let context = self.context.clone();
-        let mut leadership = context.leadership.clone();
         let leads = self.mode == Mode::Leading;
+        let namespace = self.shared.name().clone();
         let next = turn.wake.map(|time| context.instant(time));
         let signal = tokio::select! {
             biased;
@@ -184,7 +195,7 @@ impl NamespaceTask {
                 self.mode = Mode::ShuttingDown;
                 Signal::ShuttingDown
             }
-            () = leadership.becomes(!leads), if self.mode != Mode::ShuttingDown => {
+            () = context.leadership.becomes(&namespace, !leads), if self.mode != Mode::ShuttingDown => {
                 self.mode = if leads { Mode::StandingBy } else { Mode::Leading };
                 if leads { Signal::LeadershipLost } else { Signal::Started }
             }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::sync::{Notify, mpsc};
 
+use super::leadership::Leadership;
 use crate::execute::Limits;
 use crate::load::ProviderSpec;
 use crate::model::{InstanceKey, Value, Version};
@@ -19,6 +20,8 @@ const MAX_NAMES_PER_PLAN: usize = 256;
 /// One namespace, shared between the watches and its task.
 pub struct NamespaceHandle {
     name: Arc<str>,
+    /// Since when its shard is watched. If that differs, the shard was dropped in the meantime, and changes were missed.
+    since: u64,
     reconciler: Mutex<Reconciler>,
     /// Events that the reconciler has not received because it was in a turn: no watch waits for a turn.
     inbox: Mutex<Vec<Event>>,
@@ -29,10 +32,11 @@ pub struct NamespaceHandle {
 }
 
 impl NamespaceHandle {
-    fn new(reconciler: Reconciler) -> Self {
+    fn new(reconciler: Reconciler, since: u64) -> Self {
         let name = reconciler.namespace().clone();
         Self {
             name,
+            since,
             reconciler: Mutex::new(reconciler),
             inbox: Mutex::default(),
             wake: Notify::new(),
@@ -80,8 +84,9 @@ struct NamespaceMap {
     providers: Providers,
 }
 
-/// All namespaces that have a Resource, a record or a `ProviderConfig`.
+/// All namespaces of the watched shards that have a Resource, a record or a `ProviderConfig`.
 pub struct Namespaces {
+    leadership: Leadership,
     known: Mutex<NamespaceMap>,
     policy: Policy,
     random: Arc<dyn Random>,
@@ -90,7 +95,11 @@ pub struct Namespaces {
 
 impl Namespaces {
     /// An empty set, and a receiver of the namespaces that become non-empty. `limits`: those of each namespace.
-    pub fn new(limits: &Limits, random: Arc<dyn Random>) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
+    pub fn new(
+        limits: &Limits,
+        random: Arc<dyn Random>,
+        leadership: Leadership,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Arc<NamespaceHandle>>) {
         let (opened, receiver) = mpsc::unbounded_channel();
         let policy = Policy {
             max_running_steps: limits.per_namespace,
@@ -101,7 +110,7 @@ impl Namespaces {
             destroy_orphans: false,
             requires_approval: true,
         };
-        (Arc::new(Self { known: Mutex::default(), policy, random, opened }), receiver)
+        (Arc::new(Self { leadership, known: Mutex::default(), policy, random, opened }), receiver)
     }
 
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
@@ -120,10 +129,12 @@ impl Namespaces {
         if let Event::Namespace { value, terminating } = &event {
             known.namespaces.insert(namespace.clone(), (value.clone(), *terminating));
         }
+        // The lock is held, so that a namespace is not opened after it was forgotten.
+        let Some(since) = self.leadership.watched_since(namespace) else { return };
         let shared = match known.open.get(namespace) {
-            Some(shared) => shared.clone(),
-            None if brings_something => self.open(&mut known, namespace),
-            None => return,
+            Some(shared) if shared.since == since => shared.clone(),
+            _ if brings_something => self.open(&mut known, namespace, since),
+            _ => return,
         };
         // The lock is still held, so that the namespace cannot be closed in between.
         shared.apply(event);
@@ -163,6 +174,18 @@ impl Namespaces {
         self.known().open.values().cloned().collect()
     }
 
+    /// Drops the namespaces of shards that this replica has given up. Their tasks have ended.
+    pub fn forget_unwatched(&self) {
+        let is_current = |shared: &NamespaceHandle| self.leadership.watched_since(shared.name()) == Some(shared.since);
+        self.known().open.retain(|_, shared| is_current(shared));
+    }
+
+    /// A namespace that is not empty.
+    pub fn find(&self, namespace: &str) -> Option<Arc<NamespaceHandle>> {
+        let found = self.known().open.get(namespace).cloned();
+        found.filter(|shared| self.leadership.watched_since(namespace) == Some(shared.since))
+    }
+
     /// Looks at the reconciler of a namespace. That of a namespace that is not open is empty.
     pub fn look<T>(&self, namespace: &Arc<str>, look: impl FnOnce(&Reconciler) -> T) -> T {
         let known = self.known();
@@ -185,12 +208,12 @@ impl Namespaces {
         empty
     }
 
-    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>) -> Arc<NamespaceHandle> {
+    fn open(&self, known: &mut NamespaceMap, namespace: &Arc<str>, since: u64) -> Arc<NamespaceHandle> {
         // Drivers cache provider configurations by version, also after a namespace is closed and opened again.
         known.opened += 1;
         let (seed, versions) = (self.random.number(), known.opened << 32);
         let reconciler = self.empty_reconciler(known, namespace, seed, versions);
-        let shared = Arc::new(NamespaceHandle::new(reconciler));
+        let shared = Arc::new(NamespaceHandle::new(reconciler, since));
         known.open.insert(namespace.clone(), shared.clone());
         // The receiver may be dropped during shutdown.
         let _ = self.opened.send(shared.clone());
@@ -212,7 +235,7 @@ impl Namespaces {
     }
 
     fn with<T>(&self, namespace: &str, look: impl FnOnce(&Index) -> T) -> Option<T> {
-        let shared = self.known().open.get(namespace).cloned()?;
+        let shared = self.find(namespace)?;
         let reconciler = shared.lock();
         Some(look(reconciler.index()))
     }
@@ -238,13 +261,15 @@ impl ResourceView for Namespaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::shards::Division;
     use crate::model::{Address, Reason};
     use crate::plan::ObjectBlock;
     use crate::process::SystemRandom;
 
     #[test]
     fn a_namespace_opens_with_its_first_object_and_closes_when_it_is_empty() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) =
+            Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         let value = Value::map([("name", Value::from("shop"))]);
         namespaces.apply(&shop, Event::Namespace { value, terminating: Some(Version(1)) });
@@ -262,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_not_open_is_looked_at_without_opening_it() {
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) =
+            Namespaces::new(&Limits::default(), Arc::new(SystemRandom), Leadership::alone(Division::new(1)));
         let shop: Arc<str> = "shop".into();
         namespaces.apply(&shop, Event::Namespace { value: Value::Null, terminating: Some(Version(1)) });
         let look = || namespaces.look(&shop, |found| (found.index().is_empty(), found.index().is_terminating()));

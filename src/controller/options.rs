@@ -12,7 +12,7 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; `None`: its current context.
     pub context: Option<String>,
-    /// The namespace of the records and of the Lease.
+    /// The namespace of the records and of the Leases.
     pub namespace: String,
     /// The Pod of this process; `None` outside of a cluster.
     pub pod: Option<Pod>,
@@ -34,7 +34,9 @@ pub struct Options {
     pub metrics_address: Option<SocketAddr>,
     /// Whether the live view is served at that address too.
     pub ui: bool,
-    /// Leader election; `None`: the caller guarantees that this is the only replica.
+    /// Into how many shards the namespaces are divided, from 1 to 64.
+    pub shards: u16,
+    /// The election of the replicas that hold the shards; `None`: the caller guarantees that this is the only replica.
     pub election: Option<ElectionTimes>,
 }
 
@@ -71,12 +73,12 @@ impl Options {
     }
 }
 
-/// The times of leader election, with the usual meaning of Kubernetes controllers.
+/// The times of the election, with the usual meaning of Kubernetes controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElectionTimes {
     /// How long other replicas wait after the last renewal that they saw.
     pub lease: Duration,
-    /// How long the leader tries to renew before it steps down. Less than `lease`.
+    /// How long a replica tries to renew before it stops its shards. Less than `lease`.
     pub renew: Duration,
     /// The interval between attempts.
     pub retry: Duration,

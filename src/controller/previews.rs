@@ -1,6 +1,6 @@
 //! Previews: computes the Plans that users create, writes their status, and deletes them when they expire.
 //!
-//! Only the leader does this. It reads what a change would read, and writes nothing but the status of Plans. A Plan is
+//! Only the replica that leads in their namespace does this. It reads what a change would read, and writes nothing but the status of Plans. A Plan is
 //! requested when its turn comes: a queue with the manifests of hundreds of Plans would need too much memory.
 
 mod compute;
@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::context::Context;
+use super::shards::Shard;
 use super::watch::plans::{PlanEvent, PlanKey};
 use crate::process::{ProcessorShare, Readiness};
 use crate::reconcile::index::Event;
@@ -34,18 +35,22 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
         queue: PreviewQueue::default(),
         running: JoinSet::new(),
     };
-    let mut leadership = previews.context.leadership.clone();
-    let mut leads = false;
+    let mut changes = previews.context.leadership.changes();
+    let mut gained = previews.context.leadership.gained();
     loop {
-        if leads {
-            previews.start_all();
-        }
+        previews.start_all();
         let context = Arc::clone(&previews.context);
-        let due = previews.queue.next_due().filter(|_| leads).map(|at| until(at, context.engine.clock.now()));
+        let due = previews.queue.next_due().map(|at| until(at, context.engine.clock.now()));
         tokio::select! {
             biased;
             () = context.shutdown.triggered() => break,
-            () = leadership.becomes(!leads) => leads = !leads,
+            // Before the events: those of shards that were gained again follow this change.
+            Ok(()) = changes.changed() => {
+                let before = std::mem::replace(&mut gained, context.leadership.gained());
+                let shard = |namespace: &str| context.leadership.division().shard(namespace);
+                let is_same = |shard: Shard| before.get(&shard).is_some_and(|since| gained.get(&shard) == Some(since));
+                previews.queue.keep(|namespace| is_same(shard(namespace)));
+            }
             Some(ended) = previews.running.join_next() => match ended {
                 Ok((key, uid, outcome)) => previews.queue.ended(&key, &uid, outcome),
                 Err(error) => tracing::error!(%error, "the task of a Plan panicked because of a bug in Purlin"),
@@ -80,7 +85,8 @@ impl Previews {
 
     /// Starts the computations that may run now.
     fn start_all(&mut self) {
-        while let Some((key, uid)) = self.queue.start() {
+        let leadership = self.context.leadership.clone();
+        while let Some((key, uid)) = self.queue.start(|namespace| leadership.leads(namespace)) {
             let (context, failures) = (Arc::clone(&self.context), self.queue.failures(&key));
             let processors = self.processors.clone();
             self.running.spawn(async move {

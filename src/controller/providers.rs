@@ -12,7 +12,7 @@ use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::lease::Leadership;
+use super::leadership::Leadership;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{self, RawObject};
 use crate::driver::{Preparation, ProviderInfo, Providers};
@@ -31,7 +31,7 @@ fn lock(locked: &LockedProvider) -> api::ProviderLock {
     }
 }
 
-/// How often a replica that is not the leader checks again.
+/// How often a replica without the Lease of the cluster checks again.
 const STANDBY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A Provider as the watch delivered it.
@@ -74,7 +74,7 @@ const MAX_CHECKS: usize = 4;
 pub struct ProviderChecks {
     pub client: Client,
     pub providers: Arc<Providers>,
-    /// Only the leader writes.
+    /// Only the holder of the Lease of the cluster writes.
     pub leadership: Leadership,
     pub clock: Arc<dyn Clock>,
     /// For jitter.
@@ -171,7 +171,7 @@ impl ProviderChecks {
                 }
             }
         };
-        if !self.leadership.is_leading() {
+        if !self.leadership.leads_cluster() {
             return Some(STANDBY_INTERVAL);
         }
         let facts = self.providers.info(&observed.spec.provider).filter(|_| reason == Reason::Available);

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::fair_queue::{Choice, FairQueue};
-use super::lease::Leadership;
+use super::leadership::Leadership;
 use crate::api;
 use crate::model::{Address, Version};
 use crate::process::Random;
@@ -204,9 +204,9 @@ async fn work(
             let (client, leadership) = (client.clone(), leadership.clone());
             let digest = pending.digest;
             requests.spawn(async move {
-                let outcome = match leadership.is_leading() {
+                let outcome = match leadership.leads(&target.namespace) {
                     true => attempt(&client, &target, pending).await,
-                    // The current leader writes its own status.
+                    // The replica that leads there writes its own status.
                     false => Outcome::Done(StatusOutcome::NotLeading),
                 };
                 (target, digest, outcome)

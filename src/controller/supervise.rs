@@ -1,4 +1,4 @@
-//! Supervises the tasks of all namespaces: starts them while this replica is the leader, and waits for their end.
+//! Supervises the tasks of all namespaces: starts them while this replica leads there, and waits for their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::context::Context;
 use super::namespace::NamespaceTask;
 use super::namespaces::NamespaceHandle;
+use super::shards::Shard;
 use crate::process::Readiness;
 
 /// The delay before a task that panicked is restarted, since it is likely to panic again.
@@ -41,28 +42,37 @@ pub async fn supervise(
         () = context.shutdown.triggered() => return true,
         () = readiness.wait() => tracing::info!("ready: every watch has delivered its first list"),
     }
-    let mut leadership = context.leadership.clone();
-    let mut leading = false;
+    let leadership = context.leadership.clone();
+    let mut changes = leadership.changes();
+    changes.mark_changed();
+    let mut leading = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
             () = context.shutdown.triggered() => break,
-            () = leadership.becomes(!leading) => {
-                leading = !leading;
-                context.metrics.leads(leading);
-                if leading {
+            Ok(()) = changes.changed() => {
+                context.namespaces.forget_unwatched();
+                let before = std::mem::replace(&mut leading, leadership.leading());
+                report(context, &leading);
+                if !leading.is_subset(&before) {
                     take_over(context).await;
-                    tasks.start_all();
                 }
+                // Also without a new shard: one may have been lost for a moment, in which tasks have ended.
+                tasks.start_all();
             }
-            Some(shared) = opened.recv() => if leading { tasks.start(shared, Duration::ZERO) },
-            Some(ended) = tasks.set.join_next_with_id() => tasks.ended(ended, leading),
+            Some(shared) = opened.recv() => tasks.start(shared.name(), Duration::ZERO),
+            Some(ended) = tasks.set.join_next_with_id() => tasks.ended(ended),
         }
     }
     tasks.drain(give_up, grace).await
 }
 
-/// Cleans up before the first step of a new leader.
+fn report(context: &Context, leading: &BTreeSet<Shard>) {
+    let namespaces = leading.iter().filter(|shard| **shard != Shard::Cluster).count();
+    context.metrics.leads(leading.contains(&Shard::Cluster), namespaces, context.leadership.division().count());
+}
+
+/// Cleans up before the first step in shards that were gained.
 async fn take_over(context: &Context) {
     match context.journal.secrets().sweep_parts(context.engine.clock.now()).await {
         Ok(0) => {}
@@ -74,15 +84,18 @@ async fn take_over(context: &Context) {
 impl Tasks {
     fn start_all(&mut self) {
         for shared in self.context.namespaces.open_namespaces() {
-            self.start(shared, Duration::ZERO);
+            self.start(shared.name(), Duration::ZERO);
         }
     }
 
-    fn start(&mut self, shared: Arc<NamespaceHandle>, after: Duration) {
-        let name = shared.name().clone();
-        if !self.running.insert(name.clone()) {
+    /// Starts the task of a namespace if it is open, none is running, and this replica leads there.
+    fn start(&mut self, name: &Arc<str>, after: Duration) {
+        // One that was announced may have been closed and opened again.
+        let Some(shared) = self.context.namespaces.find(name) else { return };
+        if self.running.contains(name) || !self.context.leadership.start_task(name) {
             return;
         }
+        self.running.insert(name.clone());
         let context = self.context.clone();
         let handle = self.set.spawn({
             let name = name.clone();
@@ -92,11 +105,11 @@ impl Tasks {
                 name
             }
         });
-        self.by_id.insert(handle.id(), name);
+        self.by_id.insert(handle.id(), name.clone());
     }
 
-    /// Restarts the task if the namespace is open again and this replica is the leader.
-    fn ended(&mut self, ended: Result<(Id, Arc<str>), JoinError>, leading: bool) {
+    /// Restarts the task if the namespace is open again and this replica leads there.
+    fn ended(&mut self, ended: Result<(Id, Arc<str>), JoinError>) {
         let (id, after) = match ended {
             Ok((id, _)) => (id, Duration::ZERO),
             Err(error) => {
@@ -106,10 +119,8 @@ impl Tasks {
         };
         let Some(name) = self.by_id.remove(&id) else { return };
         self.running.remove(&name);
-        let open = self.context.namespaces.open_namespaces();
-        if let Some(shared) = open.into_iter().find(|shared| *shared.name() == name).filter(|_| leading) {
-            self.start(shared, after);
-        }
+        self.context.leadership.end_task(&name);
+        self.start(&name, after);
     }
 
     /// Waits for the tasks, which receive the shutdown signal directly.

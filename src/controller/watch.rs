@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PartialObjectMeta};
@@ -17,12 +17,13 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
+use super::leadership::Leadership;
 use super::metrics::WatchMetrics;
 use super::namespaces::Namespaces;
 use crate::api::{self, RawObject};
 use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
-use crate::process::{Clock, Gate, Random};
+use crate::process::{Clock, Gate, Random, Readiness};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
 use crate::reconcile::retry;
 use crate::store::ResourceMeta;
@@ -37,6 +38,7 @@ const MOST_TEXTS: usize = 10_000;
 #[derive(Clone)]
 pub struct Watch {
     pub namespaces: Arc<Namespaces>,
+    pub leadership: Leadership,
     pub metrics: WatchMetrics,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
@@ -72,8 +74,47 @@ impl Backoff for Pauses {
     }
 }
 
+/// The state of the lists of one watch. While it is closed, the process is not ready. A shard leads only after all watches
+/// have listed its namespaces.
+pub struct ListGate {
+    watch: Arc<str>,
+    leadership: Leadership,
+    gate: Gate,
+}
+
+impl ListGate {
+    /// Adds a watch.
+    pub fn new(watch: &str, leadership: &Leadership, readiness: &Readiness) -> Self {
+        let watch: Arc<str> = watch.into();
+        leadership.add_watch(&watch);
+        Self { gate: readiness.gate(&*watch), watch, leadership: leadership.clone() }
+    }
+
+    /// A list is complete. `generation`: that of the shards when it began.
+    fn listed(&self, generation: u64) {
+        self.leadership.listed(&self.watch, generation);
+        self.gate.open();
+    }
+}
+
 impl Watch {
-    pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: Gate) {
+    pub fn new(
+        namespaces: &Arc<Namespaces>,
+        leadership: &Leadership,
+        metrics: &WatchMetrics,
+        random: &Arc<dyn Random>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            namespaces: namespaces.clone(),
+            leadership: leadership.clone(),
+            metrics: metrics.clone(),
+            random: random.clone(),
+            clock: clock.clone(),
+        }
+    }
+
+    pub async fn resources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: ListGate) {
         let observe = |raw: &RawObject<api::Resource>, interner: &mut Interner| {
             let decoded = load::from_raw(raw, &accounts, interner);
             observe(&raw.metadata, decoded, interner)
@@ -87,7 +128,13 @@ impl Watch {
         self.objects(client, namespace, gate, kind, observe).await;
     }
 
-    pub async fn data_sources(self, client: Client, namespace: Option<String>, accounts: ServiceAccounts, gate: Gate) {
+    pub async fn data_sources(
+        self,
+        client: Client,
+        namespace: Option<String>,
+        accounts: ServiceAccounts,
+        gate: ListGate,
+    ) {
         let observe = |raw: &RawObject<api::DataSource>, interner: &mut Interner| {
             let decoded = load::data_from_raw(raw, &accounts, interner);
             observe(&raw.metadata, decoded, interner)
@@ -106,7 +153,7 @@ impl Watch {
         self,
         client: Client,
         namespace: Option<String>,
-        gate: Gate,
+        gate: ListGate,
         kind: WatchedKind,
         observe: impl Fn(&RawObject<K>, &mut Interner) -> ObservedResource,
     ) where
@@ -116,10 +163,11 @@ impl Watch {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
         };
-        let mut stream = std::pin::pin!(self.events(kind.plural, watcher(api, Config::default())));
+        let start = move || watcher(api.clone(), Config::default());
+        let mut stream = std::pin::pin!(self.sharded_events(kind.plural, start));
         let only = namespace.as_deref();
         let mut interner = Interner::default();
-        while let Some(event) = stream.next().await {
+        while let Some((generation, event)) = stream.next().await {
             // Frequent strings are interned again soon.
             if interner.len() > MOST_TEXTS {
                 interner = Interner::default();
@@ -128,6 +176,9 @@ impl Watch {
                 watcher::Event::Init => self.namespaces.apply_to_all(only, &kind.relisting),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let namespace: Arc<str> = object.namespace().unwrap_or_default().into();
+                    if !self.leadership.watches(&namespace) {
+                        continue;
+                    }
                     let observed = observe(&object, &mut interner);
                     self.namespaces.apply(&namespace, Event::ResourceApplied(observed));
                 }
@@ -138,7 +189,7 @@ impl Watch {
                 }
                 watcher::Event::InitDone => {
                     self.namespaces.apply_to_all(only, &kind.listed);
-                    gate.open();
+                    gate.listed(generation);
                 }
             }
         }
@@ -192,24 +243,28 @@ impl Watch {
         client: Client,
         namespace: Option<String>,
         accounts: ServiceAccounts,
-        gate: Gate,
+        gate: ListGate,
     ) {
         let api: Api<RawObject<api::ProviderConfig>> = match &namespace {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
         };
-        let mut stream = std::pin::pin!(self.events("providerconfigs", watcher(api, Config::default())));
+        let start = move || watcher(api.clone(), Config::default());
+        let mut stream = std::pin::pin!(self.sharded_events("providerconfigs", start));
         let mut interner = Interner::default();
         let place = |object: &RawObject<api::ProviderConfig>| -> (Arc<str>, Arc<str>) {
             (object.namespace().unwrap_or_default().into(), object.name_any().into())
         };
         let mut known = BTreeSet::new();
         let mut unlisted = BTreeSet::new();
-        while let Some(event) = stream.next().await {
+        while let Some((generation, event)) = stream.next().await {
             match event {
                 watcher::Event::Init => unlisted.clone_from(&known),
                 watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
                     let place = place(&object);
+                    if !self.leadership.watches(&place.0) {
+                        continue;
+                    }
                     unlisted.remove(&place);
                     let observed = observe_provider_config(&object, &accounts, &mut interner);
                     self.namespaces.apply(&place.0, Event::ProviderConfigApplied(observed));
@@ -225,7 +280,7 @@ impl Watch {
                         known.remove(&(namespace.clone(), name.clone()));
                         self.namespaces.apply(&namespace, Event::ProviderConfigDeleted(name));
                     }
-                    gate.open();
+                    gate.listed(generation);
                 }
             }
         }
@@ -250,6 +305,26 @@ impl Watch {
                 watcher::Event::InitDone => gate.open(),
             }
         }
+    }
+
+    /// The events of a watch of all shards that this replica holds, with the generation of the shards for which its last
+    /// list began. It begins after the first attempt to get shards, and begins again when shards are gained. `start` may
+    /// select by the shards at that time. Other objects are left to the caller.
+    fn sharded_events<K, S>(
+        &self,
+        name: &'static str,
+        start: impl Fn() -> S + Send,
+    ) -> impl Stream<Item = (u64, watcher::Event<K>)> + Send
+    where
+        K: Send + 'static,
+        S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
+    {
+        let (watch, leadership) = (self.clone(), self.leadership.clone());
+        let begin = move |()| leadership.clone().begun();
+        stream::repeat(()).then(begin).flat_map(move |generation| {
+            let until = watch.leadership.clone().gained_after(generation);
+            watch.events(name, start()).map(move |event| (generation, event)).take_until(until)
+        })
     }
 
     /// The events of a watch, which restarts after every error.

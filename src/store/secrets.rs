@@ -29,8 +29,8 @@ use crate::store::{Interner, UnreadableRecord, codec};
 
 pub use retry::{RequestError, RetryPolicy, Stop};
 pub use shape::{
-    FIELD_SELECTOR, Family, LABEL_SELECTOR, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
-    record_name, size,
+    FIELD_SELECTOR, Family, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
+    label_selector_without, namespace_of, record_name, size,
 };
 
 pub(crate) use retry::ApiCaller;
@@ -244,7 +244,7 @@ impl Secrets {
         &self,
         of: Option<&str>,
     ) -> Result<Vec<Result<SecretContent, UnreadableRecord>>, RequestError> {
-        let mut selector = LABEL_SELECTOR.to_owned();
+        let mut selector = shape::label_selector_without(&[]);
         if let Some(namespace) = of {
             selector.push_str(&format!(",{}={namespace}", shape::NAMESPACE_LABEL));
         }

@@ -41,6 +41,7 @@ fn a_controller_with_busy_threads_renews_its_lease_and_answers_health_checks() {
         allow_unconfined_providers: true,
         grace: Duration::from_secs(5),
         ui: false,
+        shards: 2,
         metrics_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
         election: Some(times),
     };

@@ -54,6 +54,7 @@ mod publish;
 mod quotas;
 mod runners;
 mod pushed_records;
+mod shards;
 mod simulated;
 mod trouble;
 mod troubled;

@@ -124,7 +124,14 @@ fn the_dashboard_shows_each_metric_of_one_installation() {
     let queries = queries();
     let everything: String = queries.iter().map(|(expression, _)| format!("{expression}\n")).collect();
     // Shown by the log, by another metric, or as the number of its waits.
-    let left_out = ["purlin_input_watches", "purlin_lease_attempts_total", "purlin_permit_wait_seconds_total"];
+    let left_out = [
+        "purlin_input_watches",
+        "purlin_lease_attempts_total",
+        "purlin_permit_wait_seconds_total",
+        "purlin_shards",
+        "purlin_shards_held",
+        "purlin_shards_moved_total",
+    ];
     let left_out = left_out.iter().chain(&[
         "purlin_permit_waits_total",
         "purlin_permits_limit",

@@ -92,6 +92,7 @@ impl Replica {
             limits: Limits::default(),
             grace: Duration::from_mins(2),
             ui: false,
+            shards: 2,
             metrics_address: None,
             election: Some(times),
         };
@@ -151,7 +152,7 @@ fn report_start(env: &Environment, pod: &Pod, clock: &dyn Clock) {
         { "name": CONTAINER, "image": "purlin", "imageID": "", "ready": true, "restartCount": 0,
           "state": { "running": { "startedAt": started } } },
     ] } });
-    let path = format!("/api/v1/namespaces/{HOME}/pods/{}", pod.name);
+    let path = format!("/api/v1/namespaces/{HOME}/pods/{}/status", pod.name);
     env.cluster.with(|server, now| server.modify(now, &path, &status));
 }
 

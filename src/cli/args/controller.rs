@@ -67,17 +67,20 @@ pub struct ControllerArgs {
     /// it allows.
     #[arg(long)]
     pub ui: bool,
-    /// Use leader election, so that only one replica is active.
+    /// The number of shards into which the namespaces are divided. The same for all replicas.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub shards: u16,
+    /// Use leader election, so that each shard has one active replica.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// How long a lease is valid after its last renewal.
+    /// How long the lease of a replica is valid after its last renewal.
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub lease_duration: Duration,
-    /// How long the leader retries a renewal before it gives up leadership.
+    /// How long a replica retries a renewal before it gives up its shards.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub lease_renew_deadline: Duration,
-    /// The time between attempts to acquire or renew the lease.
+    /// The time between attempts to renew the lease and to take shards.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub lease_retry_period: Duration,
     /// How long to wait for running calls on shutdown.

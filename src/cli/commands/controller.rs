@@ -56,7 +56,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
     });
     if election.is_some_and(|times| times.lease <= times.renew || times.renew <= times.retry) {
         return Err(Failure::hinted(
-            "invalid lease times: a leader must retry a renewal, and then give up, before its lease expires",
+            "invalid lease times: a replica must retry a renewal, and then give up, before its lease expires",
             "set --lease-duration > --lease-renew-deadline > --lease-retry-period",
         ));
     }
@@ -87,6 +87,7 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
             Listening::Off => None,
         },
         ui: args.ui,
+        shards: args.shards,
         election,
     })
 }

@@ -79,8 +79,8 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
     let Some(intent) = &stored.record.intent else { return (Recovery::Resolved(stored), Vec::new()) };
     let now = context.engine.clock.now();
     let holder = match stored.record.has_runner() {
-        true => context.holders.state_with_runner(intent, now).await,
-        false => context.holders.state(intent, now).await,
+        true => context.holders.state_with_runner(namespace, intent, now).await,
+        false => context.holders.state(namespace, intent, now).await,
     };
     match live_instance(context, namespace, address).await {
         Ok(instance) => execute::recover(&context.engine, &stored, instance.as_ref(), holder).await,

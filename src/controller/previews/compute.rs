@@ -76,8 +76,8 @@ pub(super) async fn compute(
         return Ok(Outcome::Gone);
     }
     let status = status(context, processors, key, &plan, preview).await;
-    if !context.leadership.is_leading() || context.shutdown.is_triggered() {
-        // The new leader computes it. If this replica becomes the leader again, it does.
+    if !context.leadership.leads(&key.namespace) || context.shutdown.is_triggered() {
+        // The new leader computes it. If this replica leads there again, it does.
         return Ok(Outcome::Failed(context.engine.clock.now()));
     }
     let finished = finished_at(Some(&status)).unwrap_or_default();

@@ -85,8 +85,14 @@ impl PreviewQueue {
         self.known.remove(key);
     }
 
-    /// Returns the next Plan to compute, with its UID. The caller reports the end with [`Self::ended`].
-    pub fn start(&mut self) -> Option<(PlanKey, Arc<str>)> {
+    /// Drops the Plans of the namespaces for which `is_kept` is false.
+    pub fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.known.retain(|key, _| is_kept(&key.namespace));
+    }
+
+    /// Returns the next Plan to compute, with its UID. Those of namespaces for which `may_run` is false wait. The caller
+    /// reports the end with [`Self::ended`].
+    pub fn start(&mut self, may_run: impl Fn(&str) -> bool) -> Option<(PlanKey, Arc<str>)> {
         if self.running.values().sum::<usize>() >= MAX_TOTAL {
             return None;
         }
@@ -95,6 +101,7 @@ impl PreviewQueue {
             let is_waiting = |plan: &KnownPlan| plan.uid == *uid && plan.state == State::Waiting;
             match known.get(key).is_some_and(is_waiting) {
                 false => Choice::Drop,
+                true if !may_run(&key.namespace) => Choice::Keep,
                 true if running.get(&key.namespace).is_some_and(|count| *count >= MAX_PER_NAMESPACE) => Choice::Keep,
                 true => Choice::Take,
             }
@@ -176,7 +183,7 @@ mod tests {
     }
 
     fn start(queue: &mut PreviewQueue) -> Vec<String> {
-        let started = std::iter::from_fn(|| queue.start());
+        let started = std::iter::from_fn(|| queue.start(|_| true));
         started.map(|(key, _)| format!("{}/{}", key.namespace, key.name)).collect()
     }
 
@@ -235,7 +242,7 @@ mod tests {
         queue.remove(&key("a", "x"));
         queue.observe(&key("a", "x"), &"v".into(), 1);
         queue.ended(&key("a", "x"), &"u".into(), Outcome::Gone);
-        assert_eq!(queue.start(), Some((key("a", "x"), "v".into())));
+        assert_eq!(queue.start(|_| true), Some((key("a", "x"), "v".into())));
         queue.ended(&key("a", "x"), &"v".into(), Outcome::Gone);
         assert!(queue.known.is_empty() && queue.running.is_empty());
     }

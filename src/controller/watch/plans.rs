@@ -33,9 +33,10 @@ impl Watch {
             Some(namespace) => Api::namespaced(client, namespace),
             None => Api::all(client),
         };
-        let mut stream = std::pin::pin!(self.events("plans", watcher(api, Config::default())));
+        let start = move || watcher(api.clone(), Config::default());
+        let mut stream = std::pin::pin!(self.sharded_events("plans", start));
         let (mut known, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
-        while let Some(event) = stream.next().await {
+        while let Some((_, event)) = stream.next().await {
             let events = match event {
                 Event::Init => {
                     unlisted.clone_from(&known);
@@ -43,6 +44,9 @@ impl Watch {
                 }
                 Event::InitApply(plan) | Event::Apply(plan) => {
                     let key = key(&plan);
+                    if !self.leadership.watches(&key.namespace) {
+                        continue;
+                    }
                     unlisted.remove(&key);
                     known.insert(key.clone());
                     let uid = plan.uid().unwrap_or_default().into();

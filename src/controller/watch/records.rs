@@ -11,15 +11,15 @@ use kube::Api;
 use kube::runtime::watcher::{self, Config, watcher};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{Pauses, Watch, version};
+use super::{ListGate, Pauses, Watch, version};
 use crate::controller::namespaces::Namespaces;
 use crate::model::{Address, Reason, Stored};
 use crate::plan::ObjectBlock;
-use crate::process::{Gate, Random};
+use crate::process::Random;
 use crate::reconcile::index::Event;
 use crate::store::secrets::{
-    FIELD_SELECTOR, LABEL_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
-    size,
+    FIELD_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
+    label_selector_without, namespace_of, size,
 };
 use crate::store::{Interner, UnreadableRecord};
 
@@ -34,20 +34,29 @@ impl Watch {
         api: Api<Secret>,
         secrets: Secrets,
         serves: impl Fn(&str) -> bool + Send + Sync + 'static,
-        gate: Gate,
+        gate: ListGate,
     ) {
-        let config = Config::default().fields(FIELD_SELECTOR).labels(LABEL_SELECTOR);
+        let leadership = self.leadership.clone();
+        let start = move || {
+            let labels = label_selector_without(&leadership.unwatched_buckets());
+            watcher(api.clone(), Config::default().fields(FIELD_SELECTOR).labels(&labels))
+        };
         let sink = Arc::new(EventSink { namespaces: self.namespaces.clone(), serves: Box::new(serves) });
         let mut reader = Reader::new(sink, secrets, self.random.clone());
-        let mut stream = std::pin::pin!(self.events("records", watcher(api, config)));
-        while let Some(event) = stream.next().await {
+        let mut stream = std::pin::pin!(self.sharded_events("records", start));
+        while let Some((generation, event)) = stream.next().await {
             match event {
                 watcher::Event::Init => self.namespaces.apply_to_all(None, &Event::RecordsRelisting),
-                watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => reader.read(&secret).await,
+                watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
+                    // Records of earlier versions are not selected by their bucket.
+                    if self.leadership.watches(namespace_of(&secret)) {
+                        reader.read(&secret).await;
+                    }
+                }
                 watcher::Event::Delete(secret) => reader.deleted(&secret),
                 watcher::Event::InitDone => {
                     self.namespaces.apply_to_all(None, &Event::RecordsListed);
-                    gate.open();
+                    gate.listed(generation);
                 }
             }
         }
@@ -196,11 +205,17 @@ fn instance_of(secret: &Secret) -> Option<InstanceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::leadership::Leadership;
+    use crate::controller::shards::Division;
     use crate::execute::Limits;
     use crate::model::{Record, Value};
     use crate::process::SystemRandom;
     use crate::store::codec::arbitrary::typical;
     use crate::store::fake::{Fault, SharedServer, secrets, server};
+
+    fn alone() -> Leadership {
+        Leadership::alone(Division::new(1))
+    }
 
     fn large() -> Record {
         let mut record = typical(1);
@@ -222,7 +237,7 @@ mod tests {
         let (secrets, _stop) = secrets(client);
         let record = large();
         secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
         let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
@@ -244,7 +259,7 @@ mod tests {
         let (server, client) = server();
         let (secrets, _stop) = secrets(client);
         secrets.put(&large(), None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom));
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
         let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
         let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);

@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::{Address, Record, Stored, Version};
+use crate::model::{Address, Record, Stored, Version, bucket};
 use crate::store::{Interner, UnreadableRecord, codec};
 
 pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
@@ -21,9 +21,26 @@ pub const FIELD_SELECTOR: &str = "type=purlin.dev/record.v1";
 /// Selects records and indexes, without the parts of large records, for watches.
 pub const LABEL_SELECTOR: &str = "purlin.dev/record in (head,family)";
 
+/// Selects as [`LABEL_SELECTOR`], without the records of these buckets. It selects records without a bucket too.
+pub fn label_selector_without(buckets: &[u16]) -> String {
+    if buckets.is_empty() {
+        return LABEL_SELECTOR.to_owned();
+    }
+    let buckets: Vec<String> = buckets.iter().map(u16::to_string).collect();
+    format!("{LABEL_SELECTOR},{BUCKET_LABEL} notin ({})", buckets.join(","))
+}
+
+/// The namespace of the object of a Secret with a record or an index, from its label.
+pub fn namespace_of(secret: &Secret) -> &str {
+    let label = secret.metadata.labels.as_ref().and_then(|labels| labels.get(NAMESPACE_LABEL));
+    label.map(String::as_str).unwrap_or_default()
+}
+
 /// Values: `head`, `family`, `part`.
 pub(super) const KIND_LABEL: &str = "purlin.dev/record";
 pub(super) const NAMESPACE_LABEL: &str = "purlin.dev/namespace";
+/// The bucket of the namespace. Records of earlier versions lack it until their next write.
+const BUCKET_LABEL: &str = "purlin.dev/bucket";
 /// On a head: the generation of its parts. On a part: the generation that it belongs to.
 pub(super) const PARTS_LABEL: &str = "purlin.dev/parts";
 pub(super) const PART_OF_LABEL: &str = "purlin.dev/part-of";
@@ -216,8 +233,14 @@ fn build_secret(
     key: &str,
     bytes: Vec<u8>,
 ) -> Secret {
-    let labels =
-        [(MANAGED_BY_LABEL, "purlin"), (KIND_LABEL, kind), (NAMESPACE_LABEL, namespace), (RESOURCE_LABEL, resource)];
+    let bucket = bucket(namespace).to_string();
+    let labels = [
+        (MANAGED_BY_LABEL, "purlin"),
+        (KIND_LABEL, kind),
+        (NAMESPACE_LABEL, namespace),
+        (BUCKET_LABEL, &*bucket),
+        (RESOURCE_LABEL, resource),
+    ];
     Secret {
         metadata: ObjectMeta {
             name: Some(name),

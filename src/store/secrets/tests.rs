@@ -270,6 +270,7 @@ fn the_secret_of_a_record_has_labels_for_users() {
             },
             "labels": {
               "app.kubernetes.io/managed-by": "purlin",
+              "purlin.dev/bucket": "13",
               "purlin.dev/namespace": "shop",
               "purlin.dev/record": "head",
               "purlin.dev/resource": "web"

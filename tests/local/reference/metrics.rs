@@ -30,6 +30,7 @@ pub(crate) fn registered() -> BTreeMap<String, (String, String)> {
     metrics.providers.crashed("aws");
     metrics.providers.called("aws", "ReadResource", "ok", Duration::ZERO);
     metrics.permits.set("calls", &Pool::shared(1).usage());
+    metrics.shards_moved(1, 1);
     metrics.lease_attempted(Some(true), Timestamp::UNIX_EPOCH);
     let text = metrics.render();
     let lines = |kind: &str| {
