@@ -27,6 +27,10 @@ pub(crate) struct Controller {
 const EXIT_WITH_PARENT: &str =
     r#"exec 3<&0; (cat <&3; kill -KILL $$) >/dev/null 2>&1 & exec 3<&- </dev/null "$0" "$@""#;
 
+/// The number of shards in the chart.
+#[allow(dead_code, reason = "the benchmarks have one replica")]
+pub(crate) const SHARDS: usize = 16;
+
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 impl Controller {
@@ -113,6 +117,13 @@ impl Controller {
 
     pub(crate) fn metrics(&self) -> String {
         self.http("/metrics").map(|(_, body)| body).unwrap_or_default()
+    }
+
+    #[allow(dead_code, reason = "the benchmarks have one replica")]
+    pub(crate) fn shards_held(&self) -> usize {
+        let metrics = self.metrics();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("purlin_shards_held "));
+        line.and_then(|number| number.parse().ok()).unwrap_or_default()
     }
 
     /// Kills the process with SIGKILL and deletes its Pod, as the kubelet would do.

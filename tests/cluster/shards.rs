@@ -1,6 +1,6 @@
 //! Several replicas share the namespaces. Every object has a generated name, so one that is created twice exists twice.
 
-use crate::controller::Controller;
+use crate::controller::{Controller, SHARDS};
 use crate::controlplane::wait_until;
 use crate::installation::*;
 use crate::trouble::with_rights;
@@ -8,16 +8,10 @@ use crate::trouble::with_rights;
 /// Enough that each of three replicas has some, whatever their names are.
 const NAMESPACES: usize = 6;
 
-fn held(controller: &Controller) -> usize {
-    let metrics = controller.metrics();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("purlin_shards_held "));
-    line.and_then(|number| number.parse().ok()).unwrap_or_default()
-}
-
 fn wait_shared(controllers: &[&Controller]) {
     wait_until("each replica holds its share", LIMIT, || {
-        let shares: Vec<usize> = controllers.iter().map(|controller| held(controller)).collect();
-        shares.iter().sum::<usize>() == 16 && shares.iter().all(|share| *share >= 16 / controllers.len() - 1)
+        let shares: Vec<usize> = controllers.iter().map(|controller| controller.shards_held()).collect();
+        shares.iter().sum::<usize>() == SHARDS && shares.iter().all(|share| *share >= SHARDS / controllers.len() - 1)
     });
 }
 

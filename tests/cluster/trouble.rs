@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::controller::Controller;
+use crate::controller::{Controller, SHARDS};
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
 use crate::kubernetes_objects::{object, writes_of};
@@ -160,7 +160,7 @@ fn a_shutdown_ends_the_wait_for_readiness_and_the_next_controller_continues_it()
     let (created, written) = (deployments(&ns), writes_of(&ns));
 
     let next = Controller::start(plane());
-    wait_until("the next one leads", LIMIT, || next.log().contains("started leading"));
+    wait_until("the next one holds all shards", LIMIT, || next.shards_held() == SHARDS);
     release(&ns, "web");
     wait_ready(&ns, &["web", "after"]);
     assert_eq!((deployments(&ns), writes_of(&ns)), (created, written), "nothing was applied again");
@@ -171,13 +171,13 @@ fn a_paused_controller_that_loses_its_lease_does_nothing_twice() {
     let _guard = exclusive();
     let ns = with_rights("two");
     let first = Controller::start(plane());
-    let second = Controller::launch(plane());
     plane().apply(&["-n", &ns], &slow("web"));
     wait_until("the call runs", LIMIT, || deployments(&ns).len() == 1);
     let created = deployments(&ns);
-    // The first controller is paused during its call, long enough to lose the lease.
+    // The first controller is paused during its call, long enough to lose its shards.
     first.signal("STOP");
-    wait_until("the second leads", LIMIT, || second.log().contains("started leading"));
+    let second = Controller::launch(plane());
+    wait_until("the second holds all shards", LIMIT, || second.shards_held() == SHARDS);
     plane().apply(&["-n", &ns], &data("other", "one", ""));
     wait_ready(&ns, &["other"]);
     release(&ns, "web");
