@@ -44,6 +44,9 @@ pub struct Elector {
     /// The last observed version of each Lease that expires, and since when it is unchanged.
     observed: BTreeMap<String, (String, Instant)>,
     renewed: Option<Instant>,
+    /// The shards that this replica has taken since it last could not renew in time. Until it has written the Lease of a shard
+    /// again, another replica may be about to take it.
+    confirmed: BTreeSet<Shard>,
     /// What this replica waits for instead of holding shards, if the log has it already.
     waits: Option<Admission>,
     /// It shuts down, so it takes no more shards.
@@ -62,8 +65,8 @@ impl Elector {
         leadership: Leadership,
     ) -> Self {
         let (api, member) = (Api::namespaced(client, namespace), member_name(&me));
-        let (observed, renewed, waits, leaving) = (BTreeMap::new(), None, None, false);
-        Self { api, me, member, times, clock, metrics, leadership, observed, renewed, waits, leaving }
+        let (observed, renewed, confirmed, waits, leaving) = (BTreeMap::new(), None, BTreeSet::new(), None, false);
+        Self { api, me, member, times, clock, metrics, leadership, observed, renewed, confirmed, waits, leaving }
     }
 
     /// Participates until `drained`, then gives everything back. From `shutdown` on it takes nothing more, and renews while
@@ -136,21 +139,24 @@ impl Elector {
         self.renewed = Some(before);
         if !was_valid {
             // Other replicas may have taken shards in the meantime, or be about to: each one is taken again.
+            self.confirmed.clear();
             leases = self.read().await?;
         }
         let named = leases.shards.iter().filter(|(_, lease)| lease.holder == self.me).map(|(shard, _)| *shard);
         let named: BTreeSet<Shard> = named.collect();
-        let mut held = if was_valid { named } else { self.take(&leases, &named).await? };
+        let unconfirmed: BTreeSet<Shard> = named.difference(&self.confirmed).copied().collect();
+        self.take(&leases, &unconfirmed).await;
+        let mut held: BTreeSet<Shard> = named.intersection(&self.confirmed).copied().collect();
         let leadership = self.leadership.clone();
-        let distribution = self.distribution(&leases, &held);
+        let distribution = self.distribution(&leases, &named);
         let moves = distribution.moves(leadership.division(), &self.me, |shard| leadership.cost(shard));
-        held.extend(self.take(&leases, &moves.take).await?);
+        held.extend(self.take(&leases, &moves.take).await);
         if !self.is_valid() {
             return Ok(true);
         }
         self.log_moves(&held);
         self.leadership.hold(&held, &moves.give_back);
-        let released = self.release(&leases, &self.leadership.drained()).await?;
+        let released = self.release(&leases, &self.leadership.drained()).await;
         if !released.is_empty() {
             held.retain(|shard| !released.contains(shard));
             self.log_moves(&held);
@@ -294,33 +300,46 @@ impl Elector {
     }
 
     /// Takes shards, and returns those that it got.
-    async fn take(&self, leases: &Leases, shards: &BTreeSet<Shard>) -> Result<BTreeSet<Shard>, kube::Error> {
-        self.assign(leases, shards, |lease| lease.taken_by(&self.me)).await
+    async fn take(&mut self, leases: &Leases, shards: &BTreeSet<Shard>) -> BTreeSet<Shard> {
+        let taken = self.assign(leases, shards, |lease| lease.taken_by(&self.me)).await;
+        self.confirmed.extend(&taken);
+        taken
     }
 
     /// Gives shards back, and returns those that it gave back.
-    async fn release(&self, leases: &Leases, shards: &BTreeSet<Shard>) -> Result<BTreeSet<Shard>, kube::Error> {
-        self.assign(leases, shards, |lease| lease.with_release(&self.me).held_by("")).await
+    async fn release(&mut self, leases: &Leases, shards: &BTreeSet<Shard>) -> BTreeSet<Shard> {
+        let released = self.assign(leases, shards, |lease| lease.with_release(&self.me).held_by("")).await;
+        self.confirmed.retain(|shard| !released.contains(shard));
+        released
     }
 
+    /// Writes the Leases of shards, and returns those that were written. A write that fails or takes long affects only its
+    /// shard: the next attempt reads whether it took effect.
     async fn assign(
         &self,
         leases: &Leases,
         shards: &BTreeSet<Shard>,
         change: impl Fn(LeaseView) -> LeaseView,
-    ) -> Result<BTreeSet<Shard>, kube::Error> {
+    ) -> BTreeSet<Shard> {
+        let limit = self.times.renew / 4;
         let writes = shards.iter().map(|shard| {
             let known = leases.shards.get(shard).cloned();
             let known = known.unwrap_or_else(|| LeaseView { name: shard_name(*shard), ..LeaseView::default() });
-            self.write(change(known))
+            tokio::time::timeout(limit, self.write(change(known)))
         });
         let mut assigned = BTreeSet::new();
         for (shard, written) in shards.iter().zip(join_all(writes).await) {
-            if written?.is_some() {
-                assigned.insert(*shard);
+            match written {
+                Ok(Ok(Some(_))) => drop(assigned.insert(*shard)),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::warn!(%shard, %error, "could not write the Lease of a shard"),
+                Err(_) => {
+                    let error = "the API server did not respond in time";
+                    tracing::warn!(%shard, error, "could not write the Lease of a shard");
+                }
             }
         }
-        Ok(assigned)
+        assigned
     }
 
     fn log_moves(&self, held: &BTreeSet<Shard>) {
