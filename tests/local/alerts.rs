@@ -126,6 +126,7 @@ fn the_dashboard_shows_each_metric_of_one_installation() {
     // Shown by the log, by another metric, or as the number of its waits.
     let left_out = [
         "purlin_input_watches",
+        "purlin_leader",
         "purlin_lease_attempts_total",
         "purlin_permit_wait_seconds_total",
         "purlin_permit_waits_total",
