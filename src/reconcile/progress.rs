@@ -320,11 +320,8 @@ impl Reconciler {
         if warnings.generation != generation {
             (warnings.generation, warnings.of_provider) = (generation, BTreeSet::new());
         }
-        let messages: Vec<String> = advice
-            .iter()
-            .map(|one| one.message())
-            .filter(|text| warnings.of_provider.insert(text.clone()))
-            .collect();
+        let messages: Vec<String> =
+            advice.iter().map(|one| one.message()).filter(|text| warnings.of_provider.insert(text.clone())).collect();
         for note in messages {
             let reason = Reason::ProviderWarning.as_str();
             self.report_object(address, Note { warning: true, reason, action: "Plan", note });

@@ -81,13 +81,8 @@ impl MadeChanges {
 
     /// Returns the change without its address and its values, shared with earlier ones if possible.
     fn share(&mut self, change: &Change) -> Arc<Change> {
-        let change = Change {
-            address: Address::single(""),
-            type_name: "".into(),
-            before: None,
-            after: None,
-            ..change.clone()
-        };
+        let change =
+            Change { address: Address::single(""), type_name: "".into(), before: None, after: None, ..change.clone() };
         if let Some(known) = self.0.iter().find(|known| ***known == change) {
             return Arc::clone(known);
         }
@@ -276,7 +271,11 @@ mod tests {
 
     fn held(until: Option<Time>) -> TrackedObject {
         let held = ObjectBlock { reason: Reason::OperationFailed, message: "no".into() };
-        TrackedObject { hold: Some(Box::new(Hold { held, until, fingerprint: 7 })), failures: 3, ..TrackedObject::default() }
+        TrackedObject {
+            hold: Some(Box::new(Hold { held, until, fingerprint: 7 })),
+            failures: 3,
+            ..TrackedObject::default()
+        }
     }
 
     #[test]
