@@ -51,7 +51,7 @@ pub use record::{
     RecordedObject, Stored, Triggers, Version,
 };
 pub use revision::Revision;
-pub use runner::PodRunner;
+pub use runner::{OWN_VARIABLES, PodRunner};
 pub use schema::{Attribute, AttributeType, Schema};
 pub use secrets::Secrets;
 pub use text::{Text, Tone};

@@ -51,7 +51,7 @@ pub use handshake::InvalidHandshake;
 pub use launch::{CURRENT_EXE, Launch, Limits, Sandbox};
 pub use observer::Observer;
 pub use orphans::end_orphans;
-pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions};
+pub use pool::{Lease, Place, PlaceLimits, Pool, PoolKey, PoolOptions, RESERVATION};
 pub use reattach::{REATTACH_PROVIDERS, ReattachTarget, reattach_targets};
 
 /// The version of the provider protocol.

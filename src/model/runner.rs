@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The prefix of the variables of the runner itself, which a provider neither gets nor sets.
+pub const OWN_VARIABLES: &str = "PURLIN_";
+
 /// A provider whose processes run in Pods of the namespace. Records have a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

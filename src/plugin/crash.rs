@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::process::ExitStatus;
 
+use tokio::sync::watch;
+
 /// The exit status and last output of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Crash {
@@ -27,6 +29,13 @@ const MAX_TAIL_LINES: usize = 20;
 const MAX_QUOTE: usize = 300;
 
 impl Crash {
+    /// Waits until the end of a process is reported.
+    pub(super) async fn reported(end: &watch::Receiver<Option<Self>>) -> Self {
+        let mut end = end.clone();
+        // The sender is dropped without a value only when the runtime shuts down.
+        end.wait_for(Option::is_some).await.map_or_else(|_| Self::default(), |crash| crash.clone().unwrap_or_default())
+    }
+
     /// The location of the panic, `file.go:12`: the first frame outside of the Go runtime.
     fn place(&self) -> Option<&str> {
         let frames = self.trace.iter().skip_while(|line| !line.starts_with("goroutine ")).skip(1);

@@ -32,9 +32,7 @@ impl PluginProcess {
 
     /// Waits until the process can no longer run.
     pub(super) async fn ended(&self) -> Crash {
-        let mut end = self.end().clone();
-        // The sender is dropped without a value only when the runtime shuts down.
-        end.wait_for(Option::is_some).await.map_or_else(|_| Crash::default(), |crash| crash.clone().unwrap_or_default())
+        Crash::reported(self.end()).await
     }
 
     /// `None` while the process may run.

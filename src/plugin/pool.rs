@@ -71,7 +71,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long a place is kept for a process that still starts elsewhere, and that nothing asks for: longer than the longest
 /// time between two attempts of a namespace.
-const RESERVATION: Duration = Duration::from_mins(15);
+pub const RESERVATION: Duration = Duration::from_mins(15);
 
 /// How long a process is kept that ends soon and has no successor: longer than the gaps between the destroys of a namespace.
 const LAST_IDLE: Duration = Duration::from_secs(10);
@@ -411,7 +411,10 @@ impl Pool {
     fn running(&self, slot: &Slot) -> Result<Lease, u64> {
         let retired =
             lock(&slot.inner).process.take_if(|process| process.client.is_alive() && process.client.is_retired());
-        lock(&self.state).draining.extend(retired);
+        // Each call comes here, and few find a process that is retired.
+        if let Some(retired) = retired {
+            lock(&self.state).draining.push(retired);
+        }
         let mut inner = lock(&slot.inner);
         inner.drop_exited(self.clock.now());
         inner.process.as_ref().map(|process| self.lease_process(Arc::clone(process))).ok_or(inner.attempts)

@@ -90,12 +90,7 @@ impl Process {
 
     /// Waits until the process has exited.
     pub(super) async fn ended(&self) -> Crash {
-        let mut ended = self.ended.clone();
-        // The sender is dropped without a value only when the runtime shuts down.
-        ended
-            .wait_for(Option::is_some)
-            .await
-            .map_or_else(|_| Crash::default(), |crash| crash.clone().unwrap_or_default())
+        Crash::reported(&self.ended).await
     }
 
     /// The receiver of the end of the process.

@@ -149,7 +149,7 @@ impl ClientCertVerifier for PinnedCertificate {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        ServerCertVerifier::verify_tls12_signature(self, message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -158,10 +158,10 @@ impl ClientCertVerifier for PinnedCertificate {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        ServerCertVerifier::verify_tls13_signature(self, message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        ServerCertVerifier::supported_verify_schemes(self)
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::model::{Provider, quantity};
+use crate::process::telemetry;
 
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
@@ -106,6 +107,15 @@ pub enum LogFormat {
     Json,
     /// Human-readable text.
     Text,
+}
+
+impl From<LogFormat> for telemetry::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Json => Self::Json,
+            LogFormat::Text => Self::Text,
+        }
+    }
 }
 
 fn size(text: &str) -> Result<u64, String> {

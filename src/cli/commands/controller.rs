@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use tokio::runtime::Handle;
 
-use crate::cli::args::{ControllerArgs, Listening, LogFormat};
+use crate::cli::args::{ControllerArgs, Listening};
 use crate::cli::failure::{Exit, Failure};
 use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
 use crate::controller::{self, Services};
@@ -14,11 +14,7 @@ use crate::process::{Shutdown, panics, telemetry};
 
 /// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
 pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit> {
-    let format = match args.log_format {
-        LogFormat::Json => telemetry::LogFormat::Json,
-        LogFormat::Text => telemetry::LogFormat::Text,
-    };
-    telemetry::init(format, args.log_level.as_deref())?;
+    telemetry::init(args.log_format.into(), args.log_level.as_deref())?;
     panics::log_panics();
     let options = options(args)?;
     let shutdown = Shutdown::default();

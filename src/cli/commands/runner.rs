@@ -4,22 +4,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use crate::cli::args::{LogFormat, RunnerArgs};
+use crate::cli::args::RunnerArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::install::Hash;
+use crate::model::OWN_VARIABLES;
 use crate::plugin::remote::{RunnerKeys, RunnerOptions, serve};
 use crate::process::{Shutdown, hide_from_others, memory_limit, panics, telemetry};
 
-/// The prefix of the variables with the keys, which the provider does not get.
-const OWN: &str = "PURLIN_";
-
 /// Runs one provider for one controller.
 pub async fn run(args: RunnerArgs) -> anyhow::Result<Exit> {
-    let format = match args.log_format {
-        LogFormat::Json => telemetry::LogFormat::Json,
-        LogFormat::Text => telemetry::LogFormat::Text,
-    };
-    telemetry::init(format, None)?;
+    telemetry::init(args.log_format.into(), None)?;
     panics::log_panics();
     // The keys are in the environment.
     if let Err(error) = hide_from_others() {
@@ -36,7 +30,7 @@ pub async fn run(args: RunnerArgs) -> anyhow::Result<Exit> {
     };
     let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let environment: BTreeMap<String, String> = variables
-        .filter(|(name, _)| !name.starts_with(OWN))
+        .filter(|(name, _)| !name.starts_with(OWN_VARIABLES))
         .filter_map(|(name, value)| Some((name, value.into_string().ok()?)))
         .collect();
     let temporary = std::env::temp_dir();

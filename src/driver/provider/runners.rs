@@ -23,12 +23,8 @@ use crate::driver::kubernetes_object::server::{Caller, Connection, Server};
 use crate::driver::kubernetes_object::wait::ObjectRef;
 use crate::model::PodRunner;
 use crate::plugin::remote::Package;
-use crate::plugin::{Client, Launch, PluginError, PoolKey, StartError};
+use crate::plugin::{Client, Launch, PluginError, PoolKey, RESERVATION, StartError};
 use crate::process::{Clock, lock};
-
-/// How long a Pod that starts is kept although nothing asks for it: longer than the longest time between two attempts of a
-/// namespace.
-const ABANDONED_AFTER: Duration = Duration::from_mins(15);
 
 /// How long the Pods may take to end when the controller ends.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
@@ -138,15 +134,13 @@ impl RunnerPods {
         let limit = if is_new { limit } else { Duration::ZERO };
         let _ = tokio::time::timeout(limit, ended).await;
         let state = starting.state.borrow().clone();
-        if let StartState::Waiting(what) = state {
-            return Err(PluginError::Waiting { provider, what });
-        }
-        self.forget(key, &Arc::downgrade(&starting));
-        match state {
+        let ended = match state {
+            StartState::Waiting(what) => return Err(PluginError::Waiting { provider, what }),
             StartState::Ready(client) => Ok(client),
             StartState::Failed(error) => Err(error),
-            StartState::Waiting(what) => Err(PluginError::Waiting { provider, what }),
-        }
+        };
+        self.forget(key, &Arc::downgrade(&starting));
+        ended
     }
 
     /// Returns the start for a key, and whether it has begun just now.
@@ -204,7 +198,7 @@ impl RunnerPods {
         self.report_ready(&key.namespace);
         match (follow, host) {
             (Some(mut follow), _) => {
-                if tokio::time::timeout(ABANDONED_AFTER, &mut follow).await.is_err() {
+                if tokio::time::timeout(RESERVATION, &mut follow).await.is_err() {
                     // If nothing has asked for the provider, it ends now.
                     self.forget(&key, &known);
                     follow.await;
@@ -230,7 +224,7 @@ impl RunnerPods {
         let late = async {
             loop {
                 let since = self.clock.now().duration_since(*lock(&starting.asked));
-                let left = SignedDuration::try_from(ABANDONED_AFTER).unwrap_or(SignedDuration::MAX) - since;
+                let left = SignedDuration::try_from(RESERVATION).unwrap_or(SignedDuration::MAX) - since;
                 let Ok(left) = Duration::try_from(left) else { return };
                 if left.is_zero() {
                     return;

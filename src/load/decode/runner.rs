@@ -7,7 +7,7 @@ use super::{invalid, spec_path};
 use crate::api::{self, RunnerKind};
 use crate::load::{Runner, duration};
 use crate::model::kube_names::is_subdomain;
-use crate::model::{Diagnostics, PodRunner};
+use crate::model::{Diagnostics, OWN_VARIABLES, PodRunner};
 
 /// Decodes a runner. One with an error starts no process, because its document cannot be used.
 pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) -> Runner {
@@ -27,8 +27,8 @@ pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) 
         let at = || spec_path(&["runner", "env"]).index(index).name("name");
         if name.is_empty() || name.contains('=') {
             problems.push(invalid(at(), "the name of an environment variable is missing or invalid", ""));
-        } else if name.starts_with(RESERVED) {
-            problems.push(invalid(at(), format!("names that begin with `{RESERVED}` are those of Purlin"), ""));
+        } else if name.starts_with(OWN_VARIABLES) {
+            problems.push(invalid(at(), format!("names that begin with `{OWN_VARIABLES}` are those of Purlin"), ""));
         }
     }
     let idle_timeout = written.idle_timeout.as_deref().and_then(|text| {
@@ -52,9 +52,6 @@ pub(super) fn decode(written: &api::ProviderRunner, problems: &mut Diagnostics) 
         idle_timeout,
     }))
 }
-
-/// The prefix of the variables of the runner itself.
-const RESERVED: &str = "PURLIN_";
 
 #[cfg(test)]
 mod tests {

@@ -51,12 +51,11 @@ impl FamilyIndexes {
     pub(super) fn sweep(&self, shown: impl Fn(&Name) -> Siblings) {
         let found: Vec<_> = {
             let known = self.known();
-            let is_due = known.all.len() >= SWEEP_FROM.max(2 * known.swept);
-            known.all.values().filter(|family| is_due && Arc::strong_count(family) == 1).cloned().collect()
+            if known.all.len() < SWEEP_FROM.max(2 * known.swept) {
+                return;
+            }
+            known.all.values().filter(|family| Arc::strong_count(family) == 1).cloned().collect()
         };
-        if found.is_empty() {
-            return;
-        }
         found.iter().for_each(|family| self.prune(family, &shown(&family.name)));
         let mut known = self.known();
         known.swept = known.all.len();
