@@ -110,6 +110,7 @@ impl NamespaceTask {
     /// delay everything is checked again.
     pub async fn work(mut self) {
         tracing::debug!(namespace = &**self.shared.name(), "namespace opened");
+        self.context.journal.forget(self.shared.name());
         let mut signals = self.initial_signals();
         loop {
             match self.turn(signals) {
@@ -197,7 +198,12 @@ impl NamespaceTask {
             }
             () = context.leadership.becomes(&namespace, !leads), if self.mode != Mode::ShuttingDown => {
                 self.mode = if leads { Mode::StandingBy } else { Mode::Leading };
-                if leads { Signal::LeadershipLost } else { Signal::Started }
+                if leads {
+                    Signal::LeadershipLost
+                } else {
+                    context.journal.forget(&namespace);
+                    Signal::Started
+                }
             }
             report = self.workers.next(), if !self.workers.is_idle() => Signal::Worker(report),
             Some(planned) = self.plannings.join_next() => ended(planned),

@@ -214,6 +214,12 @@ impl ClusterJournal {
         Ok(true)
     }
 
+    /// Forgets what this process knows from its own writes in a namespace. Call it when this replica begins to lead there:
+    /// another one may have written since.
+    pub fn forget(&self, namespace: &Arc<str>) {
+        self.family_indexes.forget(namespace);
+    }
+
     /// Removes the marks of a Resource and leaves its records, which are abandoned.
     ///
     /// # Errors
@@ -364,7 +370,12 @@ impl ClusterJournal {
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(policy), address, false).await;
         let siblings = self.siblings(namespace, &address.name);
-        if !guard.take_detached(address) {
+        let mut removed = Err(RequestError::Conflict);
+        for _ in 0..family::ATTEMPTS {
+            if guard.take_detached(address) {
+                removed = Ok(());
+                break;
+            }
             if guard.is_last(address, &siblings).await? {
                 // The view may lack marks that were added a moment ago.
                 let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
@@ -375,8 +386,12 @@ impl ClusterJournal {
                 self.marks.remove(namespace, &address.name, uid, known, policy).await?;
                 guard.set_marked(None);
             }
-            guard.remove(address, uid, &siblings, completes).await?;
+            removed = guard.remove(address, uid, &siblings, completes).await;
+            if !matches!(removed, Err(RequestError::Conflict)) {
+                break;
+            }
         }
+        removed?;
         drop(guard);
         self.family_indexes.prune(&family, &siblings);
         Ok(())

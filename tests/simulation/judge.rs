@@ -71,13 +71,18 @@ pub(crate) struct Judge {
     inside: Mutex<Inside>,
 }
 
+struct Intent {
+    replica: Arc<str>,
+    issued: Instant,
+}
+
 #[derive(Default)]
 struct Inside {
     records: Option<Records>,
     /// What each replica received about each Resource, and when.
     known: BTreeMap<Arc<str>, BTreeMap<Place, Timeline<Arc<Value>>>>,
-    /// When each replica requested to write each record, by the name of its Secret.
-    intents: BTreeMap<(Arc<str>, String), Vec<Instant>>,
+    /// Which replica requested to write each record, and when, by the name of its Secret.
+    intents: BTreeMap<String, Vec<Intent>>,
     /// The last status that each replica wrote for each Resource.
     statuses: BTreeMap<(Arc<str>, Place), StatusWrite>,
     /// The value of the object of an address over time.
@@ -200,7 +205,8 @@ impl Judge {
 
     /// A replica has written a record, or may have: the request, issued at this time, was not refused.
     pub(crate) fn record_written(&self, replica: &Arc<str>, secret: &str, issued: Instant) {
-        lock(&self.inside).intents.entry((replica.clone(), secret.to_owned())).or_default().push(issued);
+        let intent = Intent { replica: replica.clone(), issued };
+        lock(&self.inside).intents.entry(secret.to_owned()).or_default().push(intent);
     }
 
     /// A driver is called.
@@ -243,19 +249,21 @@ impl Judge {
             return if is_spoiled { Ok(()) } else { Err("there is no record of it".to_owned()) };
         };
         let is_restored = inside.restored.contains(&secret);
-        let Some(intents) = inside.intents.get(&(call.replica.clone(), secret)) else { return Ok(()) };
         let place = (call.namespace.to_string(), address.name.to_string());
-        let versions = inside.known.get(&call.replica).and_then(|known| known.get(&place));
-        let permits = |intended: &Instant| {
+        let permits = |intent: &Intent| {
+            let versions = inside.known.get(&intent.replica).and_then(|known| known.get(&place));
             // The replica may not have processed a version that it received at the time of the intent.
-            let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| at < intended));
+            let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| *at < intent.issued));
             let Some((_, Some(resource))) = newest else { return Ok(()) };
             permits_destroy(resource, &record, &address, call.id.as_deref())
         };
-        match intents.last() {
-            Some(last) if !(is_restored && intents.iter().any(|earlier| permits(earlier).is_ok())) => permits(last),
-            _ => Ok(()),
+        let all = inside.intents.get(&secret).map(Vec::as_slice).unwrap_or_default();
+        if is_restored && all.iter().any(|earlier| permits(earlier).is_ok()) {
+            return Ok(());
         }
+        let refusals: Option<Vec<String>> =
+            inside.intents_of(call, &secret).into_iter().map(|intent| permits(intent).err()).collect();
+        refusals.and_then(|mut all| all.pop()).map_or(Ok(()), Err)
     }
 
     /// An object of the service has changed.
@@ -377,6 +385,17 @@ impl Judge {
         if let Some(write) = lock(&self.inside).statuses.get_mut(&(replica.clone(), place.clone())) {
             (write.ended, write.failed) = (Some(Instant::now()), failed);
         }
+    }
+}
+
+impl Inside {
+    /// The intents that a call may carry out: the last one of its replica, and the last one of all, because a replica
+    /// also repeats what another one intended before it ended.
+    fn intents_of(&self, call: &Call, secret: &str) -> Vec<&Intent> {
+        let all = self.intents.get(secret).map(Vec::as_slice).unwrap_or_default();
+        let own = all.iter().rev().find(|intent| intent.replica == call.replica);
+        let others = all.last().filter(|last| last.replica != call.replica);
+        own.into_iter().chain(others).collect()
     }
 }
 

@@ -9,8 +9,9 @@ use crate::execute::Loss;
 use crate::model::{Address, InstanceKey, Version};
 use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
 
-/// The maximum number of attempts to write an index. Only one controller is the leader, so a single conflict is rare.
-const ATTEMPTS: usize = 5;
+/// The maximum number of attempts to write an index. Only one controller leads in a namespace, so a single conflict is
+/// rare.
+pub(super) const ATTEMPTS: usize = 5;
 
 /// Namespace and name of a Resource.
 pub(super) type Name = (Arc<str>, Arc<str>);
@@ -44,6 +45,17 @@ impl FamilyIndexes {
         let idle = Arc::strong_count(family) == 2 && family.state.try_lock().is_ok_and(|state| state.is_shown(shown));
         if idle {
             known.all.remove(&family.name);
+        }
+    }
+
+    /// Forgets what is known about the Resources of a namespace.
+    pub(super) fn forget(&self, namespace: &Arc<str>) {
+        let mut known = self.known();
+        let from: Name = (namespace.clone(), "".into());
+        let names: Vec<Name> =
+            known.all.range(from..).map(|(name, _)| name.clone()).take_while(|(of, _)| of == namespace).collect();
+        for name in names {
+            known.all.remove(&name);
         }
     }
 
@@ -210,9 +222,12 @@ impl FamilyGuard<'_> {
         }
         let index = self.index().await?;
         let indexed = index.instances.clone();
+        let is_complete = index.version.is_some() && !index.rebuilt;
         self.state.index = Some(index);
         let added = self.pending.iter().filter(|(_, wanted)| **wanted).map(|(other, _)| other.clone());
-        let mut others = indexed.into_iter().chain(self.recorded(siblings)).chain(added);
+        // What this process knows may be out of date, so it does not add to a complete index.
+        let recorded = if is_complete { BTreeSet::new() } else { self.recorded(siblings) };
+        let mut others = indexed.into_iter().chain(recorded).chain(added);
         Ok(!others.any(|other| other != *address && self.pending.get(&other) != Some(&false)))
     }
 
@@ -248,10 +263,10 @@ impl FamilyGuard<'_> {
             return Ok(None);
         }
         let was_cached = self.state.index.is_some();
-        self.update(uid, siblings, false).await?;
+        self.update(uid, siblings).await?;
         if was_cached && self.cached_loss(address).is_some() {
             self.state.index = None;
-            self.update(uid, siblings, false).await?;
+            self.update(uid, siblings).await?;
         }
         let found = self.cached_loss(address);
         let is_old = |index: &StoredIndex| index.rebuilt && index.version.is_some();
@@ -285,12 +300,15 @@ impl FamilyGuard<'_> {
             return Ok(true);
         }
         self.pending.insert(address.clone(), true);
-        self.update(uid, siblings, false).await?;
+        self.update(uid, siblings).await?;
         Ok(self.state.index.as_ref().is_some_and(|index| !index.rebuilt))
     }
 
     /// Removes an instance from the index, before its record is removed. With `completes`, a user has verified that the
     /// index and the known records are complete.
+    ///
+    /// # Errors
+    /// `Conflict` if the cached index was out of date: then [`Self::is_last`] may be different now.
     pub(super) async fn remove(
         &mut self,
         address: &Address,
@@ -300,7 +318,7 @@ impl FamilyGuard<'_> {
     ) -> Result<(), RequestError> {
         if self.is_in_family(address, siblings) {
             self.pending.insert(address.clone(), false);
-            self.update(uid, siblings, completes).await?;
+            self.try_update(uid, siblings, completes).await?;
             take_from(&mut self.state.detached, address);
         }
         self.state.has_no_record(address);
@@ -327,9 +345,20 @@ impl FamilyGuard<'_> {
         Ok(())
     }
 
+    /// Does the same as [`Self::try_update`], and repeats it after a conflict.
+    async fn update(&mut self, uid: &Arc<str>, siblings: &Siblings) -> Result<(), RequestError> {
+        for _ in 0..ATTEMPTS {
+            match self.try_update(uid, siblings, false).await {
+                Err(RequestError::Conflict) => {}
+                done => return done,
+            }
+        }
+        Err(RequestError::Unavailable(format!("the index of {} keeps changing", self.family.name.1)))
+    }
+
     /// Applies all pending changes to the index in at most one write, and replaces an index that was lost. If that
-    /// fails, each waiting task tries its own change.
-    async fn update(&mut self, uid: &Arc<str>, siblings: &Siblings, completes: bool) -> Result<(), RequestError> {
+    /// fails, each waiting task tries its own change; after a conflict, the next attempt reads the index again.
+    async fn try_update(&mut self, uid: &Arc<str>, siblings: &Siblings, completes: bool) -> Result<(), RequestError> {
         let single = Address::single(self.family.name.1.clone());
         let mut pending = std::mem::take(&mut self.pending);
         let recorded = self.recorded(siblings);
@@ -337,46 +366,43 @@ impl FamilyGuard<'_> {
         if single_has_record {
             pending.insert(single.clone(), true);
         }
-        for _ in 0..ATTEMPTS {
-            let before = self.index().await?;
-            let is_lost = !completes && !single_has_record && self.is_lost(&before, uid, siblings).await?;
-            let mut instances = before.instances.clone();
-            if is_lost || completes {
-                instances.extend(recorded.iter().cloned());
-            }
-            for (address, wanted) in &pending {
-                if *wanted {
-                    instances.insert(address.clone())
-                } else {
-                    instances.remove(address)
-                };
-            }
-            // For an object without siblings, the marks of the Resource suffice.
-            if single_has_record && instances.iter().all(|instance| *instance == single) {
-                instances.clear();
-            }
-            let rebuilt = !completes && (before.rebuilt || is_lost);
-            let is_unchanged = instances == before.instances && rebuilt == before.rebuilt;
-            let after = StoredIndex { instances, rebuilt, ..before };
-            let written = match is_unchanged || (after.version.is_none() && after.instances.is_empty()) {
-                true => Ok(after),
-                false => self.write(after, uid).await,
-            };
-            match written {
-                Ok(index) => {
-                    self.state.index = Some(index);
-                    for (address, _) in pending.iter().filter(|(_, wanted)| !**wanted) {
-                        self.state.has_no_record(address);
-                        add_to(&mut self.state.detached, address);
-                    }
-                    return Ok(());
-                }
-                // The cached index is out of date: read it again.
-                Err(RequestError::Conflict) => {}
-                Err(other) => return Err(other),
-            }
+        let before = self.index().await?;
+        let is_lost = !completes && !single_has_record && self.is_lost(&before, uid, siblings).await?;
+        let mut instances = before.instances.clone();
+        if is_lost || completes {
+            instances.extend(recorded);
         }
-        Err(RequestError::Unavailable(format!("the index of {} keeps changing", single.name)))
+        for (address, wanted) in &pending {
+            if *wanted {
+                instances.insert(address.clone())
+            } else {
+                instances.remove(address)
+            };
+        }
+        // For an object without siblings, the marks of the Resource suffice.
+        if single_has_record && instances.iter().all(|instance| *instance == single) {
+            instances.clear();
+        }
+        let rebuilt = !completes && (before.rebuilt || is_lost);
+        let is_unchanged = instances == before.instances && rebuilt == before.rebuilt;
+        let after = StoredIndex { instances, rebuilt, ..before };
+        let written = match is_unchanged || (after.version.is_none() && after.instances.is_empty()) {
+            true => Ok(after),
+            false => self.write(after, uid).await,
+        };
+        match written {
+            Ok(index) => self.state.index = Some(index),
+            Err(RequestError::Conflict) => {
+                self.pending = pending;
+                return Err(RequestError::Conflict);
+            }
+            Err(other) => return Err(other),
+        }
+        for (address, _) in pending.into_iter().filter(|(_, wanted)| !wanted) {
+            self.state.has_no_record(&address);
+            add_to(&mut self.state.detached, &address);
+        }
+        Ok(())
     }
 
     /// Whether the index is missing although it existed. It is written before the marks and removed after them, and an

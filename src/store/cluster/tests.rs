@@ -552,3 +552,35 @@ async fn an_object_without_a_key_gets_siblings_although_no_watch_shows_its_recor
     scene.other_process().intend(first_intent("web[1]"), None).await.unwrap();
     assert_eq!(index(&scene).await, ["web[1]"]);
 }
+
+/// Removes a record in another process.
+async fn erase_elsewhere(scene: &Fixture, address: &str) {
+    let other = scene.other_process();
+    let whose = address.parse().unwrap();
+    let stored = other.secrets().get("shop", &whose, RetryPolicy::SHORT).await.unwrap().unwrap();
+    other.erase(stored).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_instance_removes_the_marks_although_another_process_has_removed_the_others() {
+    let scene = family_of_two().await;
+    erase_elsewhere(&scene, "web[0]").await;
+    scene.shows_server(&["web[1]"]);
+    let whose = "web[1]".parse().unwrap();
+    let last = scene.journal.secrets().get("shop", &whose, RetryPolicy::SHORT).await.unwrap().unwrap();
+    scene.journal.erase(last).await.unwrap();
+    assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn marks_that_another_process_has_removed_are_added_again() {
+    let scene = family_of_two().await;
+    for address in ["web[0]", "web[1]"] {
+        erase_elsewhere(&scene, address).await;
+    }
+    assert_eq!(scene.resource()["finalizers"], json!([]));
+    scene.shows_server(&[]);
+    scene.journal.forget(&"shop".into());
+    scene.journal.intend(first_intent("web[0]"), None).await.unwrap();
+    assert_eq!((index(&scene).await, &scene.resource()["finalizers"]), (vec!["web[0]".into()], &json!([FINALIZER])));
+}

@@ -9,7 +9,7 @@ use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Call, Inside, Judge, Running, has_instance};
+use super::{Call, Inside, Intent, Judge, Running, has_instance};
 
 /// What users have approved, and what needs an approval, as the judge knows it.
 #[derive(Default)]
@@ -88,16 +88,23 @@ impl Inside {
         if self.spoiled.contains(&secret) || self.restored.contains(&secret) {
             return None;
         }
-        let intended = *self.intents.get(&(call.replica.clone(), secret))?.last()?;
-        let place = (call.namespace.to_string(), address.name.to_string());
-        let versions = self.known.get(&call.replica)?.get(&place)?;
+        let intents = self.intents_of(call, &secret).into_iter();
+        let missing: Option<Vec<String>> =
+            intents.map(|intent| self.missing_for(intent, call, &record, value)).collect();
+        missing?.pop()
+    }
+
+    /// Why a change must not be made for an intent.
+    fn missing_for(&self, intent: &Intent, call: &Call, record: &Record, value: Option<&Value>) -> Option<String> {
+        let place = (call.namespace.to_string(), call.parsed().name.to_string());
+        let versions = self.known.get(&intent.replica)?.get(&place)?;
         // The replica may or may not have processed what it received at the time of the intent.
-        let known = versions.iter().filter(|(at, _)| *at <= intended);
+        let known = versions.iter().filter(|(at, _)| *at <= intent.issued);
         let known: Vec<(&Instant, &Value)> =
             known.filter_map(|(at, resource)| Some((at, resource.as_deref()?))).collect();
-        let latest = known.iter().rposition(|(at, _)| **at < intended)?;
+        let latest = known.iter().rposition(|(at, _)| **at < intent.issued)?;
         let newest = known[latest].1;
-        let actions = actions(call, &record, newest)?;
+        let actions = actions(call, record, newest)?;
         let requires = |resource: &Value| {
             let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
             need_approval(actions, |kind| kinds.iter().any(|own| own == kind))
