@@ -35,6 +35,7 @@ pub(crate) struct Call {
     kind: EffectKind,
     /// The id of the object. `None` for a create.
     id: Option<String>,
+    began: Instant,
 }
 
 impl Call {
@@ -46,7 +47,7 @@ impl Call {
         };
         let id = request.prior.as_ref().and_then(|prior| prior.id().map(str::to_owned));
         let (namespace, address) = (context.namespace.clone(), context.address.clone());
-        Self { replica: replica.clone(), namespace, address, kind, id }
+        Self { replica: replica.clone(), namespace, address, kind, id, began: Instant::now() }
     }
 
     fn parsed(&self) -> Address {
@@ -340,6 +341,7 @@ impl Judge {
         let resource = versions.into_iter().flatten().rev().filter_map(|(_, resource)| resource.as_ref());
         let resource = resource
             .into_iter()
+            .filter(|resource| resource["metadata"]["uid"] == uid)
             .find(|resource| resource["metadata"]["generation"].as_i64() == Some(generation))
             .cloned();
         let resource = resource.filter(|_| ready.is_some_and(|(status, _)| status == "True"))?;
@@ -392,9 +394,10 @@ impl Inside {
     /// The intents that a call may carry out: the last one of its replica, and the last one of all, because a replica
     /// also repeats what another one intended before it ended.
     fn intents_of(&self, call: &Call, secret: &str) -> Vec<&Intent> {
-        let all = self.intents.get(secret).map(Vec::as_slice).unwrap_or_default();
-        let own = all.iter().rev().find(|intent| intent.replica == call.replica);
-        let others = all.last().filter(|last| last.replica != call.replica);
+        // A running call may be noted in the record, which is not another intent.
+        let earlier = self.intents.get(secret).into_iter().flatten().filter(|intent| intent.issued <= call.began);
+        let own = earlier.clone().filter(|intent| intent.replica == call.replica).last();
+        let others = earlier.last().filter(|last| last.replica != call.replica);
         own.into_iter().chain(others).collect()
     }
 }
