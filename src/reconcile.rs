@@ -336,9 +336,9 @@ impl Reconciler {
     /// and the change may be a deletion.
     fn end_outdated_waits(&mut self, name: &Arc<str>) {
         let latest = self.index.desired_digest(name);
-        let started = self.objects.of(name).flat_map(|(_, tracked)| tracked.started.iter());
-        let outdated = started.filter(|(_, start)| start.desired_digest != latest);
-        let ends = outdated.map(|(step, _)| Command::Execute(WorkerCommand::EndWait(step.clone())));
+        let started = self.objects.of(name).filter_map(|(_, tracked)| tracked.started.as_ref());
+        let outdated = started.filter(|start| start.desired_digest != latest);
+        let ends = outdated.map(|start| Command::Execute(WorkerCommand::EndWait(start.step.clone())));
         self.commands.extend(ends);
     }
 

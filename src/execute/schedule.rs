@@ -84,6 +84,8 @@ struct Running {
     /// The step as a new plan identifies it: the object that a create-before-destroy replacement destroys is deposed by
     /// now.
     planning_step: Step,
+    /// The step as the last adopted plan with this step identifies it, for events.
+    known_as: Step,
     batch: Option<(u64, NodeIndex)>,
     planned: Option<Value>,
     recorded: Option<Arc<RecordedObject>>,
@@ -215,6 +217,9 @@ impl Schedule {
         for (step, running) in &mut self.running {
             if batch.scope.contains(&step.address) {
                 running.batch = batch.running(&running.planning_step).map(|node| (id, node));
+                if running.batch.is_some() {
+                    running.known_as.clone_from(&running.planning_step);
+                }
             }
         }
         self.batches.insert(id, batch);
@@ -355,6 +360,7 @@ impl Schedule {
         let (planning_step, is_record_only) = (batch.planning_step(&step), batch.is_record_only(&step));
         let running = Running {
             planning_step,
+            known_as: step.clone(),
             batch: Some((id, node)),
             planned,
             recorded,
@@ -381,6 +387,7 @@ impl Schedule {
             StepUpdate::PermitReleased => running.without_permit = true,
             StepUpdate::Delayed(delay) => {
                 let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                let step = running.known_as.clone();
                 self.push(step, ProgressKind::Delayed(why));
             }
         }
@@ -388,13 +395,14 @@ impl Schedule {
 
     fn finish(&mut self, end: StepEnd) {
         let StepEnd { step, effect, failure, notes, warnings } = end;
+        let running = self.running.remove(&step);
+        let step = running.as_ref().map_or(step, |running| running.known_as.clone());
         for note in notes {
             self.push(step.clone(), ProgressKind::Hook(note));
         }
         for warning in warnings {
             self.push(step.clone(), ProgressKind::Warning(warning));
         }
-        let running = self.running.remove(&step);
         let effect = match effect {
             RecordEffect::WaitInterrupted(stored) => {
                 self.records.insert(step.address.clone(), stored);

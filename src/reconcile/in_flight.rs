@@ -26,7 +26,8 @@ impl Reconciler {
             };
             let name = &step.address.name;
             let present = (index.desired_digest(name), index.shared_fingerprint(name));
-            tracked.started.get(step).is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
+            let begun = tracked.started.as_ref().filter(|start| start.step == *step);
+            begun.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) == present)
         };
         let running = nodes.iter().filter(|(_, is_running)| *is_running).map(|(step, _)| step);
         let creates = running.filter(|step| step.operation == Operation::Create && !step.replaces);

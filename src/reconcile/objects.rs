@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::missing::MissingObjects;
 use super::quota::OverQuota;
-use super::summarize::{Note, Steps};
+use super::summarize::Note;
 use super::time::Time;
 use super::tracked::{MadeChanges, StepStart, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
@@ -62,14 +62,14 @@ impl Objects {
     }
 
     /// Removes and returns the starts of running steps: what they were started for shows whether their failures count.
-    pub(super) fn take_started(&mut self) -> Vec<(Address, Steps<StepStart>)> {
-        let running = self.tracked.iter_mut().filter(|(_, tracked)| !tracked.started.is_empty());
-        running.map(|(address, tracked)| (address.clone(), std::mem::take(&mut tracked.started))).collect()
+    pub(super) fn take_started(&mut self) -> Vec<StepStart> {
+        self.tracked.values_mut().filter_map(|tracked| tracked.started.take()).map(|start| *start).collect()
     }
 
-    pub(super) fn restore_started(&mut self, started: Vec<(Address, Steps<StepStart>)>) {
-        for (address, steps) in started {
-            self.entry(&address).started = steps;
+    pub(super) fn restore_started(&mut self, started: Vec<StepStart>) {
+        for start in started {
+            let address = start.step.address.clone();
+            self.entry(&address).started = Some(Box::new(start));
         }
     }
 
@@ -250,5 +250,7 @@ impl Reconciler {
             self.commands.push(Command::Unwatch { address: address.clone(), type_name });
         }
         self.untrack_resource(&address.name);
+        // Only now does its absence show that an approved destroy was made.
+        self.index.approvals_mut().touch_names([&address.name]);
     }
 }

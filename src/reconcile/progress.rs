@@ -162,9 +162,10 @@ impl Reconciler {
         let shared_fingerprint = self.index.shared_fingerprint(&address.name);
         tracing::debug!(namespace = &**self.namespace(), step = step.id(), "started");
         let tracked = self.objects.entry(address);
-        let start = StepStart { at: self.now.time, desired_digest: tracked.desired_digest, shared_fingerprint };
-        tracked.started.insert(step.clone(), start);
-        if start.desired_digest != self.index.desired_digest(&address.name) {
+        let desired_digest = tracked.desired_digest;
+        let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
+        tracked.started = Some(Box::new(start));
+        if desired_digest != self.index.desired_digest(&address.name) {
             self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
         }
         self.set_state(step, StepState::Running);
@@ -183,7 +184,7 @@ impl Reconciler {
         let address = &step.address;
         self.end_in_index(address);
         if let Some(tracked) = self.objects.get_mut(address) {
-            tracked.started.remove(step);
+            tracked.started = None;
         }
         self.set_state(step, StepState::Waiting);
         self.sync_record(address);
@@ -197,16 +198,16 @@ impl Reconciler {
         let own = self.schedule.records().get(address).cloned();
         self.end_in_index(address);
         let failed = matches!(state, StepState::Failed { .. });
-        let start = self.objects.entry(address).started.remove(step);
+        let start = self.objects.entry(address).started.take();
         if let StepState::Failed { reason, message, retryable } = &state {
             let (reason, message) = (*reason, message.clone());
             // Only at debug level: the status and an event report the failure.
             tracing::debug!(
                 namespace = &**self.namespace(), step = step.id(), %reason, retryable, "failed: {message}"
             );
-            self.hold_failed(address, ObjectBlock { reason, message }, *retryable, start);
+            self.hold_failed(address, ObjectBlock { reason, message }, *retryable, start.as_deref());
         } else {
-            let took = now - start.map_or(now, |start| start.at);
+            let took = now - start.as_ref().map_or(now, |start| start.at);
             tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
             let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
             let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
@@ -240,7 +241,7 @@ impl Reconciler {
         address: &Address,
         held: ObjectBlock,
         retryable: bool,
-        start: Option<StepStart>,
+        start: Option<&StepStart>,
     ) {
         // The cached plan may be the cause.
         self.planning.memo.remove(address);

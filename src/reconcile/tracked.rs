@@ -34,7 +34,8 @@ pub(super) struct TrackedObject {
     needs_replan: bool,
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
-    pub(super) started: Steps<StepStart>,
+    /// Its running step.
+    pub(super) started: Option<Box<StepStart>>,
     /// What it was warned of. Most objects have no warnings.
     pub(super) warnings: Option<Box<Warnings>>,
     /// The fingerprint at which the object was found up to date.
@@ -94,8 +95,10 @@ impl MadeChanges {
 }
 
 /// When a step started, and for which desired digest and shared fingerprint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct StepStart {
+    /// The step as it started.
+    pub(super) step: Step,
     pub(super) at: Time,
     pub(super) desired_digest: u64,
     pub(super) shared_fingerprint: u64,

@@ -70,3 +70,35 @@ async fn a_status_that_was_not_written_without_the_lease_is_written_when_it_is_h
         assert_eq!(bench.ready("a"), (1, "True Available".to_owned()));
     }
 }
+
+/// Once the new object of a create-before-destroy replacement exists, the old one is deposed: a plan that is computed
+/// during its destroy gives the step another name.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_step_counts_in_the_plan_that_was_computed_while_it_ran() {
+    let mut bench = Bench::new();
+    let desired = |force: &str| {
+        let mut manifest = thing("a", 1);
+        manifest["spec"]["config"]["force"] = force.into();
+        manifest["spec"]["lifecycle"] = serde_json::json!({ "createBeforeDestroy": true });
+        manifest
+    };
+    bench.observe(desired("f1"), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let answers = vec![ScriptedOutcome::Hold("old".to_owned())];
+    bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Destroy, answers });
+    bench.observe(desired("f2"), 2);
+    bench.react(Signal::Wake);
+    bench.run_until("the destroy", |bench| bench.log.iter().any(|line| line.contains("destroy Started"))).await;
+    bench.observe(deleting(desired("f2")), 3);
+    bench.react(Signal::Wake);
+    let plans = |bench: &Bench| bench.log.iter().filter(|line| line.contains("plan")).count();
+    let before = plans(&bench);
+    bench.run_until("a plan", |bench| plans(bench) > before && bench.pending.is_empty()).await;
+    bench.world.release("old");
+    bench.run_until("the second destroy", |bench| bench.recorded().is_empty()).await;
+    bench.reconciler.observe(Event::ResourceDeleted("a".into()));
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.reconciler.gauges().objects, BTreeMap::new(), "{:?}", bench.log);
+    assert!(bench.reconciler.planning.adopted.is_empty(), "{:?}", bench.reconciler.planning.adopted);
+}

@@ -9,6 +9,7 @@ use super::*;
 use crate::model::{Holder, Intent};
 use crate::store::codec::arbitrary::typical;
 use crate::store::fake::{Fault, SharedServer, secrets, server};
+use crate::store::secrets::SecretContent;
 
 /// The state of the watches, as set by the test.
 #[derive(Default)]
@@ -553,30 +554,28 @@ async fn an_object_without_a_key_gets_siblings_although_no_watch_shows_its_recor
     assert_eq!(index(&scene).await, ["web[1]"]);
 }
 
-/// Removes a record in another process.
-async fn erase_elsewhere(scene: &Fixture, address: &str) {
-    let other = scene.other_process();
+async fn erase(journal: &ClusterJournal, address: &str) {
     let whose = address.parse().unwrap();
-    let stored = other.secrets().get("shop", &whose, RetryPolicy::SHORT).await.unwrap().unwrap();
-    other.erase(stored).await.unwrap();
+    let found = journal.secrets().get("shop", &whose, RetryPolicy::SHORT).await.unwrap().unwrap();
+    let Ok(SecretContent::Record(stored)) = found else { panic!("{found:?}") };
+    journal.erase(stored).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_instance_removes_the_marks_although_another_process_has_removed_the_others() {
     let scene = family_of_two().await;
-    erase_elsewhere(&scene, "web[0]").await;
+    erase(&scene.other_process(), "web[0]").await;
     scene.shows_server(&["web[1]"]);
-    let whose = "web[1]".parse().unwrap();
-    let last = scene.journal.secrets().get("shop", &whose, RetryPolicy::SHORT).await.unwrap().unwrap();
-    scene.journal.erase(last).await.unwrap();
+    erase(&scene.journal, "web[1]").await;
     assert_eq!((scene.secrets(), &scene.resource()["finalizers"]), (0, &json!([])));
 }
 
 #[tokio::test(start_paused = true)]
 async fn marks_that_another_process_has_removed_are_added_again() {
     let scene = family_of_two().await;
+    let other = scene.other_process();
     for address in ["web[0]", "web[1]"] {
-        erase_elsewhere(&scene, address).await;
+        erase(&other, address).await;
     }
     assert_eq!(scene.resource()["finalizers"], json!([]));
     scene.shows_server(&[]);
