@@ -395,9 +395,9 @@ impl Inside {
     /// also repeats what another one intended before it ended.
     fn intents_of(&self, call: &Call, secret: &str) -> Vec<&Intent> {
         // A running call may be noted in the record, which is not another intent.
-        let earlier = self.intents.get(secret).into_iter().flatten().filter(|intent| intent.issued <= call.began);
-        let own = earlier.clone().filter(|intent| intent.replica == call.replica).last();
-        let others = earlier.last().filter(|last| last.replica != call.replica);
+        let mut earlier = self.intents.get(secret).into_iter().flatten().filter(|intent| intent.issued <= call.began);
+        let own = earlier.clone().rfind(|intent| intent.replica == call.replica);
+        let others = earlier.next_back().filter(|last| last.replica != call.replica);
         own.into_iter().chain(others).collect()
     }
 }
