@@ -17,6 +17,8 @@ pub(crate) enum ActKind {
     Administrator,
     /// A replica has no connection for this time.
     CutOff(Duration),
+    /// No replica has a connection for this time.
+    Outage(Duration),
     /// A replica does nothing for this time, and continues.
     Pause(Duration),
     /// A replica is shut down, and another one starts.
@@ -79,7 +81,7 @@ impl Course {
         let mut approvals = Seeded::new(seed, "approvals");
         let has_approvals = approvals.chance(300);
         let sharing = &mut Seeded::new(seed, "sharing");
-        let is_shared = sharing.chance(400);
+        let is_shared = sharing.chance(300);
         let (replicas, namespaces, shards) = if is_shared { some_shares(sharing) } else { (replicas, 1, 2) };
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });
@@ -101,9 +103,10 @@ impl Course {
                 });
             }
             if is_shared && sharing.chance(150) {
-                add(match sharing.below(5) {
+                add(match sharing.below(6) {
                     0 => ActKind::Pause(sharing.millis(2_000, 30_000)),
-                    1 | 2 => ActKind::Leave,
+                    1 => ActKind::Outage(sharing.millis(2_000, 30_000)),
+                    2 | 3 => ActKind::Leave,
                     _ => ActKind::Join,
                 });
             }
@@ -132,7 +135,7 @@ impl Course {
         let replicas = if self.replicas < 3 { 1 } else { self.replicas };
         self.acts.retain(|act| match act.what {
             ActKind::Administrator | ActKind::Kill(_) | ActKind::Pause(_) | ActKind::Stop => false,
-            ActKind::CutOff(_) => replicas == 1,
+            ActKind::CutOff(_) | ActKind::Outage(_) => replicas == 1,
             ActKind::Join | ActKind::Leave => replicas > 1,
             ActKind::User | ActKind::Approver | ActKind::Wait(_) => true,
         });

@@ -133,6 +133,10 @@ impl History {
                 self.judge().note(&format!("{name} is cut off for {time:?}"));
                 self.faults.cut_off(&name, time);
             }
+            ActKind::Outage(time) => {
+                self.judge().note(&format!("all replicas are cut off for {time:?}"));
+                self.replicas.iter().for_each(|replica| self.faults.cut_off(&replica.name, time));
+            }
             ActKind::Pause(time) => {
                 let Some(name) = self.pick(&mut random).map(|index| self.replicas[index].name.clone()) else { return };
                 self.judge().note(&format!("{name} is paused for {time:?}"));

@@ -112,7 +112,7 @@ pub(super) async fn paused_while_it_calls(play: &Play) {
     play.hold("a", Operation::Update);
     play.apply("a", &plain("v1", "f0"));
     play.until_called("update a").await;
-    play.pause(Duration::from_secs(22));
+    play.pause(Duration::from_secs(19));
     play.apply("b", &plain("v0", "f0"));
     play.apply_in(YARD, "x", &plain("v1", "f0"));
     play.pass(Duration::from_secs(1)).await;
