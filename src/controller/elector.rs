@@ -80,10 +80,12 @@ impl Elector {
                 () = drained.triggered() => break,
                 succeeded = self.attempt() => succeeded,
             };
+            // A shard that this attempt could not release waits for the next one.
+            let has_released = succeeded && leadership.drained().is_empty();
             tokio::select! {
                 biased;
                 () = drained.triggered() => break,
-                () = leadership.becomes_drained(), if succeeded => {}
+                () = leadership.becomes_drained(), if has_released => {}
                 () = tokio::time::sleep(self.times.retry) => {}
             }
         }

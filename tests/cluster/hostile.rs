@@ -94,7 +94,7 @@ fn objects_that_never_become_ready_stop_no_other_namespace() {
 }
 
 /// A configuration of `corner` with its objects in a directory.
-fn corner_config(world: &Path) -> String {
+pub(crate) fn corner_config(world: &Path) -> String {
     format!(
         "apiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: {{ name: corner }}\nspec:\n  \
          provider: {{ name: corner }}\n  config: {{ folder: '{}' }}\n",

@@ -1,32 +1,31 @@
-//! An administrator who deletes and damages records, applies the CRDs again, and deletes the namespace. Records are
-//! restored from a backup.
+//! An administrator who deletes and damages records, applies the CRDs again, and deletes namespaces. Records are restored
+//! from a backup.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::Method;
 use purlin::model::{Operation, Record};
 use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
-use crate::apiserver::{Cluster, Server};
+use crate::apiserver::Cluster;
 use crate::convergence::{family, parse, record};
 use crate::judge::Judge;
-use crate::kubectl::SHOP;
+use crate::kubectl::create_namespace;
 use crate::random::Seeded;
 use crate::replica::HOME;
 
-const NAMESPACE: &str = "/api/v1/namespaces/shop";
-
 pub(crate) struct Administrator {
     cluster: Cluster,
+    /// The namespaces of users.
+    namespaces: Vec<&'static str>,
     /// Deleted and damaged Secrets, by name.
     backups: BTreeMap<String, Value>,
     count: u64,
 }
 
 impl Administrator {
-    pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster, backups: BTreeMap::new(), count: 0 }
+    pub(crate) fn new(cluster: Cluster, namespaces: Vec<&'static str>) -> Self {
+        Self { cluster, namespaces, backups: BTreeMap::new(), count: 0 }
     }
 
     /// Carries out one random act.
@@ -35,7 +34,7 @@ impl Administrator {
             0..=2 => self.spoil_record(random, judge),
             3 | 4 => self.restore(judge),
             5 | 6 => self.apply_definitions(judge),
-            _ => self.delete_namespace(judge),
+            _ => self.delete_namespace(random, judge),
         }
     }
 
@@ -132,25 +131,19 @@ impl Administrator {
         });
     }
 
-    fn delete_namespace(&self, judge: &Judge) {
-        judge.note("administrator deletes the namespace");
-        self.cluster.with(|server, now| server.erase(now, NAMESPACE));
+    fn delete_namespace(&self, random: &mut Seeded, judge: &Judge) {
+        let namespace = *random.pick(&self.namespaces);
+        judge.note(&format!("administrator deletes the namespace {namespace}"));
+        self.cluster.with(|server, now| server.erase(now, &format!("/api/v1/namespaces/{namespace}")));
     }
 
-    /// Runs the namespace controller, and creates the namespace of the users again after it was deleted.
+    /// Runs the namespace controller, and creates the namespaces of the users again after they were deleted.
     pub(crate) fn tick(&self) {
         self.cluster.with(|server, now| {
             server.tick_namespaces(now, usize::MAX, |_| {});
-            if server.object("", "namespaces", "", SHOP).is_none() {
-                make_namespace(server, now);
-            }
+            self.namespaces.iter().for_each(|name| create_namespace(server, now, name));
         });
     }
-}
-
-fn make_namespace(server: &mut Server, now: jiff::Timestamp) {
-    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SHOP } });
-    let _ = server.send(now, &Method::POST, "/api/v1/namespaces", "application/json", &namespace);
 }
 
 fn is_damaged(secret: &Value) -> bool {

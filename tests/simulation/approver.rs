@@ -1,22 +1,23 @@
 //! Users who require approvals, and approve and reject Plans.
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
 use crate::judge::Judge;
-use crate::kubectl::SHOP;
 use crate::random::Seeded;
 
-const PLANS: &str = "/apis/purlin.dev/v1alpha1/namespaces/shop/plans";
-const NAMESPACE: &str = "/api/v1/namespaces/shop";
 /// The kinds of changes that can need an approval, except for `Drift`, which the judge does not distinguish.
 const KINDS: [&str; 4] = ["Create", "Update", "Replace", "Destroy"];
 
 pub(crate) struct Approver {
     cluster: Cluster,
-    /// Whether the namespace requires approvals too.
-    of_namespace: bool,
+    /// The namespaces of users.
+    namespaces: Vec<&'static str>,
+    /// Those that require approvals too.
+    requiring: BTreeSet<&'static str>,
     count: u64,
 }
 
@@ -26,20 +27,24 @@ pub(crate) fn some_kinds(random: &mut Seeded) -> Vec<&'static str> {
 }
 
 impl Approver {
-    pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster, of_namespace: false, count: 0 }
+    pub(crate) fn new(cluster: Cluster, namespaces: Vec<&'static str>) -> Self {
+        Self { cluster, namespaces, requiring: BTreeSet::new(), count: 0 }
     }
 
-    /// Requires approvals in the whole namespace, in some histories.
-    pub(crate) fn in_some_histories(seed: u64, cluster: Cluster, judge: &Judge) -> Self {
+    /// Requires approvals in whole namespaces, in some histories.
+    #[must_use]
+    pub(crate) fn for_some_namespaces(mut self, seed: u64, judge: &Judge) -> Self {
         let mut random = Seeded::new(seed, "approver");
-        let of_namespace = random.chance(300);
-        if of_namespace {
+        for namespace in self.namespaces.iter().copied() {
+            if !random.chance(300) {
+                continue;
+            }
             let kinds = some_kinds(&mut random);
-            annotate(&cluster, "purlin.dev/require-approval", json!(kinds.join(",")));
-            judge.namespace_requires(&kinds);
+            self.annotate(namespace, "purlin.dev/require-approval", json!(kinds.join(",")));
+            judge.namespace_requires(namespace, &kinds);
+            self.requiring.insert(namespace);
         }
-        Self { of_namespace, ..Self::new(cluster) }
+        self
     }
 
     /// Decides on one Plan, or deletes it, or approves its digest in Git.
@@ -70,18 +75,24 @@ impl Approver {
     /// Permits the destroys of a namespace that is being deleted. No Plan can be created in it. The judge requires the
     /// approvals of a namespace only until it is deleted: the next one of this name has no annotations.
     pub(crate) fn tick(&mut self, judge: &Judge) {
-        let found = |server: &Server| Some(server.object("", "namespaces", "", SHOP)?.value["metadata"].clone());
-        let namespace = self.cluster.with(|server, _| found(server)).unwrap_or_default();
-        let is_terminating = !namespace["deletionTimestamp"].is_null();
-        if is_terminating && namespace["annotations"]["purlin.dev/approve-destroys"].is_null() {
-            judge.approve_destroys();
-            judge.note("user approves all destroys in the namespace");
-            annotate(&self.cluster, "purlin.dev/approve-destroys", json!("true"));
+        for name in &self.namespaces {
+            let found = |server: &Server| Some(server.object("", "namespaces", "", name)?.value["metadata"].clone());
+            let namespace = self.cluster.with(|server, _| found(server)).unwrap_or_default();
+            let is_terminating = !namespace["deletionTimestamp"].is_null();
+            if is_terminating && namespace["annotations"]["purlin.dev/approve-destroys"].is_null() {
+                judge.approve_destroys(name);
+                judge.note(&format!("user approves all destroys in the namespace {name}"));
+                self.annotate(name, "purlin.dev/approve-destroys", json!("true"));
+            }
+            if (is_terminating || namespace["annotations"].is_null()) && self.requiring.remove(name) {
+                judge.namespace_requires(name, &[]);
+            }
         }
-        if self.of_namespace && (is_terminating || namespace["annotations"].is_null()) {
-            self.of_namespace = false;
-            judge.namespace_requires(&[]);
-        }
+    }
+
+    fn annotate(&self, namespace: &str, annotation: &str, value: Value) {
+        let patch = json!({ "metadata": { "annotations": { annotation: value } } });
+        self.cluster.with(|server, now| server.modify(now, &format!("/api/v1/namespaces/{namespace}"), &patch));
     }
 
     fn open(&self) -> Vec<Value> {
@@ -108,13 +119,13 @@ impl Approver {
         }
         let patch =
             json!({ "metadata": { "annotations": { "purlin.dev/decided-by": "eve" } }, "spec": { field: true } });
-        self.cluster.with(|server, now| server.modify(now, &format!("{PLANS}/{name}"), &patch));
+        self.cluster.with(|server, now| server.modify(now, &format!("{}/{name}", plans(plan)), &patch));
     }
 
     fn delete(&self, plan: &Value, judge: &Judge) {
         let name = plan["metadata"]["name"].as_str().unwrap_or_default();
         judge.note(&format!("user deletes the Plan {name}"));
-        self.cluster.with(|server, now| server.erase(now, &format!("{PLANS}/{name}")));
+        self.cluster.with(|server, now| server.erase(now, &format!("{}/{name}", plans(plan))));
     }
 
     /// Creates a Plan with the digest of another, with or without its changes.
@@ -129,19 +140,20 @@ impl Approver {
         judge.approved(plan);
         let created = json!({
             "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan",
-            "metadata": { "namespace": SHOP, "name": name }, "spec": spec,
+            "metadata": { "namespace": plan["metadata"]["namespace"], "name": name }, "spec": spec,
         });
         self.cluster.with(|server, now| {
-            let created = server.send(now, &Method::POST, PLANS, "application/json", &created);
+            let created = server.send(now, &Method::POST, &plans(plan), "application/json", &created);
             // The server creates nothing in a namespace that is being deleted.
             assert!(matches!(created, Ok(_) | Err((403, _))), "{name}: {created:?}");
         });
     }
 }
 
-fn annotate(cluster: &Cluster, annotation: &str, value: Value) {
-    let patch = json!({ "metadata": { "annotations": { annotation: value } } });
-    cluster.with(|server, now| server.modify(now, NAMESPACE, &patch));
+/// The path of the Plans in the namespace of a Plan.
+fn plans(plan: &Value) -> String {
+    let namespace = plan["metadata"]["namespace"].as_str().unwrap_or_default();
+    format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/plans")
 }
 
 /// Plans of Purlin that wait although nothing is left to change.

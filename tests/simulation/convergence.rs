@@ -7,38 +7,44 @@ use std::sync::Arc;
 use purlin::model::{Address, Record};
 use purlin::store::Interner;
 use purlin::store::secrets::{Family, SecretContent, decode, record_name};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::apiserver::{Cluster, Object, Server};
+use crate::apiserver::{Change, Cluster, Object, Server};
 use crate::approver::unfinished;
 use crate::cluster_objects;
 use crate::judge::{Judge, condition, has_instance, is_desired, is_family, matches_spec};
-use crate::kubectl::SHOP;
+use crate::kubectl::create_namespace;
 use crate::outside::Outside;
 use crate::replica::{Environment, HOME};
 
 impl Environment {
-    /// Creates the two namespaces, and lets the judge look up records.
-    pub(crate) fn new(seed: u64, began: Instant, cluster: Cluster, outside: Outside, judge: Arc<Judge>) -> Self {
+    /// Creates the namespace of the controller and those of users, and lets the judge look up records.
+    pub(crate) fn new(
+        (seed, began): (u64, Instant),
+        (namespaces, shards): (&[&str], u16),
+        cluster: Cluster,
+        outside: Outside,
+        judge: Arc<Judge>,
+    ) -> Self {
         cluster.with(|server, now| {
-            for name in [HOME, SHOP] {
-                server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-            }
+            [HOME].iter().chain(namespaces).for_each(|name| create_namespace(server, now, name));
         });
         let looked_up = cluster.clone();
         judge.look_up(Box::new(move |namespace, address| {
             looked_up.with(|server, _| record(server, namespace, address))
         }));
-        Self { seed, began, cluster, outside: Arc::new(outside), judge }
+        Self { seed, began, cluster, outside: Arc::new(outside), judge, shards }
     }
 }
 
-/// The number of writes since a version, by plural. Leases are not counted.
+/// The number of writes since a version, by plural. Of the Leases, only those of shards are counted.
 pub(crate) fn writes_since(env: &Environment, version: u64) -> BTreeMap<String, usize> {
     let mut writes: BTreeMap<String, usize> = BTreeMap::new();
     env.cluster.with(|server, _| {
-        for change in server.changes(version).filter(|change| &*change.what.1 != "leases") {
+        let counts =
+            |change: &&Arc<Change>| &*change.what.1 != "leases" || change.object.name().starts_with("purlin-shard-");
+        for change in server.changes(version).filter(counts) {
             *writes.entry(change.what.1.to_string()).or_default() += 1;
         }
     });
@@ -55,31 +61,35 @@ pub(crate) fn missing(env: &Environment) -> Vec<String> {
         // No provider process runs here, so Providers and ProviderConfigs never become ready.
         (of_kind("resources"), of_kind("datasources"), all_records(server), cluster_objects::all(server))
     });
-    let outside = env.outside.world.objects().into_iter().map(|(id, (address, _))| (id, address.to_string()));
+    let world = &env.outside.world;
+    let outside = world.objects().into_iter().map(|(id, (address, _))| {
+        let namespace = world.namespace_of(&id).unwrap_or_default();
+        (id, format!("{namespace}/{address}"))
+    });
     let inside = in_cluster.iter().filter(|object| cluster_objects::is_object(&object.value));
-    let inside =
-        inside.map(|object| (object.uid().to_owned(), cluster_objects::address(&object.value).unwrap_or_default()));
+    let inside = inside.map(|object| {
+        let address = cluster_objects::address(&object.value).unwrap_or_default();
+        (object.uid().to_owned(), format!("{}/{address}", object.namespace()))
+    });
     let objects: Vec<(String, String)> = outside.chain(inside).collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
     for record in &records {
         let recorded = record.current.iter().chain(record.deposed.values());
         known.extend(recorded.filter_map(|object| object.id().map(str::to_owned)));
-        let place = (&*record.namespace, &*record.address.name);
-        let resource = resources.iter().find(|one| (text(one, "namespace"), text(one, "name")) == place).is_some();
+        let resource = resources.iter().any(|one| is_of(record, one));
         if record.intent.is_some() {
-            missing.push(format!("{} has an open intent", record.address));
+            missing.push(format!("{} has an open intent", place(record)));
         }
         if !resource {
             // Its finalizers were removed by force: Purlin reports it and leaves the object alone.
             continue;
         }
         if !record.deposed.is_empty() {
-            missing.push(format!("{} has deposed objects", record.address));
+            missing.push(format!("{} has deposed objects", place(record)));
         }
     }
     // Purlin looks for the object of an interrupted create while the record has an intent.
-    let intended: BTreeSet<String> =
-        records.iter().filter(|record| record.intent.is_some()).map(|record| record.address.to_string()).collect();
+    let intended: BTreeSet<String> = records.iter().filter(|record| record.intent.is_some()).map(place).collect();
     for (id, address) in &objects {
         if !known.contains(id) && !intended.contains(address) && !env.judge.is_given_up(id) {
             missing.push(format!("{id} of {address} is in no record"));
@@ -93,9 +103,18 @@ pub(crate) fn missing(env: &Environment) -> Vec<String> {
     missing
 }
 
+/// Namespace and address of a record, as a string.
+fn place(record: &Record) -> String {
+    format!("{}/{}", record.namespace, record.address)
+}
+
+fn is_of(record: &Record, resource: &Value) -> bool {
+    (&*record.namespace, &*record.address.name) == (text(resource, "namespace"), text(resource, "name"))
+}
+
 /// Returns a line for everything that the status of a Resource or DataSource does not report yet.
 fn unready(object: &Value) -> Vec<String> {
-    let (name, status) = (text(object, "name"), &object["status"]);
+    let (name, status) = (format!("{}/{}", text(object, "namespace"), text(object, "name")), &object["status"]);
     let mut missing = Vec::new();
     let ready = condition(status, "Ready");
     if ready.is_none_or(|(status, _)| status != "True") {
@@ -119,26 +138,26 @@ fn found(env: &Environment, resource: &Value, in_cluster: &[Arc<Object>], id: &s
 }
 
 fn unfulfilled(env: &Environment, resource: &Value, records: &[Record], in_cluster: &[Arc<Object>]) -> Vec<String> {
-    let name = text(resource, "name");
+    let name = format!("{}/{}", text(resource, "namespace"), text(resource, "name"));
     if !resource["metadata"]["deletionTimestamp"].is_null() {
         return vec![format!("{name} is still being deleted")];
     }
     let mut missing = unready(resource);
-    let own = records.iter().filter(|record| &*record.address.name == name);
+    let own = records.iter().filter(|record| is_of(record, resource));
     let mut there: BTreeSet<String> = BTreeSet::new();
     for record in own {
         let Some(current) = &record.current else { continue };
         let id = current.id().unwrap_or_default();
         let Some((matches, value)) = found(env, resource, in_cluster, id) else {
-            missing.push(format!("{} is recorded as {id}, which does not exist", record.address));
+            missing.push(format!("{} is recorded as {id}, which does not exist", place(record)));
             continue;
         };
         if !has_instance(resource, &record.address.key) {
-            missing.push(format!("{} exists and is not desired", record.address));
+            missing.push(format!("{} exists and is not desired", place(record)));
         } else if !matches {
-            missing.push(format!("{} is {value}", record.address));
+            missing.push(format!("{} is {value}", place(record)));
         }
-        there.insert(record.address.to_string());
+        there.insert(place(record));
     }
     let count = match (is_desired(resource), is_family(resource)) {
         (false, _) => 0,

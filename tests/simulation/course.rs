@@ -17,10 +17,18 @@ pub(crate) enum ActKind {
     Administrator,
     /// A replica has no connection for this time.
     CutOff(Duration),
+    /// No replica has a connection for this time.
+    Outage(Duration),
+    /// A replica does nothing for this time, and continues.
+    Pause(Duration),
     /// A replica is shut down, and another one starts.
     Stop,
     /// A replica is killed, and another one starts after this time.
     Kill(Duration),
+    /// One more replica starts.
+    Join,
+    /// A replica is shut down, if it is not the last one.
+    Leave,
     Wait(Duration),
 }
 
@@ -45,7 +53,12 @@ pub(crate) struct Course {
     pub(crate) is_wild: bool,
     /// Whether users require approvals, and decide on Plans.
     pub(crate) has_approvals: bool,
+    /// How many replicas there are at first.
     pub(crate) replicas: u64,
+    /// How many namespaces have users.
+    pub(crate) namespaces: usize,
+    /// Into how many shards the namespaces are divided.
+    pub(crate) shards: u16,
     pub(crate) network_faults: NetworkFaults,
     pub(crate) service_faults: ServiceFaults,
     pub(crate) recovery: Recovery,
@@ -67,6 +80,9 @@ impl Course {
         let administrator_acts = if is_wild && random.chance(300) { 150 } else { 0 };
         let mut approvals = Seeded::new(seed, "approvals");
         let has_approvals = approvals.chance(300);
+        let sharing = &mut Seeded::new(seed, "sharing");
+        let is_shared = sharing.chance(300);
+        let (replicas, namespaces, shards) = if is_shared { some_shares(sharing) } else { (replicas, 1, 2) };
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });
         for _ in 0..steps {
@@ -86,19 +102,44 @@ impl Course {
                     _ => ActKind::Kill(random.millis(0, 20_000)),
                 });
             }
+            if is_shared && sharing.chance(150) {
+                add(match sharing.below(6) {
+                    0 => ActKind::Pause(sharing.millis(2_000, 30_000)),
+                    1 => ActKind::Outage(sharing.millis(2_000, 30_000)),
+                    2 | 3 => ActKind::Leave,
+                    _ => ActKind::Join,
+                });
+            }
             add(ActKind::Wait(random.millis(0, 8_000)));
         }
-        let course = Self { seed, is_wild, has_approvals, replicas, network_faults, service_faults, recovery, acts };
+        let course = Self {
+            seed,
+            is_wild,
+            has_approvals,
+            replicas,
+            namespaces,
+            shards,
+            network_faults,
+            service_faults,
+            recovery,
+            acts,
+        };
         let loses_nothing = Seeded::new(seed, "recovery").chance(100);
         if loses_nothing { course.without_lost_results() } else { course }
     }
 
     /// The same course without anything that may lose the result of a call. Then no user must resolve a create, although
-    /// the driver cannot find out whether an interrupted create has created an object.
+    /// the driver cannot find out whether an interrupted create has created an object. Three replicas may hand over shards.
     fn without_lost_results(mut self) -> Self {
         (self.service_faults.loses_answer, self.service_faults.panics) = (0, 0);
-        self.acts.retain(|act| !matches!(act.what, ActKind::Stop | ActKind::Kill(_) | ActKind::Administrator));
-        Self { is_wild: false, replicas: 1, recovery: Recovery::Unknown, ..self }
+        let replicas = if self.replicas < 3 { 1 } else { self.replicas };
+        self.acts.retain(|act| match act.what {
+            ActKind::Administrator | ActKind::Kill(_) | ActKind::Pause(_) | ActKind::Stop => false,
+            ActKind::CutOff(_) | ActKind::Outage(_) => replicas == 1,
+            ActKind::Join | ActKind::Leave => replicas > 1,
+            ActKind::User | ActKind::Approver | ActKind::Wait(_) => true,
+        });
+        Self { is_wild: false, replicas, recovery: Recovery::Unknown, ..self }
     }
 
     /// Returns a shorter course that still fails: leaves out acts, as many at a time as possible, and then one kind of
@@ -125,14 +166,26 @@ impl Course {
                 self = reduced;
             }
         }
-        let alone = Self { replicas: 1, ..self.clone() };
-        if fails(&alone) { alone } else { self }
+        let simplify: [fn(&mut Self); 3] = [|one| one.replicas = 1, |one| one.namespaces = 1, |one| one.shards = 2];
+        for simplify in simplify {
+            let mut simpler = self.clone();
+            simplify(&mut simpler);
+            if fails(&simpler) {
+                self = simpler;
+            }
+        }
+        self
     }
 
     /// The name of every fault, and how often it happens in a thousand requests or calls.
     fn faults(&mut self) -> Vec<(&'static str, &mut u64)> {
         self.network_faults.faults().into_iter().chain(self.service_faults.faults()).collect()
     }
+}
+
+/// Numbers of replicas, namespaces and shards.
+fn some_shares(random: &mut Seeded) -> (u64, usize, u16) {
+    (*random.pick(&[2, 3, 3]), *random.pick(&[1, 2, 3, 3]), *random.pick(&[2, 2, 3, 5]))
 }
 
 impl fmt::Display for Course {
@@ -143,7 +196,9 @@ impl fmt::Display for Course {
         let acts: Vec<String> = self.acts.iter().map(|act| format!("{}:{:?}", act.number, act.what)).collect();
         let (seed, replicas, recovery) = (self.seed, self.replicas, self.recovery);
         let approvals = if self.has_approvals { "approvals" } else { "no approvals" };
-        write!(f, "seed {seed}, {replicas} replicas, {recovery:?}, {approvals}; ")?;
+        let (namespaces, shards) = (self.namespaces, self.shards);
+        write!(f, "seed {seed}, {replicas} replicas, {namespaces} namespaces, {shards} shards, ")?;
+        write!(f, "{recovery:?}, {approvals}; ")?;
         writeln!(f, "faults in a thousand: {}", faults.join(", "))?;
         write!(f, "acts: {}", acts.join(" "))
     }

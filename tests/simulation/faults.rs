@@ -63,6 +63,8 @@ struct State {
     faults: NetworkFaults,
     /// Clients without a connection, and until when.
     cut_off: BTreeMap<String, Instant>,
+    /// Clients that do nothing, and until when.
+    paused: BTreeMap<String, Instant>,
     /// Clients whose requests to Leases and whose status writes are rejected, and until when.
     throttled: BTreeMap<String, Instant>,
 }
@@ -91,6 +93,11 @@ impl FaultyNetwork {
         lock(&self.state).cut_off.insert(client.to_owned(), Instant::now() + time);
     }
 
+    /// Delays everything that a client sends and receives until a time has passed, as if its process did nothing.
+    pub(crate) fn pause(&self, client: &str, time: Duration) {
+        lock(&self.state).paused.insert(client.to_owned(), Instant::now() + time);
+    }
+
     /// Rejects the requests of a client to Leases and its status writes for a time, as an overloaded server does.
     pub(crate) fn throttle(&self, client: &str, time: Duration) {
         lock(&self.state).throttled.insert(client.to_owned(), Instant::now() + time);
@@ -111,10 +118,17 @@ impl FaultyNetwork {
 
 impl State {
     fn is_cut_off(&self, client: &str) -> Option<Duration> {
-        let until = self.cut_off.get(client)?;
-        let left = until.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
+        left(*self.cut_off.get(client)?)
     }
+
+    fn is_paused(&self, client: &str) -> Option<Duration> {
+        left(*self.paused.get(client)?)
+    }
+}
+
+/// The time until an instant. `None` if it has passed.
+fn left(until: Instant) -> Option<Duration> {
+    Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
 impl Network for FaultyNetwork {
@@ -130,6 +144,9 @@ impl Network for FaultyNetwork {
                 outcome: Outcome::LoseRequest,
                 after: Duration::ZERO,
             };
+        }
+        if let Some(left) = state.is_paused(client) {
+            return Fate { before: left, ..Fate::quick() };
         }
         let longest = if random.chance(faults.is_slow) { 5_000 } else { 3 };
         let (before, after) = (random.millis(0, longest), random.millis(0, longest));
@@ -171,7 +188,7 @@ impl Network for FaultyNetwork {
         let state = lock(&self.state);
         let random = &mut self.random(format!("{client} event of {}", watch.path));
         let faults = state.faults;
-        if let Some(left) = state.is_cut_off(client) {
+        if let Some(left) = state.is_cut_off(client).or(state.is_paused(client)) {
             return WatchFate::Deliver(left);
         }
         match () {

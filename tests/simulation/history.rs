@@ -1,4 +1,4 @@
-//! One history: a cluster, one or two replicas, users and faults. Then the faults end, every Resource is changed to a
+//! One history: a cluster, one to three replicas, users of one to three namespaces, and faults. Then the faults end, every Resource is changed to a
 //! spec that can be applied, and the simulation must converge.
 
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ use crate::convergence::{all_records, missing, writes_since};
 use crate::course::{Act, ActKind, Course};
 use crate::faults::{FaultyNetwork, NetworkFaults};
 use crate::judge::Judge;
-use crate::kubectl::ClusterKubectl;
-use crate::outside::{Outside, ServiceFaults};
+use crate::kubectl::{ClusterKubectl, NAMESPACES, SHOP};
+use crate::outside::Outside;
 use crate::random::{Seeded, SimulatedClock};
 use crate::replica::{Environment, HOME, Replica};
 use crate::state_rm::complete_indexes;
@@ -30,6 +30,9 @@ use crate::user::User;
 const PATIENCE: Duration = Duration::from_mins(45);
 /// For how long no write may follow.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// The number of replicas from which on no more join.
+const MOST_REPLICAS: usize = 4;
 
 pub(crate) struct Report {
     pub(crate) objection: Option<String>,
@@ -51,7 +54,8 @@ struct History {
     faults: FaultyNetwork,
     network_faults: NetworkFaults,
     replicas: Vec<Replica>,
-    user: User,
+    /// One for each namespace.
+    users: Vec<User>,
     administrator: Administrator,
     /// `None` if no user requires approvals.
     approver: Option<Approver>,
@@ -65,15 +69,18 @@ impl History {
         let cluster = Cluster::new(epoch, faults.clone());
         let judge = Judge::new();
         let outside = Outside::new(seed, course.recovery, judge.clone());
-        let env = Environment::new(seed, began, cluster.clone(), outside, judge);
-        let approver = course.has_approvals.then(|| Approver::in_some_histories(seed, cluster.clone(), &env.judge));
+        let namespaces = &NAMESPACES[..course.namespaces];
+        let env = Environment::new((seed, began), (namespaces, course.shards), cluster.clone(), outside, judge);
+        let approver = || Approver::new(cluster.clone(), namespaces.to_vec()).for_some_namespaces(seed, &env.judge);
+        let approver = course.has_approvals.then(approver);
+        let user = |namespace: &&'static str| User::new(seed, namespace, course.is_wild, course.has_approvals);
         let mut history = Self {
             env,
             faults,
             network_faults: course.network_faults,
             replicas: Vec::new(),
-            user: User::new(seed, course.is_wild, course.has_approvals),
-            administrator: Administrator::new(cluster),
+            users: namespaces.iter().map(user).collect(),
+            administrator: Administrator::new(cluster, namespaces.to_vec()),
             approver,
         };
         history.live(course).await;
@@ -114,10 +121,7 @@ impl History {
         // The initial replicas have the first numbers.
         let number = act.number + 10;
         match act.what {
-            ActKind::User => {
-                let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
-                self.user.act(random, kubectl, &self.env.judge);
-            }
+            ActKind::User => self.users_act(act),
             ActKind::Approver => {
                 let judge = &self.env.judge;
                 self.approver.iter_mut().for_each(|approver| approver.act(&mut random, judge));
@@ -129,15 +133,23 @@ impl History {
                 self.judge().note(&format!("{name} is cut off for {time:?}"));
                 self.faults.cut_off(&name, time);
             }
+            ActKind::Outage(time) => {
+                self.judge().note(&format!("all replicas are cut off for {time:?}"));
+                self.replicas.iter().for_each(|replica| self.faults.cut_off(&replica.name, time));
+            }
+            ActKind::Pause(time) => {
+                let Some(name) = self.pick(&mut random).map(|index| self.replicas[index].name.clone()) else { return };
+                self.judge().note(&format!("{name} is paused for {time:?}"));
+                self.faults.pause(&name, time);
+                self.env.outside.pause(&name, time);
+            }
             ActKind::Stop => {
-                if let Some(index) = self.pick(&mut random) {
-                    let replica = self.replicas.swap_remove(index);
-                    self.faults.set(NetworkFaults::default());
-                    replica.stop(&self.env).await;
-                    self.faults.set(self.network_faults);
-                }
+                self.stop_replica(&mut random).await;
                 self.start_replica(number);
             }
+            ActKind::Join if self.replicas.len() < MOST_REPLICAS => self.start_replica(number),
+            ActKind::Leave if self.replicas.len() > 1 => self.stop_replica(&mut random).await,
+            ActKind::Join | ActKind::Leave => {}
             ActKind::Kill(pause) => {
                 if let Some(index) = self.pick(&mut random) {
                     let replica = self.replicas.swap_remove(index);
@@ -146,6 +158,29 @@ impl History {
                 }
                 self.start_replica(number);
             }
+        }
+    }
+
+    /// The first user acts, and some of the others.
+    fn users_act(&mut self, act: Act) {
+        for user in &mut self.users {
+            let mut random = match user.namespace {
+                SHOP => act.random(self.env.seed),
+                namespace => Seeded::of(self.env.seed, namespace, act.number),
+            };
+            if user.namespace == SHOP || random.chance(600) {
+                let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone(), namespace: user.namespace };
+                user.act(random, kubectl, &self.env.judge);
+            }
+        }
+    }
+
+    async fn stop_replica(&mut self, random: &mut Seeded) {
+        if let Some(index) = self.pick(random) {
+            let replica = self.replicas.swap_remove(index);
+            self.faults.set(NetworkFaults::default());
+            replica.stop(&self.env).await;
+            self.faults.set(self.network_faults);
         }
     }
 
@@ -177,8 +212,10 @@ impl History {
         self.end_faults();
         self.administrator.restore(&self.env.judge);
         sleep(Duration::from_secs(5)).await;
-        let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
-        self.user.heal(kubectl, &self.env.judge);
+        for user in &mut self.users {
+            let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone(), namespace: user.namespace };
+            user.heal(kubectl, &self.env.judge);
+        }
         self.wait_until_up_to_date().await;
         let mut random = Seeded::new(course.seed, "again");
         if self.judge().objection().is_none() && random.chance(400) {
@@ -190,7 +227,7 @@ impl History {
 
     fn end_faults(&self) {
         self.faults.clear();
-        self.env.outside.set_faults(ServiceFaults::default());
+        self.env.outside.end_faults();
         self.judge().note("the faults end");
     }
 
@@ -199,8 +236,10 @@ impl History {
         // A status that the server rejects permanently is not written again.
         self.faults.set(NetworkFaults { rejects_permanently: 0, ..NetworkFaults::random(random) });
         for _ in 0..=random.below(3) {
-            let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone() };
-            self.user.change_values(random, kubectl, &self.env.judge);
+            for user in &mut self.users {
+                let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone(), namespace: user.namespace };
+                user.change_values(random, kubectl, &self.env.judge);
+            }
             sleep(random.millis(0, 2_000)).await;
             if let Some(index) = self.pick(random).filter(|_| random.chance(700)) {
                 let (name, time) = (self.replicas[index].name.clone(), random.millis(8_000, 25_000));
@@ -227,7 +266,7 @@ impl History {
             if self.judge().objection().is_some() {
                 return;
             }
-            let missing = missing(&self.env);
+            let missing = self.missing();
             if missing.is_empty() {
                 break;
             }
@@ -244,10 +283,17 @@ impl History {
         if !writes.is_empty() {
             self.judge().object(&format!("writes after everything was up to date: {writes:?}"));
         }
-        let missing = missing(&self.env);
+        let missing = self.missing();
         if !missing.is_empty() {
             self.judge().object(&format!("no longer up to date: {}", missing.join("; ")));
         }
+    }
+
+    /// Everything that is not up to date yet, and the shards that are not distributed evenly.
+    fn missing(&self) -> Vec<String> {
+        let mut all = missing(&self.env);
+        all.extend(self.env.unshared(&self.replicas));
+        all
     }
 
     /// Removes the records whose Resources were removed by force, as `purlin state rm` does, and gives up their
@@ -263,10 +309,12 @@ impl History {
             let is_abandoned = |record: &Record| !resource(record) && record.intent.is_none();
             let abandoned: Vec<Record> = records.into_iter().filter(is_abandoned).collect();
             for record in abandoned {
-                self.env.judge.note(&format!("user removes the abandoned record of {}", record.address));
-                let address = record.address.to_string();
-                let of_it = objects.iter().filter(|(_, (other, _))| **other == *address).map(|(id, _)| id.clone());
-                self.env.judge.give_up(of_it);
+                let (namespace, address) = (&record.namespace, record.address.to_string());
+                self.env.judge.note(&format!("user removes the abandoned record of {namespace}/{address}"));
+                let of_it = objects.iter().filter(|(id, (other, _))| {
+                    **other == *address && self.env.outside.world.namespace_of(id).as_ref() == Some(namespace)
+                });
+                self.env.judge.give_up(of_it.map(|(id, _)| id.clone()));
                 for secret in [
                     record_name(&record.namespace, &record.address),
                     family_name(&record.namespace, &record.address.name),

@@ -19,6 +19,7 @@ mod cluster_objects;
 mod outside;
 mod random;
 mod replica;
+mod shares;
 mod state_rm;
 mod convergence;
 mod stories;

@@ -20,7 +20,7 @@ use purlin::model::{
     RecordedObject, Schema, Value,
 };
 use purlin::process::lock;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::judge::{Call, Judge};
 use crate::random::Seeded;
@@ -117,6 +117,8 @@ struct Inside {
     asked: BTreeMap<String, u64>,
     faults: ServiceFaults,
     slowest: Duration,
+    /// Replicas that do nothing, and until when.
+    paused: BTreeMap<String, Instant>,
 }
 
 impl Inside {
@@ -145,8 +147,13 @@ impl Outside {
             Recovery::Unknown => "unknown",
         };
         let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
-        let inside =
-            Inside { seed, asked: BTreeMap::new(), faults: ServiceFaults::default(), slowest: Duration::from_secs(20) };
+        let inside = Inside {
+            seed,
+            asked: BTreeMap::new(),
+            faults: ServiceFaults::default(),
+            slowest: Duration::from_secs(20),
+            paused: BTreeMap::new(),
+        };
         Self {
             world: World::new(script),
             interrupter: None,
@@ -172,6 +179,26 @@ impl Outside {
 
     pub(crate) fn set_faults(&self, faults: ServiceFaults) {
         lock(&self.inside).faults = faults;
+    }
+
+    /// Ends all faults and pauses.
+    pub(crate) fn end_faults(&self) {
+        let mut inside = lock(&self.inside);
+        inside.faults = ServiceFaults::default();
+        inside.paused.clear();
+    }
+
+    /// A replica does nothing for a time: its calls begin later, and it learns their results later.
+    pub(crate) fn pause(&self, replica: &str, time: Duration) {
+        lock(&self.inside).paused.insert(replica.to_owned(), Instant::now() + time);
+    }
+
+    /// Waits while a replica is paused.
+    async fn continues(&self, replica: &str) {
+        let until = || lock(&self.inside).paused.get(replica).copied().filter(|until| *until > Instant::now());
+        while let Some(until) = until() {
+            sleep_until(until).await;
+        }
     }
 
     fn call_fate(&self, call: &str) -> (Duration, CallFate, Duration) {
@@ -200,6 +227,7 @@ impl Outside {
 
     /// Delays a read or a plan, or lets it fail.
     async fn asked(&self, replica: &Arc<str>, what: &str, context: &CallContext) -> Result<(), DriverError> {
+        self.continues(replica).await;
         let question = format!("{what} {}", context.address);
         match self.interrupter.as_ref().map_or(Interruption::No, |interrupter| interrupter.question(replica, &question))
         {
@@ -247,6 +275,7 @@ impl FaultyDriver {
     }
 
     async fn apply_with_faults(&self, context: &CallContext, request: ApplyRequest) -> ApplyResponse {
+        self.outside.continues(&self.replica).await;
         let judge = &self.outside.judge;
         let call_name = format!("apply {}", context.address);
         let operation = match (&request.prior, &request.planned) {
@@ -281,7 +310,8 @@ impl FaultyDriver {
         let known = self.outside.world.effects().len();
         let mut response = self.scripted.apply(context, request).await;
         // Other calls may have taken effect meanwhile.
-        let is_own = |effect: &Effect| effect.address.to_string() == *context.address;
+        let own = (&context.namespace, &context.address);
+        let is_own = |effect: &Effect| (&effect.namespace, &effect.address) == own;
         for effect in self.outside.world.effects().drain(known..).filter(is_own) {
             judge.took_effect(&call, &effect);
         }
@@ -290,6 +320,7 @@ impl FaultyDriver {
             return std::future::pending().await;
         }
         sleep(after).await;
+        self.outside.continues(&self.replica).await;
         match fate {
             CallFate::FailsPartly if response.object.is_some() => {
                 response.error = Some(error(ErrorKind::Terminal, "the service failed half way"));

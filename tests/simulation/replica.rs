@@ -33,6 +33,8 @@ pub(crate) struct Environment {
     pub(crate) cluster: Cluster,
     pub(crate) outside: Arc<Outside>,
     pub(crate) judge: Arc<Judge>,
+    /// The option `--shards` of all replicas.
+    pub(crate) shards: u16,
 }
 
 /// A running controller.
@@ -92,7 +94,7 @@ impl Replica {
             limits: Limits::default(),
             grace: Duration::from_mins(2),
             ui: false,
-            shards: 2,
+            shards: env.shards,
             metrics_address: None,
             election: Some(times),
         };

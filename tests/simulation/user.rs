@@ -8,6 +8,7 @@ use crate::random::Seeded;
 
 /// The operations of a user on the API server. They are subject to no faults.
 pub(crate) trait Kubectl {
+    fn namespace(&self) -> &str;
     fn get(&self, name: &str) -> Option<Value>;
     /// Creates a Resource, or replaces its spec and the annotations of users.
     fn apply(&mut self, name: &str, spec: &Value, annotations: &Value);
@@ -16,7 +17,7 @@ pub(crate) trait Kubectl {
     fn force(&mut self, name: &str);
     /// Sets an annotation on every record.
     fn touch_records(&mut self, with: &str);
-    /// The names of all Resources.
+    /// The names of all Resources of the namespace.
     fn names(&self) -> Vec<String>;
 }
 
@@ -24,8 +25,9 @@ pub(crate) trait Kubectl {
 const SINGLES: u64 = 4;
 const FAMILIES: u64 = 2;
 
-/// One user, or all of them.
+/// One user of a namespace, or all of them.
 pub(crate) struct User {
+    pub(crate) namespace: &'static str,
     /// The random numbers of the current act.
     random: Seeded,
     /// Names and earlier specs of Resources, for reverts.
@@ -38,8 +40,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    pub(crate) fn new(seed: u64, is_wild: bool, requires_approvals: bool) -> Self {
-        Self { random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, requires_approvals, count: 0 }
+    pub(crate) fn new(seed: u64, namespace: &'static str, is_wild: bool, requires_approvals: bool) -> Self {
+        Self { namespace, random: Seeded::new(seed, "user"), before: Vec::new(), is_wild, requires_approvals, count: 0 }
     }
 
     /// Carries out one random act.
@@ -70,7 +72,7 @@ impl User {
         if let Some(old) = kubectl.get(name) {
             self.before.push((name.to_owned(), old["spec"].clone()));
         }
-        judge.note(&format!("user applies {name} {spec} {annotations}"));
+        judge.note(&format!("user applies {}/{name} {spec} {annotations}", kubectl.namespace()));
         kubectl.apply(name, spec, annotations);
     }
 
@@ -146,7 +148,7 @@ impl User {
     fn revert(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let Some((name, spec)) = self.before.pop() else { return self.change_one(kubectl, judge) };
         if kubectl.get(&name).is_some() {
-            judge.note(&format!("user reverts {name} to {spec}"));
+            judge.note(&format!("user reverts {}/{name} to {spec}", kubectl.namespace()));
             kubectl.apply(&name, &spec, &json!({}));
         }
     }
@@ -154,13 +156,13 @@ impl User {
     fn delete_one(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let name = self.name();
         if kubectl.get(&name).is_some() {
-            judge.note(&format!("user deletes {name}"));
+            judge.note(&format!("user deletes {}/{name}", kubectl.namespace()));
             kubectl.delete(&name);
         }
     }
 
     fn apply_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user applies all missing Resources");
+        judge.note(&format!("user applies all missing Resources of {}", kubectl.namespace()));
         for name in (0..SINGLES + FAMILIES).map(name) {
             if kubectl.get(&name).is_none() {
                 let spec = self.fresh(&name);
@@ -170,7 +172,7 @@ impl User {
     }
 
     fn replace_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user replaces all objects");
+        judge.note(&format!("user replaces all objects of {}", kubectl.namespace()));
         let force = json!(format!("f{}", self.random.below(3)));
         for name in kubectl.names() {
             let Some(old) = kubectl.get(&name) else { continue };
@@ -183,7 +185,7 @@ impl User {
     fn disturb(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let name = self.name();
         if kubectl.get(&name).is_some() {
-            judge.note(&format!("user removes the finalizers of {name}"));
+            judge.note(&format!("user removes the finalizers of {}/{name}", kubectl.namespace()));
             kubectl.force(&name);
         }
     }
@@ -201,7 +203,7 @@ impl User {
 
     /// Changes every Resource to a spec that can be applied: not suspended, not protected, without dangling references.
     pub(crate) fn heal(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        judge.note("user changes every Resource to a spec that can be applied");
+        judge.note(&format!("user changes every Resource of {} to a spec that can be applied", kubectl.namespace()));
         let there: Vec<(String, Value)> =
             kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
         let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_kept(one));
@@ -225,7 +227,7 @@ impl User {
 }
 
 fn delete_all(kubectl: &mut dyn Kubectl, judge: &Judge) {
-    judge.note("user deletes all Resources");
+    judge.note(&format!("user deletes all Resources of {}", kubectl.namespace()));
     for name in kubectl.names() {
         kubectl.delete(&name);
     }

@@ -16,6 +16,7 @@ use super::script::{Operation, Queues, Recovery, Script, ScriptLine, ScriptedOut
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub kind: EffectKind,
+    pub namespace: Arc<str>,
     pub address: Arc<str>,
     /// The ID of the object.
     pub id: String,
@@ -61,6 +62,7 @@ struct State {
 }
 
 struct Object {
+    namespace: Arc<str>,
     address: Arc<str>,
     operation_id: Arc<str>,
     value: Value,
@@ -103,6 +105,11 @@ impl World {
             .collect()
     }
 
+    /// The namespace of the call that created an object; empty if another client did.
+    pub fn namespace_of(&self, id: &str) -> Option<Arc<str>> {
+        self.state().objects.get(id).map(|object| Arc::clone(&object.namespace))
+    }
+
     pub fn object(&self, id: &str) -> Option<Value> {
         self.state().objects.get(id).map(|object| object.value.clone())
     }
@@ -116,7 +123,8 @@ impl World {
     /// Creates an object as another client, for imports and name conflicts.
     pub fn put(&self, id: &str, config: &Value) {
         let value = value(config, id, 1);
-        let object = Object { address: Arc::from(""), operation_id: Arc::from(""), value };
+        let none = || Arc::from("");
+        let object = Object { namespace: none(), address: none(), operation_id: none(), value };
         self.state().objects.insert(id.to_owned(), object);
     }
 
@@ -133,6 +141,7 @@ impl World {
         if let Some(object) = inside.objects.remove(id) {
             inside.effects.push(Effect {
                 kind: EffectKind::Removed,
+                namespace: object.namespace,
                 address: object.address,
                 id: id.to_owned(),
                 value: object.value,
@@ -212,8 +221,8 @@ impl World {
             return Err(driver_error(ErrorKind::AlreadyExists, &format!("object `{id}` already exists")));
         }
         let value = value(config, &id, 1);
-        let (address, operation_id) = (Arc::clone(&context.address), Arc::clone(&context.operation_id));
-        inside.objects.insert(id.clone(), Object { address, operation_id, value: value.clone() });
+        let CallContext { namespace, address, operation_id, .. } = context.clone();
+        inside.objects.insert(id.clone(), Object { namespace, address, operation_id, value: value.clone() });
         inside.log(EffectKind::Created, context, id, value.clone());
         Ok(value)
     }
@@ -265,7 +274,8 @@ impl World {
 
 impl State {
     fn log(&mut self, kind: EffectKind, context: &CallContext, id: String, value: Value) {
-        self.effects.push(Effect { kind, address: Arc::clone(&context.address), id, value });
+        let (namespace, address) = (Arc::clone(&context.namespace), Arc::clone(&context.address));
+        self.effects.push(Effect { kind, namespace, address, id, value });
     }
 }
 

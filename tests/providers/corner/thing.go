@@ -108,6 +108,7 @@ func (r *thing) Create(ctx context.Context, request resource.CreateRequest, resp
 	}
 	r.finish(ctx, &model, secret)
 	if r.put(model.ID, model.Text, &response.Diagnostics) {
+		r.world.count("create", model.ID)
 		response.Diagnostics.Append(response.State.Set(ctx, &model)...)
 	}
 }

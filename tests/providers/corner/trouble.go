@@ -174,6 +174,9 @@ func (r *trouble) change(ctx context.Context, attribute string, plan tfsdk.Plan,
 	if !r.put(model.ID, model.Text, diagnostics) {
 		return
 	}
+	if attribute == "on_create" {
+		r.world.count("create", model.ID)
+	}
 	if what == "invalid" && !r.failuresDisabled() {
 		model.Text = types.StringValue("not what was planned")
 	}

@@ -65,7 +65,9 @@ func (e *existing) Delete(ctx context.Context, request resource.DeleteRequest, r
 	response.Diagnostics.Append(request.State.GetAttribute(ctx, path.Root("id"), &id)...)
 	if err := e.world.remove(id.ValueString()); err != nil {
 		response.Diagnostics.AddError("The object cannot be removed", err.Error())
+		return
 	}
+	e.world.count("destroy", id)
 }
 
 // newID returns a random id.
@@ -94,6 +96,24 @@ func (w *world) read(id, fallback string) (string, bool, error) {
 		return "", false, nil
 	}
 	return string(content), err == nil, err
+}
+
+// count appends a call and its object to the file `calls`, if the directory has one.
+func (w *world) count(call string, id types.String) {
+	if w == nil || w.directory == "" {
+		return
+	}
+	file, err := os.OpenFile(w.path("calls"), os.O_APPEND|os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		_, err = file.WriteString(call + " " + id.ValueString() + "\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // crash ends the process if the directory has the file `crash-WHEN`.

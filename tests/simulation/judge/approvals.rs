@@ -1,6 +1,6 @@
 //! Judges whether each change that needs an approval has one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use purlin::driver::scripted::{Effect, EffectKind};
 use purlin::model::{Record, RecordedObject};
@@ -9,17 +9,17 @@ use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Call, Inside, Intent, Judge, Running, has_instance};
+use super::{Call, Inside, Intent, Judge, Place, Running, has_instance};
 
 /// What users have approved, and what needs an approval, as the judge knows it.
 #[derive(Default)]
 pub(super) struct Approved {
-    /// Address and action of each approved change, and the values that it shows.
-    changes: BTreeMap<(String, String), Vec<Value>>,
-    /// The kinds of changes that need an approval in the whole namespace.
-    of_namespace: Vec<&'static str>,
-    /// All destroys are approved.
-    destroys: bool,
+    /// Namespace, address and action of each approved change, and the values that it shows.
+    changes: BTreeMap<(Place, String), Vec<Value>>,
+    /// The kinds of changes that need an approval in a whole namespace.
+    of_namespace: BTreeMap<String, Vec<&'static str>>,
+    /// The namespaces in which all destroys are approved.
+    destroys: BTreeSet<String>,
 }
 
 impl Approved {
@@ -32,25 +32,26 @@ impl Approved {
             let key = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
             let same = |one: &&Value| one["address"] == change["address"] && one["deposedKey"].is_null();
             let after = shown.iter().find(same).map(|one| one["after"].clone()).unwrap_or_default();
-            self.changes.entry((key("address"), key("action"))).or_default().push(after);
+            let namespace = plan["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            self.changes.entry(((namespace, key("address")), key("action"))).or_default().push(after);
         }
     }
 
     /// The values of the approved changes of an object with one of these actions.
-    fn values(&self, address: &str, actions: &[&str]) -> Vec<Value> {
-        let of_action = |action: &&str| self.changes.get(&(address.to_owned(), (*action).to_owned()));
+    fn values(&self, place: &Place, actions: &[&str]) -> Vec<Value> {
+        let of_action = |action: &&str| self.changes.get(&(place.clone(), (*action).to_owned()));
         actions.iter().filter_map(of_action).flatten().cloned().collect()
     }
 }
 
 impl Judge {
-    /// All changes of these kinds need an approval.
-    pub(crate) fn namespace_requires(&self, kinds: &[&'static str]) {
-        lock(&self.inside).approved.of_namespace = kinds.to_vec();
+    /// All changes of these kinds need an approval in a namespace.
+    pub(crate) fn namespace_requires(&self, namespace: &str, kinds: &[&'static str]) {
+        lock(&self.inside).approved.of_namespace.insert(namespace.to_owned(), kinds.to_vec());
     }
 
-    pub(crate) fn approve_destroys(&self) {
-        lock(&self.inside).approved.destroys = true;
+    pub(crate) fn approve_destroys(&self, namespace: &str) {
+        lock(&self.inside).approved.destroys.insert(namespace.to_owned());
     }
 
     /// A user approves what a Plan shows.
@@ -111,15 +112,16 @@ impl Inside {
         };
         // A destructive step starts only for the newest desired state; another one may have been planned before it.
         let is_required = match call.kind {
-            EffectKind::Destroyed if self.approved.destroys => false,
+            EffectKind::Destroyed if self.approved.destroys.contains(&*call.namespace) => false,
             EffectKind::Destroyed => known[latest..].iter().all(|(_, resource)| requires(resource)),
             _ => known.iter().all(|(_, resource)| requires(resource)),
         };
-        let of_namespace = need_approval(actions, |kind| self.approved.of_namespace.contains(&kind));
+        let kinds = self.approved.of_namespace.get(&*call.namespace).map(Vec::as_slice).unwrap_or_default();
+        let of_namespace = need_approval(actions, |kind| kinds.contains(&kind));
         if !is_required && !of_namespace {
             return None;
         }
-        let approved = self.approved.values(&call.address, actions);
+        let approved = self.approved.values(&(call.namespace.to_string(), call.address.to_string()), actions);
         match value {
             _ if approved.is_empty() => Some(format!("no user has approved {}", actions[0])),
             Some(value)

@@ -6,10 +6,11 @@ use super::changes::on;
 use super::play::{Play, thing};
 use super::values::hooked;
 use crate::approver::Approver;
+use crate::kubectl::SHOP;
 
 impl Play {
     fn approver(&self) -> Approver {
-        Approver::new(self.env.cluster.clone())
+        Approver::new(self.env.cluster.clone(), vec![SHOP])
     }
 
     /// Waits until a Plan waits for an approval, and approves it.

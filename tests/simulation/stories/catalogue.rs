@@ -1,8 +1,8 @@
 //! The list of all stories.
 
 use super::{
-    Story, approvals, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, troubles,
-    values,
+    Story, approvals, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, shards,
+    troubles, values,
 };
 
 macro_rules! stories {
@@ -75,6 +75,10 @@ pub(super) const STORIES: &[Story] = stories![
     replicas::lease_regained_while_it_calls,
     replicas::handed_over_before_it_is_ready,
     replicas::late_status_of_an_earlier_leader,
+    shards::joined_while_it_calls,
+    shards::left_while_it_calls,
+    shards::paused_while_it_calls,
+    shards::killed_while_it_calls crashes,
     cluster::object_created,
     cluster::object_updated,
     cluster::object_replaced_destroy_first,

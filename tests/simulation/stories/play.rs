@@ -14,7 +14,7 @@ use purlin::process::Clock as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::strike::{Counted, Crash, Fault, Strike, Strikes};
+use super::strike::{Counted, Strike, Strikes};
 use crate::apiserver::{Cluster, Object, Server};
 use crate::cluster_objects;
 use crate::convergence::{all_records, missing, text, writes_since};
@@ -24,7 +24,7 @@ use crate::kubectl::{ClusterKubectl, SHOP, path};
 use crate::log;
 use crate::outside::Outside;
 use crate::random::SimulatedClock;
-use crate::replica::{Environment, Replica, delete_pod};
+use crate::replica::{Environment, Replica};
 use crate::user::Kubectl as _;
 
 /// How long a story waits for a condition: longer than the longest back-off and than the deadline of a create.
@@ -49,9 +49,11 @@ pub(crate) struct Outcome {
 pub(crate) struct Play {
     pub(super) env: Environment,
     pub(super) strikes: Strikes,
-    replicas: RefCell<Vec<Replica>>,
-    started: Cell<u32>,
-    is_disturbed: bool,
+    pub(super) replicas: RefCell<Vec<Replica>>,
+    pub(super) started: Cell<u32>,
+    /// The number of the gate at which calls are held.
+    gate: Cell<u32>,
+    pub(super) is_disturbed: bool,
     /// The result of the last check whether everything is up to date, with the version of the API server and the number
     /// of effects for which it is valid.
     last_check: Cell<Option<(u64, usize, bool)>>,
@@ -97,12 +99,13 @@ impl Play {
         let cluster = Cluster::new(SimulatedClock::new(began, SignedDuration::ZERO).now(), strikes.clone());
         let judge = Judge::new();
         let outside = Outside::new(seed, recovery, judge.clone()).interrupted_by(Arc::new(strikes.clone()));
-        let env = Environment::new(seed, began, cluster, outside, judge);
+        let env = Environment::new((seed, began), (&[SHOP], 2), cluster, outside, judge);
         let play = Self {
             env,
             strikes,
             replicas: RefCell::default(),
             started: Cell::new(0),
+            gate: Cell::new(0),
             is_disturbed: strike.is_some(),
             last_check: Cell::new(None),
         };
@@ -140,93 +143,6 @@ impl Play {
         Outcome { objection: judge.objection(), tape, effects, strikes: self.strikes, took: Duration::ZERO }
     }
 
-    /// Restarts processes that have crashed.
-    async fn watch_over(&self) {
-        loop {
-            let Crash { replica: name, fault } = self.strikes.crash().await;
-            // Its last requests still arrive.
-            sleep(Duration::from_millis(2)).await;
-            let found = self.replicas.borrow().iter().position(|replica| replica.name == name);
-            let Some(index) = found else { continue };
-            let replica = self.replicas.borrow_mut().remove(index);
-            let stays = matches!(fault, Fault::CrashBefore | Fault::CallCrashBefore) && !replica.is_stopping;
-            let pod = replica.crash(&self.env).await;
-            sleep(Duration::from_secs(1)).await;
-            let next = self.next_name();
-            if fault == Fault::StaleStart {
-                self.strikes.make_stale(&next);
-            }
-            let replica = if stays {
-                Replica::start_in(&self.env, &next, pod, SignedDuration::ZERO)
-            } else {
-                delete_pod(&self.env, &pod);
-                Replica::start(&self.env, &next, SignedDuration::ZERO)
-            };
-            self.replicas.borrow_mut().push(replica);
-        }
-    }
-
-    fn next_name(&self) -> String {
-        self.started.set(self.started.get() + 1);
-        format!("r{}", self.started.get())
-    }
-
-    /// Starts another replica.
-    pub(crate) fn start(&self) {
-        let name = self.next_name();
-        self.replicas.borrow_mut().push(Replica::start(&self.env, &name, SignedDuration::ZERO));
-    }
-
-    /// Shuts down the first replica, and starts another one.
-    pub(crate) async fn roll(&self) {
-        let Some(name) = self.begin_shutdown() else { return };
-        self.start();
-        self.until_stopped(&name).await;
-    }
-
-    /// Shuts down the first replica.
-    pub(crate) async fn stop(&self) {
-        let Some(name) = self.begin_shutdown() else { return };
-        self.until_stopped(&name).await;
-    }
-
-    fn begin_shutdown(&self) -> Option<Arc<str>> {
-        let mut replicas = self.replicas.borrow_mut();
-        let replica = replicas.first_mut()?;
-        replica.begin_shutdown(&self.env);
-        Some(replica.name.clone())
-    }
-
-    async fn until_stopped(&self, name: &Arc<str>) {
-        self.until("the replica has shut down", || {
-            let mut replicas = self.replicas.borrow_mut();
-            let Some(index) = replicas.iter().position(|replica| replica.name == *name) else { return true };
-            let has_ended = replicas[index].exit_reason().is_some();
-            if has_ended {
-                let pod = replicas.remove(index).pod;
-                delete_pod(&self.env, &pod);
-            }
-            has_ended
-        })
-        .await;
-    }
-
-    /// The replica that sends the next such request crashes after its effect, and is not restarted: `create
-    /// /api/v1/...`.
-    pub(crate) fn crash_after(&self, request: &str) {
-        self.strikes.trap(request);
-    }
-
-    /// Waits for the crash that `crash_after` causes.
-    pub(crate) async fn until_down(&self) {
-        self.until("a replica has crashed", || self.strikes.trapped().is_some()).await;
-        let found =
-            self.replicas.borrow().iter().position(|replica| self.strikes.trapped().as_ref() == Some(&replica.name));
-        let Some(index) = found else { return };
-        let replica = self.replicas.borrow_mut().remove(index);
-        replica.kill(&self.env).await;
-    }
-
     /// Lets the next turn of a namespace's task that reads an object panic.
     pub(crate) fn panic_next_turn(&self) {
         self.env.judge.note("the next turn panics");
@@ -235,14 +151,6 @@ impl Play {
 
     pub(crate) async fn until_panicked(&self) {
         self.until("a turn has panicked", || self.env.outside.has_panicked()).await;
-    }
-
-    /// Cuts off the first replica for a time.
-    pub(crate) fn cut_off(&self, time: Duration) {
-        let replicas = self.replicas.borrow();
-        let Some(replica) = replicas.first() else { return };
-        self.env.judge.note(&format!("{} is cut off for {time:?}", replica.name));
-        self.strikes.cut_off(&replica.name, time);
     }
 
     /// Ends the preparation of a story: waits until everything is up to date. Faults happen from here on.
@@ -261,7 +169,7 @@ impl Play {
     }
 
     fn kubectl(&self) -> ClusterKubectl {
-        ClusterKubectl { cluster: self.env.cluster.clone() }
+        ClusterKubectl { cluster: self.env.cluster.clone(), namespace: SHOP }
     }
 
     pub(crate) fn apply(&self, name: &str, spec: &Value) {
@@ -273,10 +181,17 @@ impl Play {
         self.kubectl().apply(name, spec, annotations);
     }
 
+    /// Creates a Resource in a namespace, or replaces its spec.
+    pub(crate) fn apply_in(&self, namespace: &'static str, name: &str, spec: &Value) {
+        self.env.judge.note(&format!("user applies {namespace}/{name} {spec}"));
+        let mut kubectl = ClusterKubectl { cluster: self.env.cluster.clone(), namespace };
+        kubectl.apply(name, spec, &Value::Null);
+    }
+
     /// Changes a Resource with a merge patch.
     pub(crate) fn patch(&self, name: &str, patch: &Value) {
         self.env.judge.note(&format!("user patches {name} {patch}"));
-        self.env.cluster.with(|server, now| server.modify(now, &path(name), patch));
+        self.env.cluster.with(|server, now| server.modify(now, &path(SHOP, name), patch));
     }
 
     pub(crate) fn annotate(&self, name: &str, annotation: &str, value: &str) {
@@ -359,13 +274,18 @@ impl Play {
 
     /// Lets the next call of this kind wait until it is released.
     pub(crate) fn hold(&self, address: &str, operation: Operation) {
-        self.script(address, operation, vec![ScriptedOutcome::Hold("gate".to_owned())]);
+        self.script(address, operation, vec![ScriptedOutcome::Hold(self.gate())]);
+    }
+
+    fn gate(&self) -> String {
+        format!("gate-{}", self.gate.get())
     }
 
     /// Lets all held calls continue.
     pub(crate) fn release(&self) {
         self.env.judge.note("held calls continue");
-        self.env.outside.world.release("gate");
+        self.env.outside.world.release(&self.gate());
+        self.gate.set(self.gate.get() + 1);
     }
 
     /// Creates an object of the service that Purlin does not manage.
@@ -533,6 +453,7 @@ impl Play {
         // Statuses and events may follow.
         sleep(Duration::from_secs(3)).await;
         self.strikes.end();
+        self.until("each replica has its share", || self.unshared().is_empty()).await;
         // Longer than it takes to detect a crash at the last request.
         sleep(Duration::from_secs(if self.is_disturbed { 22 } else { 5 })).await;
         let version = self.env.cluster.with(|server, _| server.version());

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::changes::{CHAIN, apply_chain, on};
 use super::cluster::web;
 use super::play::{Play, plain, thing};
-use crate::kubectl::path;
+use crate::kubectl::{SHOP, path};
 
 /// A Resource changes while the leader shuts down.
 pub(super) async fn handed_over(play: &Play) {
@@ -89,7 +89,7 @@ pub(super) async fn late_status_of_an_earlier_leader(play: &Play) {
         "type": "Ready", "status": "False", "reason": "Progressing", "message": "creating the object",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
-    let status = format!("{}/status", path("a"));
+    let status = format!("{}/status", path(SHOP, "a"));
     let late = json!({ "status": { "conditions": [ready] } });
     play.env.cluster.with(|server, now| server.modify(now, &status, &late));
     play.ends(&["a v0 f0"]).await;

@@ -141,6 +141,8 @@ struct State {
     stale: Option<(Arc<str>, Instant)>,
     /// A replica without a connection, and until when.
     cut_off: Option<(Arc<str>, Instant)>,
+    /// A replica that does nothing, and until when.
+    paused: Option<(Arc<str>, Instant)>,
 }
 
 /// Injects the fault of a story into the network and the driver calls.
@@ -211,6 +213,11 @@ impl Strikes {
     pub(crate) fn cut_off(&self, replica: &str, time: Duration) {
         lock(&self.state).cut_off = Some((replica.into(), Instant::now() + time));
     }
+
+    /// Delays everything that a replica sends and receives until a time has passed.
+    pub(crate) fn pause(&self, replica: &str, time: Duration) {
+        lock(&self.state).paused = Some((replica.into(), Instant::now() + time));
+    }
 }
 
 impl State {
@@ -230,16 +237,22 @@ impl State {
     }
 
     fn is_cut_off(&self, replica: &str) -> Option<Duration> {
-        let (cut_off, until) = self.cut_off.as_ref()?;
-        let left = until.saturating_duration_since(Instant::now());
-        (**cut_off == *replica && !left.is_zero()).then_some(left)
+        left(self.cut_off.as_ref(), replica)
+    }
+
+    fn is_paused(&self, replica: &str) -> Option<Duration> {
+        left(self.paused.as_ref(), replica)
     }
 
     fn is_stale(&self, replica: &str) -> Option<Duration> {
-        let (stale, until) = self.stale.as_ref()?;
-        let left = until.saturating_duration_since(Instant::now());
-        (**stale == *replica && !left.is_zero()).then_some(left)
+        left(self.stale.as_ref(), replica)
     }
+}
+
+/// For how long a state of a replica lasts. `None` if it is over, or that of another replica.
+fn left(state: Option<&(Arc<str>, Instant)>, replica: &str) -> Option<Duration> {
+    let (_, until) = state.filter(|(name, _)| **name == *replica)?;
+    Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
 }
 
 impl Strikes {
@@ -278,6 +291,7 @@ impl Network for Strikes {
                 Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) }
             }
             Some(Fault::AnswerLost) => Fate { outcome: Outcome::LoseAnswer, ..Fate::quick() },
+            _ if let Some(left) = state.is_paused(client) => Fate { before: left, ..Fate::quick() },
             _ if state.is_stale(client).is_some()
                 && request.verb == Verb::List
                 // The server reads a list without a version from its storage, so it is never old.
@@ -291,7 +305,7 @@ impl Network for Strikes {
 
     fn watch_event(&mut self, client: &str, _: &RequestInfo, _: u64) -> WatchFate {
         let state = lock(&self.state);
-        let waits = state.is_cut_off(client).or(state.is_stale(client));
+        let waits = state.is_cut_off(client).or(state.is_paused(client)).or(state.is_stale(client));
         WatchFate::Deliver(waits.unwrap_or(Duration::from_millis(1)))
     }
 }
