@@ -47,7 +47,7 @@ pub(crate) fn program() -> Result<PathBuf, String> {
 pub(crate) fn workload() -> Workload {
     Workload {
         program: "kro 0.9.4",
-        objects: "ConfigMap",
+        objects: "ConfigMaps",
         api: ApiResource::from_gvk(&GroupVersionKind::gvk("kro.run", "v1alpha1", "Setting")),
         user: "system:serviceaccount:kro-system:kro",
         manifest,

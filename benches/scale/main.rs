@@ -1,6 +1,6 @@
-//! What an installation carries: new objects a second, the time until each is ready, memory, idle writes and fail-over, for
-//! several numbers of objects and replicas; other programs with the same objects in the same run; and three replicas of
-//! which one is killed every 30 s while users change everything, with a count of the objects outside of Purlin.
+//! What an installation carries: three replicas of which one is killed every 30 s while users change everything, with a
+//! count of the objects outside of Purlin; then new objects a second, the time until each is ready, memory, idle writes
+//! and fail-over, for several numbers of objects and replicas, and other programs with the same objects in the same run.
 //!
 //! `cargo bench --bench scale` measures the default sizes. The arguments: `objects=1000,10000 replicas=1,3` (each number of
 //! objects with each number of replicas), `types=kubernetes_object,terraform_data`, `namespaces=10`, `peers=kro,tofu`
@@ -121,6 +121,15 @@ fn main() -> ExitCode {
 /// Fails if an object was lost or made twice.
 async fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::start(options.write);
+    // A lost object is worse than a slow one, so this comes first.
+    if !options.time.is_zero() {
+        let plane = control_plane();
+        let server = Server::new(&plane).await;
+        let mut replicas = Replicas::start(&plane, ROLLING_REPLICAS);
+        let outcome = rolling::run(&server, &mut replicas, options.namespaces, options.kill, options.time).await;
+        report.rolling(&outcome);
+        outcome.verdict()?;
+    }
     for name in &options.types {
         let workload = Workload::of_type(name)?;
         for &objects in &options.objects {
@@ -138,15 +147,7 @@ async fn run(options: &Options) -> Result<(), String> {
     if options.peers.iter().any(|peer| peer == "tofu") {
         measure_files(&mut report, options);
     }
-    if options.time.is_zero() {
-        return Ok(());
-    }
-    let plane = control_plane();
-    let server = Server::new(&plane).await;
-    let mut replicas = Replicas::start(&plane, ROLLING_REPLICAS);
-    let outcome = rolling::run(&server, &mut replicas, options.namespaces, options.kill, options.time).await;
-    report.rolling(&outcome);
-    outcome.verdict()
+    Ok(())
 }
 
 fn control_plane() -> ControlPlane {

@@ -23,7 +23,7 @@ use crate::workload;
 const OBJECTS: usize = 30;
 
 /// The time between two actions of a user.
-const INTERVAL: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long the replicas may take after the last kill until every object is ready.
 const LIMIT: Duration = Duration::from_mins(5);

@@ -31,7 +31,7 @@ impl Workload {
             change,
         };
         match name {
-            "kubernetes_object" => Ok(workload("ConfigMap", config_map, change_config_map)),
+            "kubernetes_object" => Ok(workload("ConfigMaps", config_map, change_config_map)),
             "terraform_data" => Ok(workload("`terraform_data`", data, change_data)),
             _ => Err(format!("types={name}: only kubernetes_object and terraform_data are measured")),
         }
