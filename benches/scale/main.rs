@@ -1,13 +1,15 @@
-//! What an installation carries: three replicas of which one is killed every 30 s while users change everything, with a
-//! count of the objects outside of Purlin; then new objects a second, the time until each is ready, memory, idle writes
-//! and fail-over, for several numbers of objects and replicas, and other programs with the same objects in the same run.
+//! What an installation carries: three replicas of which one is killed every 30 s while users change everything, with
+//! a count of the objects outside of Purlin; then new objects a second, the time until each is ready, memory, idle
+//! writes and fail-over, for several numbers of objects and replicas, and other programs with the same objects in the
+//! same run.
 //!
-//! `cargo bench --bench scale` measures the default sizes. The arguments: `objects=1000,10000 replicas=1,3` (each number of
-//! objects with each number of replicas), `types=kubernetes_object,terraform_data`, `namespaces=10`, `peers=kro,tofu`
-//! (empty: none), `kill=30` (seconds between two kills), `minutes=10` (of killing; 0: none), and `write`, which replaces the
-//! tables of docs/benchmarks.md.
+//! `cargo bench --bench scale` measures the default sizes. The arguments: `objects=1000,10000 replicas=1,3` (each
+//! number of objects with each number of replicas), `types=kubernetes_object,terraform_data`, `namespaces=10`,
+//! `peers=kro,tofu` (empty: none), `kill=30` (seconds between two kills), `minutes=10` (of killing; 0: none), and
+//! `write`, which replaces the tables of docs/benchmarks.md.
 //!
-//! Each row has a control plane of its own. The replicas run with the arguments of the chart and its times of the leases.
+//! Each row has a control plane of its own. The replicas run with the arguments of the chart and the times that it
+//! sets for leases.
 
 #![allow(
     clippy::print_stdout,
@@ -50,6 +52,7 @@ mod rolling;
 #[path = "../server.rs"]
 #[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod server;
+mod user;
 mod workload;
 
 use std::process::ExitCode;

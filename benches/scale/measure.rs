@@ -149,9 +149,9 @@ async fn quiet(server: &Server<'_>, workload: &Workload) {
     }
 }
 
-/// Kills a process, changes an object of each namespace at that moment, and starts another process, as a Deployment does.
-/// Returns the time until the last of the changes was ready: the change of a namespace of another replica takes no longer
-/// than usual.
+/// Kills a process, changes an object of each namespace at that moment, and starts another process, as a Deployment
+/// does. Returns the time until the last of the changes was ready: the change of a namespace of another replica takes
+/// no longer than usual.
 async fn fail_over(
     server: &Server<'_>,
     workload: &Workload,

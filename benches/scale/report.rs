@@ -1,5 +1,5 @@
-//! The tables, printed and written into docs/benchmarks.md after each measurement, so that a run that is interrupted leaves
-//! what it has measured.
+//! The tables, printed and written into docs/benchmarks.md after each measurement, so that a run that is interrupted
+//! leaves what it has measured.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,10 +19,16 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/benchmarks.md");
 const BEGIN: &str = "<!-- scale: begin -->\n";
 const END: &str = "<!-- scale: end -->";
 
-const ROWS: &str = "| Program | Objects | Replicas | Ready a second | p50 | p99 | Writes per object | Memory of all replicas \
-                    (largest) | Idle for 30 s: writes | CPU | Fail-over |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+const ROWS: &str = "\
+| Program | Objects | Replicas | Ready a second | p50 | p99 | Writes per object | Memory of all replicas (largest) \
+| Writes in 30 s, idle | CPU, idle | Fail-over |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+";
 
-const FILES: &str = "| Program | Objects | Apply | Plan, nothing to do | Peak memory |\n|---|---|---:|---:|---:|\n";
+const FILES: &str = "\
+| Program | Objects | Apply | Plan, nothing to do | Peak memory |
+|---|---|---:|---:|---:|
+";
 
 #[derive(Default)]
 pub(crate) struct Report {
