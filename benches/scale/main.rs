@@ -121,34 +121,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// Fails if an object was lost or made twice.
+/// Fails if an argument is not valid, and panics if an object was lost or made twice.
 async fn run(options: &Options) -> Result<(), String> {
+    let workloads = options.types.iter().map(|name| Workload::of_type(name)).collect::<Result<Vec<_>, _>>()?;
     let mut report = Report::start(options.write);
     // A lost object is worse than a slow one, so this comes first.
     if !options.time.is_zero() {
         let plane = control_plane();
         let server = Server::new(&plane).await;
-        let mut replicas = Replicas::start(&plane, ROLLING_REPLICAS);
+        let mut replicas = Replicas::start_logged(&plane, ROLLING_REPLICAS);
         let outcome = rolling::run(&server, &mut replicas, options.namespaces, options.kill, options.time).await;
         report.rolling(&outcome);
-        outcome.verdict()?;
+        // The logs of a control plane are kept after a panic.
+        outcome.verdict().unwrap_or_else(|problems| panic!("{problems}"));
     }
-    for name in &options.types {
-        let workload = Workload::of_type(name)?;
-        for &objects in &options.objects {
+    for &objects in &options.objects {
+        for workload in &workloads {
             for &replicas in &options.replicas {
                 let plane = control_plane();
                 let server = Server::new(&plane).await;
                 let mut replicas = Replicas::start(&plane, replicas);
-                report.row(measure::row(&server, &workload, &mut replicas, objects, options.namespaces).await);
+                report.row(measure::row(&server, workload, &mut replicas, objects, options.namespaces).await);
             }
         }
-    }
-    if options.peers.iter().any(|peer| peer == "kro") {
-        measure_kro(&mut report, options).await;
-    }
-    if options.peers.iter().any(|peer| peer == "tofu") {
-        measure_files(&mut report, options);
+        if options.peers.iter().any(|peer| peer == "kro") {
+            measure_kro(&mut report, objects, options.namespaces).await;
+        }
+        if options.peers.iter().any(|peer| peer == "tofu") {
+            measure_files(&mut report, objects);
+        }
     }
     Ok(())
 }
@@ -159,30 +160,27 @@ fn control_plane() -> ControlPlane {
     plane
 }
 
-async fn measure_kro(report: &mut Report, options: &Options) {
-    let program = match kro::program() {
-        Ok(program) => program,
-        Err(why) => return report.left_out("kro", &why),
-    };
-    for &objects in &options.objects {
-        let plane = ControlPlane::start();
-        let server = Server::new(&plane).await;
-        let mut kro = Kro::start(&plane, &program);
-        report.row(measure::row(&server, &kro::workload(), &mut kro, objects, options.namespaces).await);
+async fn measure_kro(report: &mut Report, objects: usize, namespaces: usize) {
+    match kro::program() {
+        Err(why) => report.left_out("kro", &why),
+        Ok(program) => {
+            let plane = ControlPlane::start();
+            let server = Server::new(&plane).await;
+            let mut kro = Kro::start(&plane, &program);
+            report.row(measure::row(&server, &kro::workload(), &mut kro, objects, namespaces).await);
+        }
     }
 }
 
-fn measure_files(report: &mut Report, options: &Options) {
+fn measure_files(report: &mut Report, objects: usize) {
     let tofu = opentofu::program();
     if let Err(why) = &tofu {
         report.left_out("OpenTofu", why);
     }
-    for &objects in &options.objects {
-        for kind in files::KINDS {
-            report.files(files::purlin(kind, objects));
-            if let Ok(tofu) = &tofu {
-                report.files(files::opentofu(tofu, kind, objects));
-            }
+    for kind in files::KINDS {
+        report.files(files::purlin(kind, objects));
+        if let Ok(tofu) = &tofu {
+            report.files(files::opentofu(tofu, kind, objects));
         }
     }
 }

@@ -5,8 +5,12 @@ use crate::controlplane::{ControlPlane, wait_until};
 use crate::installation::LIMIT;
 use crate::processes::Process;
 
-/// The times of the chart: the tests use shorter ones.
-const LEASES: [&str; 3] = ["--lease-duration=15s", "--lease-renew-deadline=10s", "--lease-retry-period=2s"];
+/// The times of the leases in the chart: the tests use shorter ones.
+const AS_IN_THE_CHART: &[&str] = &["--lease-duration=15s", "--lease-renew-deadline=10s", "--lease-retry-period=2s"];
+
+/// The same, with logs that show why an object is not ready.
+const WITH_ALL_LOGS: &[&str] =
+    &[AS_IN_THE_CHART[0], AS_IN_THE_CHART[1], AS_IN_THE_CHART[2], "--log-level=info,purlin=debug"];
 
 /// The running processes of a controller.
 pub(crate) trait Processes {
@@ -21,6 +25,7 @@ pub(crate) trait Processes {
 
 pub(crate) struct Replicas<'p> {
     plane: &'p ControlPlane,
+    arguments: &'static [&'static str],
     running: Vec<Controller>,
     /// The recoveries of the replicas that were killed.
     recoveries: u64,
@@ -29,8 +34,17 @@ pub(crate) struct Replicas<'p> {
 impl<'p> Replicas<'p> {
     /// Starts replicas, and waits until each has its share of the shards.
     pub(crate) fn start(plane: &'p ControlPlane, count: usize) -> Self {
-        let running = (0..count).map(|_| Controller::start_with(plane, &LEASES)).collect();
-        let replicas = Self { plane, running, recoveries: 0 };
+        Self::start_with(plane, count, AS_IN_THE_CHART)
+    }
+
+    /// As [`Self::start`], for a run whose logs are read if it fails.
+    pub(crate) fn start_logged(plane: &'p ControlPlane, count: usize) -> Self {
+        Self::start_with(plane, count, WITH_ALL_LOGS)
+    }
+
+    fn start_with(plane: &'p ControlPlane, count: usize, arguments: &'static [&'static str]) -> Self {
+        let running = (0..count).map(|_| Controller::start_with(plane, arguments)).collect();
+        let replicas = Self { plane, arguments, running, recoveries: 0 };
         replicas.wait_shared();
         replicas
     }
@@ -61,7 +75,7 @@ impl Processes for Replicas<'_> {
 
     fn replace(&mut self, index: usize) {
         self.running.remove(index).kill(self.plane);
-        self.running.insert(index, Controller::start_with(self.plane, &LEASES));
+        self.running.insert(index, Controller::start_with(self.plane, self.arguments));
     }
 }
 

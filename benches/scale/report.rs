@@ -105,9 +105,12 @@ impl Report {
     /// A program that is not measured, and why.
     pub(crate) fn left_out(&mut self, program: &str, why: &str) {
         let line = format!("{program} is not measured: {}\n", why.replace('\n', " "));
-        print!("{line}");
-        self.left_out.push_str(&line);
-        self.save();
+        // It is left out for every number of objects.
+        if !self.left_out.contains(&line) {
+            print!("{line}");
+            self.left_out.push_str(&line);
+            self.save();
+        }
     }
 
     pub(crate) fn rolling(&mut self, outcome: &Outcome) {

@@ -132,7 +132,7 @@ async fn not_ready(server: &Server<'_>, namespace: &str, user: &User, limit: Dur
             match existing.get(name) {
                 None => problems.push(format!("{namespace}/{name}: the Resource does not exist")),
                 Some(object) if ready_generation(object).is_none() => {
-                    problems.push(format!("{namespace}/{name}: not ready: {}", object.data["status"]["conditions"]));
+                    problems.push(format!("{namespace}/{name}: not ready: {}", why_not_ready(object)));
                 }
                 Some(_) => {}
             }
@@ -144,6 +144,17 @@ async fn not_ready(server: &Server<'_>, namespace: &str, user: &User, limit: Dur
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+}
+
+/// The message of the condition Ready, and since when.
+fn why_not_ready(object: &DynamicObject) -> String {
+    let conditions = object.data["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some(ready) = conditions.iter().find(|condition| condition["type"] == "Ready") else {
+        return "no status".to_owned();
+    };
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    let (observed, generation) = (&ready["observedGeneration"], object.metadata.generation.unwrap_or_default());
+    format!("{} (generation {observed} of {generation}, since {})", text("message"), text("lastTransitionTime"))
 }
 
 /// Waits until the count outside has not changed for [`STABLE`].
