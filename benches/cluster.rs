@@ -13,6 +13,8 @@
     reason = "a benchmark prints figures with two digits"
 )]
 
+#[allow(dead_code, reason = "the benchmark uses the part it needs")]
+mod audit;
 #[path = "../tests/cluster/controller.rs"]
 #[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod controller;
@@ -30,25 +32,20 @@ mod controlplane;
 mod installation;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::fs;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use jiff::Timestamp;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 
 use serde_json::{Value, json};
 
+use audit::{Audit, CONTROLLER, Write, counted};
 use controller::Controller;
-use controlplane::ControlPlane;
 use processes::{Process, mib};
 use server::{CLIENTS, Server};
-
-/// The user of the controller. This includes the calls of `kubernetes_object`, which impersonate other users.
-const CONTROLLER: &str = "system:serviceaccount:purlin-system:purlin";
 
 /// How long the benchmark waits until the objects are ready.
 const READY_LIMIT: Duration = Duration::from_mins(20);
@@ -124,7 +121,7 @@ const SECRET: &str = "update Secret";
 const READ: &str = "get configmaps";
 const APPLY: &str = "patch configmaps";
 
-async fn probe(server: &Server) -> Limits {
+async fn probe(server: &Server<'_>) -> Limits {
     const COUNT: usize = 1_000;
     let namespace = server.plane.namespace("limits");
     let (resources, secrets) = (server.resources(&namespace), server.secrets(&namespace));
@@ -221,14 +218,14 @@ fn config_map(number: usize) -> Value {
            "spec": {"type": "kubernetes_object", "config": {"manifest": manifest}}})
 }
 
-async fn warm_up(server: &Server) {
+async fn warm_up(server: &Server<'_>) {
     let namespace = server.plane.namespace("warm");
     server.create(&namespace, (0..9).map(|number| data(number, 3)).collect()).await;
     ready(server, &namespace, 9).await;
 }
 
 /// Waits until `count` Resources of a namespace are ready.
-async fn ready(server: &Server, namespace: &str, count: usize) {
+async fn ready(server: &Server<'_>, namespace: &str, count: usize) {
     let events = watcher(server.resources(namespace), watcher::Config::default()).applied_objects();
     let mut events = std::pin::pin!(events);
     let (mut ready, start) = (BTreeSet::new(), Instant::now());
@@ -244,8 +241,8 @@ async fn ready(server: &Server, namespace: &str, count: usize) {
 }
 
 /// Creates Resources. Returns the time until all are ready, and the writes of the controller.
-async fn create_and_wait(server: &Server, namespace: &str, manifests: Vec<Value>) -> (Duration, Vec<Write>) {
-    let mut audit = Audit::from_now(server.plane);
+async fn create_and_wait(server: &Server<'_>, namespace: &str, manifests: Vec<Value>) -> (Duration, Vec<Write>) {
+    let mut audit = Audit::from_now(server.plane, CONTROLLER);
     let (start, count) = (Instant::now(), manifests.len());
     tokio::join!(server.create(namespace, manifests), ready(server, namespace, count));
     (start.elapsed(), audit.writes())
@@ -253,8 +250,8 @@ async fn create_and_wait(server: &Server, namespace: &str, manifests: Vec<Value>
 
 /// Waits until the controller has written nothing for [`QUIET`], because events are written at a limited rate. Returns
 /// the time until the last write.
-async fn quiet(server: &Server) -> Duration {
-    let mut audit = Audit::from_now(server.plane);
+async fn quiet(server: &Server<'_>) -> Duration {
+    let mut audit = Audit::from_now(server.plane, CONTROLLER);
     let start = Instant::now();
     let mut last = Instant::now();
     while last.elapsed() < QUIET && start.elapsed() < READY_LIMIT {
@@ -266,7 +263,7 @@ async fn quiet(server: &Server) -> Duration {
     last - start
 }
 
-async fn new_objects(server: &Server, limits: &Limits, count: usize) {
+async fn new_objects(server: &Server<'_>, limits: &Limits, count: usize) {
     let namespace = server.plane.namespace("new");
     let manifests = (0..count).map(|number| data(number, 3)).collect();
     let (took, writes) = create_and_wait(server, &namespace, manifests).await;
@@ -286,7 +283,7 @@ fn print_cost(limits: &Limits, count: usize, took: Duration, requests: &BTreeMap
     println!("  creates and requests alone cost {cost:.2} s; ratio {:.2} (budget 2)", took.as_secs_f64() / cost);
 }
 
-async fn config_maps(server: &Server, limits: &Limits, chains: usize) {
+async fn config_maps(server: &Server<'_>, limits: &Limits, chains: usize) {
     let namespace = server.plane.namespace("maps");
     let account = format!("--serviceaccount={namespace}:default");
     server.plane.kubectl_ok(&["-n", &namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
@@ -302,7 +299,7 @@ async fn config_maps(server: &Server, limits: &Limits, chains: usize) {
 // --- Providers ------------------------------------------------------------------------------------------------------
 
 /// Creates the Provider for the types `random_*`.
-fn create_provider(server: &Server) {
+fn create_provider(server: &Server<'_>) {
     let program = providers::program("random");
     let spec = json!({"source": "hashicorp/random", "package": {"path": program}});
     let manifest =
@@ -320,7 +317,7 @@ fn random_id(number: usize, references: &[usize]) -> Value {
            "spec": {"type": "random_id", "config": {"byte_length": 8, "keepers": keepers}}})
 }
 
-async fn provider_objects(server: &Server, limits: &Limits, count: usize) {
+async fn provider_objects(server: &Server<'_>, limits: &Limits, count: usize) {
     create_provider(server);
     let namespace = server.plane.namespace("random");
     let references = processes::references(count);
@@ -331,7 +328,7 @@ async fn provider_objects(server: &Server, limits: &Limits, count: usize) {
 }
 
 /// Measures the memory of the controller for each idle provider process.
-async fn idle_providers(server: &Server, process: Process, count: usize) {
+async fn idle_providers(server: &Server<'_>, process: Process, count: usize) {
     create_provider(server);
     let namespace = server.plane.namespace("configs");
     // The first ones include the cost of what all of them share.
@@ -343,7 +340,7 @@ async fn idle_providers(server: &Server, process: Process, count: usize) {
 }
 
 /// Creates ProviderConfigs, each with one object and therefore with its own process.
-async fn create_provider_configs(server: &Server, namespace: &str, numbers: Range<usize>) {
+async fn create_provider_configs(server: &Server<'_>, namespace: &str, numbers: Range<usize>) {
     let of = |number: usize| {
         let (config, pet) = (format!("random-{number}"), format!("pet-{number}"));
         [
@@ -363,14 +360,14 @@ async fn create_provider_configs(server: &Server, namespace: &str, numbers: Rang
 
 // --- Many unchanged objects -----------------------------------------------------------------------------------------
 
-async fn unchanged_objects(server: &Server, process: Process, empty: u64, many: usize) {
+async fn unchanged_objects(server: &Server<'_>, process: Process, empty: u64, many: usize) {
     let namespace = server.plane.namespace("many");
     let manifests = (0..many).map(|number| data(number, 3)).collect();
     let (took, _) = create_and_wait(server, &namespace, manifests).await;
     println!("\n{many} objects ready in {:.1} s", took.as_secs_f64());
     println!("  last event of the burst written {:.1} s later", quiet(server).await.as_secs_f64());
 
-    let mut audit = Audit::from_now(server.plane);
+    let mut audit = Audit::from_now(server.plane, CONTROLLER);
     let (start, used) = (Instant::now(), process.cpu());
     tokio::time::sleep(IDLE).await;
     let share = (process.cpu() - used).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
@@ -417,73 +414,3 @@ async fn unchanged_objects(server: &Server, process: Process, empty: u64, many: 
         at(delays.len().saturating_sub(1)),
     );
 }
-
-// --- Writes of the controller ---------------------------------------------------------------------------------------
-
-/// A successful write of the controller.
-struct Write {
-    verb: String,
-    resource: String,
-    subresource: String,
-    name: String,
-    received: Timestamp,
-}
-
-/// The audit log of the API server, from a given time on.
-struct Audit {
-    log: BufReader<File>,
-}
-
-impl Audit {
-    fn from_now(plane: &ControlPlane) -> Self {
-        let mut file = File::open(plane.audit_log()).expect("the audit log");
-        file.seek(SeekFrom::End(0)).expect("its end");
-        Self { log: BufReader::new(file) }
-    }
-
-    /// Returns the writes of the controller since the last call, except for its Lease.
-    fn writes(&mut self) -> Vec<Write> {
-        let mut text = Vec::new();
-        self.log.read_to_end(&mut text).expect("the audit log");
-        // A line that is being written is read with the next ones.
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        self.log.seek_relative(-((text.len() - whole) as i64)).expect("the last line");
-        let lines = text[..whole].lines().map_while(Result::ok);
-        lines.filter_map(|line| Write::of(&serde_json::from_str(&line).ok()?)).collect()
-    }
-}
-
-impl Write {
-    fn of(entry: &Value) -> Option<Self> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let write = Self {
-            verb: text(&entry["verb"]),
-            resource: text(&entry["objectRef"]["resource"]),
-            subresource: text(&entry["objectRef"]["subresource"]),
-            name: text(&entry["objectRef"]["name"]),
-            received: entry["requestReceivedTimestamp"].as_str()?.parse().ok()?,
-        };
-        let ours = entry["stage"] == "ResponseComplete" && entry["user"]["username"] == CONTROLLER;
-        let writes = ["create", "update", "patch", "delete"].contains(&write.verb.as_str());
-        let dry = text(&entry["requestURI"]).contains("dryRun");
-        (ours && writes && !dry && write.resource != "leases" && !write.resource.ends_with("reviews")).then_some(write)
-    }
-
-    fn kind(&self) -> String {
-        let resource = match self.resource.as_str() {
-            "resources" => "Resource",
-            "secrets" => "Secret",
-            other => other,
-        };
-        let kind = format!("{} {resource} {}", self.verb, self.subresource);
-        kind.trim_end().to_owned()
-    }
-}
-
-fn counted(writes: &[Write]) -> BTreeMap<String, usize> {
-    let mut counted = BTreeMap::new();
-    writes.iter().for_each(|write| *counted.entry(write.kind()).or_default() += 1);
-    counted
-}
-
-// --- The process of the controller ----------------------------------------------------------------------------------

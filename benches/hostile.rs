@@ -145,7 +145,7 @@ impl Measured {
 }
 
 impl QuietTenants {
-    async fn start(server: &Server) -> Self {
+    async fn start(server: &Server<'_>) -> Self {
         let ready = Ready::default();
         let mut observer = JoinSet::new();
         observer.spawn(observe(all_resources(server), ready.clone()));
@@ -160,7 +160,7 @@ impl QuietTenants {
     }
 
     /// Changes the Resource of each tenant once an interval. Returns how long each change took until it was ready.
-    async fn measure(&self, server: &Server, time: Duration) -> Measured {
+    async fn measure(&self, server: &Server<'_>, time: Duration) -> Measured {
         let start = Instant::now();
         let tenants = self.namespaces.iter().enumerate().map(|(number, namespace)| async move {
             // The changes of different tenants are spread over the interval.
@@ -207,7 +207,7 @@ impl QuietTenants {
     }
 }
 
-fn all_resources(server: &Server) -> Api<DynamicObject> {
+fn all_resources(server: &Server<'_>) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("purlin.dev", "v1alpha1", "Resource"));
     Api::all_with(server.client.clone(), &kind)
 }
@@ -285,14 +285,14 @@ fn never_ready(number: usize) -> Value {
 }
 
 /// Creates an object. Returns whether the API server accepted it. The response is not parsed: it may be too deep.
-async fn create_one(server: &Server, api: &Api<DynamicObject>, manifest: &Value) -> bool {
+async fn create_one(server: &Server<'_>, api: &Api<DynamicObject>, manifest: &Value) -> bool {
     let body = serde_json::to_vec(manifest).expect("JSON");
     let request = Request::new(api.resource_url()).create(&PostParams::default(), body).expect("a request");
     server.client.request_text(request).await.is_ok()
 }
 
 /// Creates the objects of a hostile tenant. Returns how many the API server rejected.
-async fn create(server: &Server, namespace: &str, objects: Vec<Value>) -> usize {
+async fn create(server: &Server<'_>, namespace: &str, objects: Vec<Value>) -> usize {
     let account = format!("--serviceaccount={namespace}:default");
     server.plane.kubectl_ok(&["-n", namespace, "create", "rolebinding", "edit", "--clusterrole=edit", &account]);
     let created = stream::iter(objects).map(|manifest| {
@@ -302,13 +302,13 @@ async fn create(server: &Server, namespace: &str, objects: Vec<Value>) -> usize 
     created.buffer_unordered(HOSTILE_CLIENTS).filter(|done| std::future::ready(!done)).count().await
 }
 
-fn api_of(server: &Server, namespace: &str, kind: &str) -> Api<DynamicObject> {
+fn api_of(server: &Server<'_>, namespace: &str, kind: &str) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("purlin.dev", "v1alpha1", kind));
     Api::namespaced_with(server.client.clone(), namespace, &kind)
 }
 
 /// Deletes the objects of a hostile tenant, and waits until they are gone, so that they do not affect the next line.
-async fn clean_up(server: &Server, namespace: &str) {
+async fn clean_up(server: &Server<'_>, namespace: &str) {
     let start = Instant::now();
     for kind in ["Resource", "ProviderConfig"] {
         let api = api_of(server, namespace, kind);

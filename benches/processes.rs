@@ -6,10 +6,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A pseudo-random generator with the same numbers in every run.
-struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
+    /// `seed`: different ones have different numbers.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, less than `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit
     }
@@ -17,7 +23,7 @@ impl Numbers {
 
 /// The two earlier objects that each object references; fewer for the first ones.
 pub(crate) fn references(count: usize) -> Vec<Vec<usize>> {
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers::new(7);
     (0..count)
         .map(|object| {
             let first = object.saturating_sub(50);

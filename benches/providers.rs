@@ -6,6 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss, reason = "a benchmark prints figures with two digits")]
 
+mod opentofu;
 #[allow(dead_code, reason = "the benchmark uses the part it needs")]
 mod processes;
 #[path = "../tests/support/programs.rs"]
@@ -24,9 +25,6 @@ use purlin::plugin::{Client, Launch};
 const PURLIN: &str = env!("CARGO_BIN_EXE_purlin");
 const RUNS: usize = 5;
 const STARTS: usize = 20;
-
-/// The version of the provider in the configuration and mirror of Terraform and OpenTofu, which require one.
-const VERSION: &str = "3.9.0";
 
 fn main() {
     // `cargo bench` passes `--bench`; `cargo test --benches` does not, and then there is nothing to measure.
@@ -102,9 +100,7 @@ fn purlin(program: &Path, count: usize) {
 }
 
 fn hcl(count: usize) -> String {
-    let mut text = format!(
-        "terraform {{\n  required_providers {{\n    random = {{ source = \"hashicorp/random\", version = \"{VERSION}\" }}\n  }}\n}}\n"
-    );
+    let mut text = String::new();
     for (object, references) in references(count).into_iter().enumerate() {
         let _ = write!(
             text,
@@ -121,16 +117,7 @@ fn hcl(count: usize) -> String {
 /// Measures Terraform or OpenTofu with the same provider program, from a mirror.
 fn upstream(other: &str, program: &Path, count: usize) {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join("main.tf"), hcl(count)).expect("a file");
-    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
-    let machine = if machine == "x86_64" { "amd64" } else { "arm64" };
-    for host in ["registry.terraform.io", "registry.opentofu.org"] {
-        let package = format!("mirror/{host}/hashicorp/random/{VERSION}/{system}_{machine}");
-        let package = directory.path().join(package);
-        fs::create_dir_all(&package).expect("a directory");
-        fs::copy(program, package.join(format!("terraform-provider-random_v{VERSION}"))).expect("a copy");
-    }
-    measure(other, &["init", "-no-color", "-plugin-dir=mirror"], directory.path());
+    opentofu::initialize(other, program, directory.path(), &hcl(count));
     let plan = measure(other, &["plan", "-no-color"], directory.path());
     let apply = measure(other, &["apply", "-no-color", "-auto-approve"], directory.path());
     let nothing = measure(other, &["plan", "-no-color"], directory.path());

@@ -13,13 +13,13 @@ use crate::controlplane::ControlPlane;
 pub(crate) const CLIENTS: usize = 48;
 
 /// The API server, with the account of an administrator.
-pub(crate) struct Server {
-    pub(crate) plane: &'static ControlPlane,
+pub(crate) struct Server<'p> {
+    pub(crate) plane: &'p ControlPlane,
     pub(crate) client: Client,
 }
 
-impl Server {
-    pub(crate) async fn new(plane: &'static ControlPlane) -> Self {
+impl<'p> Server<'p> {
+    pub(crate) async fn new(plane: &'p ControlPlane) -> Self {
         let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).expect("a kubeconfig");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         Self { plane, client: Client::try_from(config.expect("a configuration")).expect("a client") }

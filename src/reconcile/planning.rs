@@ -71,6 +71,16 @@ pub(super) struct AdoptedPlan {
     pub(super) had_steps: bool,
 }
 
+impl AdoptedPlan {
+    /// Removes the objects that a newer plan covers: it may have been planned for other components, whose steps are
+    /// still running. Returns whether any are left.
+    pub(super) fn leave_to(&mut self, newer: &BTreeSet<Address>) -> bool {
+        self.addresses.retain(|address| !newer.contains(address));
+        self.open.retain(|step| !newer.contains(&step.address));
+        !self.addresses.is_empty()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct DeferredPart {
     pub(super) part: PlanPart,
@@ -316,4 +326,26 @@ pub(super) fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTre
         all.insert(address.clone(), index.fingerprint_of(address, shared));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Operation;
+
+    fn destroy(name: &str) -> Step {
+        Step { address: Address::single(name), deposed: None, operation: Operation::Destroy, replaces: true }
+    }
+
+    #[test]
+    fn a_newer_plan_of_another_component_leaves_the_running_steps_of_this_one() {
+        let [a, b] = ["a", "b"].map(Address::single);
+        let addresses = BTreeSet::from([a.clone(), b.clone()]);
+        let mut adopted =
+            AdoptedPlan { addresses, open: BTreeSet::from([destroy("a"), destroy("b")]), had_steps: true };
+        assert!(adopted.leave_to(&BTreeSet::from([b.clone()])));
+        assert_eq!(adopted.addresses, BTreeSet::from([a.clone()]), "the end of its step plans it again");
+        assert_eq!(adopted.open, BTreeSet::from([destroy("a")]));
+        assert!(!adopted.leave_to(&BTreeSet::from([a, b])), "nothing is left of it");
+    }
 }

@@ -17,7 +17,7 @@ use crate::plan::ObjectBlock;
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
     pub(super) fn track_plan(&mut self, part: &PlanPart, nodes: Vec<(Step, bool)>) {
-        self.planning.adopted.retain(|adopted| adopted.addresses.is_disjoint(&part.addresses));
+        self.planning.adopted.retain_mut(|adopted| adopted.leave_to(&part.addresses));
         let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
         let as_wanted = self.created_as_desired(part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();

@@ -24,7 +24,7 @@ pub(crate) struct Controller {
 
 /// Replaces itself with the given program, and kills it when the standard input is closed. Otherwise the controller
 /// that all tests share would outlive them, because it is in a static variable and is never dropped.
-const EXIT_WITH_PARENT: &str =
+pub(crate) const EXIT_WITH_PARENT: &str =
     r#"exec 3<&0; (cat <&3; kill -KILL $$) >/dev/null 2>&1 & exec 3<&- </dev/null "$0" "$@""#;
 
 /// The number of shards in the chart.
@@ -36,7 +36,12 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 impl Controller {
     /// Starts a controller as the chart would, and waits until it is ready.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
-        let mut controller = Self::launch(plane);
+        Self::start_with(plane, &[])
+    }
+
+    /// As [`Self::start`], with arguments that are added to those of the chart or override them.
+    pub(crate) fn start_with(plane: &ControlPlane, more: &[&str]) -> Self {
+        let mut controller = Self::launch_with(plane, more);
         controller.wait_ready();
         controller
     }

@@ -24,20 +24,25 @@ pub(crate) fn plane() -> &'static ControlPlane {
     static INSTALLED: OnceLock<&'static ControlPlane> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         let plane = ControlPlane::shared();
-        let place = ["-n", NAMESPACE, "--create-namespace", "--set", "replicas=0", "--wait"];
-        plane.helm_ok(&[&["install", "purlin", chart()], &place[..]].concat());
-        plane.kubectl_ok(&[
-            "wait",
-            "--for=condition=Established",
-            "crd/resources.purlin.dev",
-            "crd/datasources.purlin.dev",
-            "crd/providers.purlin.dev",
-            "crd/providerconfigs.purlin.dev",
-            "crd/plans.purlin.dev",
-            "--timeout=60s",
-        ]);
+        install(plane);
         plane
     })
+}
+
+/// Installs the chart without replicas, and waits until its CRDs are served.
+pub(crate) fn install(plane: &ControlPlane) {
+    let place = ["-n", NAMESPACE, "--create-namespace", "--set", "replicas=0", "--wait"];
+    plane.helm_ok(&[&["install", "purlin", chart()], &place[..]].concat());
+    plane.kubectl_ok(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/resources.purlin.dev",
+        "crd/datasources.purlin.dev",
+        "crd/providers.purlin.dev",
+        "crd/providerconfigs.purlin.dev",
+        "crd/plans.purlin.dev",
+        "--timeout=60s",
+    ]);
 }
 
 fn controller_slot() -> &'static RwLock<Option<Controller>> {

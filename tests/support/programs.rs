@@ -34,26 +34,31 @@ pub(crate) fn target_dir() -> PathBuf {
 /// # Panics
 /// If Go is missing, or cannot build it.
 pub(crate) fn ensure(program: &Program) -> PathBuf {
+    built(program).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// As [`ensure`]. Returns why the program could not be built.
+pub(crate) fn built(program: &Program) -> Result<PathBuf, String> {
     let all = target_dir().join("purlin-test-tools");
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(program.module);
     let dir = all.join(hash_of_sources(&module));
     let path = dir.join(program.name);
     // A file gets this name only when it is complete, so no lock is needed to check whether it exists.
     if path.is_file() {
-        return path;
+        return Ok(path);
     }
     fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("creating {}: {error}", dir.display()));
     // Other processes wait, and then find the file. Concurrent builds would take twice as long.
     let _building = locked(&all.join("lock"));
     if !path.is_file() {
         let unfinished = path.with_extension("unfinished");
-        build(&module, program, &unfinished);
+        build(&module, program, &unfinished)?;
         fs::rename(&unfinished, &path).unwrap_or_else(|error| panic!("naming {}: {error}", path.display()));
     }
-    path
+    Ok(path)
 }
 
-fn build(module: &Path, program: &Program, to: &Path) {
+fn build(module: &Path, program: &Program, to: &Path) -> Result<(), String> {
     // Not with a macro: the test framework would capture the line until the test ends.
     let notice = format!("building {} for the tests; this takes up to several minutes\n", program.name);
     let _ = std::io::stderr().write_all(notice.as_bytes());
@@ -75,15 +80,15 @@ fn build(module: &Path, program: &Program, to: &Path) {
         // The result must not depend on a C compiler or on a Go workspace around the repository.
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off");
-    let output = command.output().unwrap_or_else(|error| match error.kind() {
-        ErrorKind::NotFound => panic!(
-            "the tests build a Kubernetes control plane and providers, and need Go 1.26 or newer: \
-             no program `go` was found in PATH"
-        ),
-        _ => panic!("running go: {error}"),
-    });
+    let output = command.output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "the tests build a Kubernetes control plane and providers, and need Go 1.26 or newer: \
+                                no program `go` was found in PATH"
+            .to_owned(),
+        _ => format!("running go: {error}"),
+    })?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "building {} in {}:\n{stderr}", program.name, module.display());
+    let name = program.name;
+    output.status.success().then_some(()).ok_or_else(|| format!("building {name} in {}:\n{stderr}", module.display()))
 }
 
 /// The version of Kubernetes in the `go.mod` of a module.

@@ -1,0 +1,177 @@
+//! One row of the table: new objects, the idle controller, and its fail-over.
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::audit::Audit;
+use crate::controlplane::ControlPlane;
+use crate::observer::{History, Key, Observer};
+use crate::processes::Process;
+use crate::replicas::Processes;
+use crate::server::{CLIENTS, Server};
+use crate::workload::Workload;
+
+/// How long the benchmark waits until all objects are ready.
+const READY_LIMIT: Duration = Duration::from_mins(20);
+
+/// How long the benchmark waits for a change that is made when a process is killed.
+const CHANGE_LIMIT: Duration = Duration::from_mins(3);
+
+/// How long the controller must not have written before it counts as idle: events are written at a limited rate.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// How long the idle controller is observed. The head of the table names it.
+const IDLE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Row {
+    pub(crate) program: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) objects: usize,
+    pub(crate) replicas: usize,
+    /// From the first create until the last object was ready.
+    pub(crate) total: Duration,
+    /// From the create of each object until it was ready, sorted.
+    pub(crate) times: Vec<Duration>,
+    /// The writes of the controller for all objects, without its Leases.
+    pub(crate) writes: usize,
+    pub(crate) idle_writes: usize,
+    /// The CPU time of all idle replicas, in percent of one core.
+    pub(crate) idle_cpu: f64,
+    /// The resident memory of each idle replica in bytes.
+    pub(crate) memory: Vec<u64>,
+    /// From the end of a process until a change in each namespace was ready. `None`: it took longer than
+    /// [`CHANGE_LIMIT`].
+    pub(crate) fail_over: Option<Duration>,
+}
+
+pub(crate) async fn row(
+    server: &Server<'_>,
+    workload: &Workload,
+    processes: &mut dyn Processes,
+    objects: usize,
+    namespaces: usize,
+) -> Row {
+    let namespaces = namespaces_with_rights(server.plane, namespaces);
+    let observer = Observer::start(server, &workload.api).await;
+    // The first objects include the cost of connections and caches.
+    let first = create(server, workload, &namespaces, "warm", namespaces.len()).await;
+    all_ready(&observer.history, &first).await;
+    quiet(server, workload).await;
+
+    let mut audit = Audit::from_now(server.plane, workload.user);
+    let start = Instant::now();
+    let created = create(server, workload, &namespaces, "item", objects).await;
+    let ready = all_ready(&observer.history, &created).await;
+    let mut times: Vec<Duration> =
+        created.iter().zip(&ready).map(|((_, sent), ready)| ready.duration_since(*sent)).collect();
+    times.sort();
+    let total = ready.iter().max().map_or(Duration::ZERO, |last| last.duration_since(start));
+    quiet(server, workload).await;
+    let writes = audit.writes().len();
+
+    let (idle_start, used) = (Instant::now(), cpu(&processes.all()));
+    tokio::time::sleep(IDLE).await;
+    let idle_cpu = (cpu(&processes.all()) - used).as_secs_f64() / idle_start.elapsed().as_secs_f64() * 100.0;
+    let idle_writes = audit.writes().len();
+    let running = processes.all();
+    let memory = running.iter().map(|process| process.memory()).collect();
+    let fail_over = fail_over(server, workload, &observer.history, processes, &first).await;
+    let (program, kind, replicas) = (workload.program, workload.objects, running.len());
+    Row { program, kind, objects, replicas, total, times, writes, idle_writes, idle_cpu, memory, fail_over }
+}
+
+fn cpu(processes: &[Process]) -> Duration {
+    processes.iter().map(|process| process.cpu()).sum()
+}
+
+/// Creates namespaces in which the default service account may edit objects.
+pub(crate) fn namespaces_with_rights(plane: &ControlPlane, count: usize) -> Vec<String> {
+    let names: Vec<String> = (0..count).map(|number| format!("scale-{number}")).collect();
+    let of = |name: &String| {
+        [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                   "metadata": {"name": "edit", "namespace": name},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+                   "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": name}]}),
+        ]
+    };
+    let items: Vec<Value> = names.iter().flat_map(of).collect();
+    plane.apply(&[], &json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string());
+    names
+}
+
+/// Creates objects, spread over the namespaces. Returns when the request of each was sent.
+async fn create(
+    server: &Server<'_>,
+    workload: &Workload,
+    namespaces: &[String],
+    prefix: &str,
+    count: usize,
+) -> Vec<(Key, Instant)> {
+    let created = stream::iter(0..count).map(|number| {
+        let (namespace, name) = (namespaces[number % namespaces.len()].clone(), format!("{prefix}-{number}"));
+        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &namespace, &workload.api);
+        let manifest = serde_json::from_value((workload.manifest)(&name)).expect("an object");
+        async move {
+            let sent = Instant::now();
+            api.create(&PostParams::default(), &manifest).await.map(|_| ((namespace, name), sent))
+        }
+    });
+    created.buffer_unordered(CLIENTS).try_collect().await.expect("created objects")
+}
+
+/// Waits until all new objects are ready. Returns when each was.
+async fn all_ready(history: &History, created: &[(Key, Instant)]) -> Vec<Instant> {
+    let mut ready = Vec::new();
+    for (key, _) in created {
+        let at = history.wait(key, 1, READY_LIMIT).await;
+        ready.push(at.unwrap_or_else(|| panic!("{key:?} is not ready, {} objects are", history.count())));
+    }
+    ready
+}
+
+/// Waits until the controller has written nothing for [`QUIET`].
+async fn quiet(server: &Server<'_>, workload: &Workload) {
+    let mut audit = Audit::from_now(server.plane, workload.user);
+    let start = Instant::now();
+    let mut last = Instant::now();
+    while last.elapsed() < QUIET && start.elapsed() < READY_LIMIT {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if !audit.writes().is_empty() {
+            last = Instant::now();
+        }
+    }
+}
+
+/// Kills a process, changes an object of each namespace at that moment, and starts another process, as a Deployment
+/// does. Returns the time until the last of the changes was ready: the change of a namespace of another replica takes
+/// no longer than usual.
+async fn fail_over(
+    server: &Server<'_>,
+    workload: &Workload,
+    history: &History,
+    processes: &mut dyn Processes,
+    objects: &[(Key, Instant)],
+) -> Option<Duration> {
+    let killed = Instant::now();
+    processes.kill(0);
+    let mut changes = JoinSet::new();
+    for (key, _) in objects {
+        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &key.0, &workload.api);
+        let (history, key, change) = (history.clone(), key.clone(), (workload.change)("after the kill"));
+        changes.spawn(async move {
+            let changed = api.patch(&key.1, &PatchParams::default(), &Patch::Merge(&change)).await;
+            let generation = changed.expect("a changed object").metadata.generation.unwrap_or_default();
+            history.wait(&key, generation, CHANGE_LIMIT).await
+        });
+    }
+    processes.replace(0);
+    let ready: Option<Vec<Instant>> = changes.join_all().await.into_iter().collect();
+    ready?.into_iter().max().map(|last| last.duration_since(killed))
+}
