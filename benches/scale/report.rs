@@ -53,7 +53,7 @@ impl Report {
         let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let load = load.split(' ').next().unwrap_or_default();
         let conditions = format!(
-            "`{command}` on {date}, {cores} cores ({model}), {:.0} GiB.\nLoad of the machine before the first \
+            "`{command}`\non {date}, {cores} cores ({model}), {:.0} GiB. Load of the machine before the first \
              measurement: {load}.\n",
             kib / f64::from(1 << 20)
         );
