@@ -284,7 +284,7 @@ impl ClusterJournal {
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, false).await;
         let siblings = self.siblings(namespace, &address.name);
-        guard.remove(address, uid, &siblings, false).await?;
+        guard.remove(address, uid, &siblings).await?;
         drop(guard);
         self.family_indexes.prune(&family, &siblings);
         self.secrets.delete(namespace, address, version, RetryPolicy::SHORT).await
@@ -337,7 +337,7 @@ impl ClusterJournal {
                 }
                 MarkOutcome::Marked | MarkOutcome::AlreadyMarked => guard.set_marked(Some(uid.clone())),
                 MarkOutcome::ResourceMissing => {
-                    guard.remove(address, uid, &siblings, false).await?;
+                    guard.remove(address, uid, &siblings).await?;
                     return Err(RequestError::Conflict);
                 }
             }
@@ -346,7 +346,7 @@ impl ClusterJournal {
     }
 
     fn access(&self, policy: RetryPolicy) -> Access<'_> {
-        Access { secrets: &self.secrets, marks: &self.marks, policy }
+        Access { secrets: &self.secrets, marks: &self.marks, view: &*self.view, policy }
     }
 
     fn siblings(&self, namespace: &str, name: &Arc<str>) -> Siblings {
@@ -370,28 +370,7 @@ impl ClusterJournal {
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(policy), address, false).await;
         let siblings = self.siblings(namespace, &address.name);
-        let mut removed = Err(RequestError::Conflict);
-        for _ in 0..family::ATTEMPTS {
-            if guard.take_detached(address) {
-                removed = Ok(());
-                break;
-            }
-            if guard.is_last(address, &siblings).await? {
-                // The view may lack marks that were added a moment ago.
-                let known = self.view.metadata(namespace, &address.name).filter(ResourceMeta::is_marked);
-                // The record may still have the UID of an earlier Resource with the same name. The marks are those of
-                // the present one, and this record, or another one that is removed with it, is what they are for.
-                let present = known.as_ref().map(|meta| meta.uid.clone());
-                let uid = present.as_ref().unwrap_or(uid);
-                self.marks.remove(namespace, &address.name, uid, known, policy).await?;
-                guard.set_marked(None);
-            }
-            removed = guard.remove(address, uid, &siblings, completes).await;
-            if !matches!(removed, Err(RequestError::Conflict)) {
-                break;
-            }
-        }
-        removed?;
+        guard.release(address, uid, &siblings, completes).await?;
         drop(guard);
         self.family_indexes.prune(&family, &siblings);
         Ok(())

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::ResourceView;
 use super::marks::{Marks, ResourceMeta};
 use crate::execute::Loss;
 use crate::model::{Address, InstanceKey, Version};
@@ -11,7 +12,7 @@ use crate::store::secrets::{Family, RequestError, RetryPolicy, Secrets};
 
 /// The maximum number of attempts to write an index. Only one controller leads in a namespace, so a single conflict is
 /// rare.
-pub(super) const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 5;
 
 /// Namespace and name of a Resource.
 pub(super) type Name = (Arc<str>, Arc<str>);
@@ -159,6 +160,7 @@ pub(super) struct Siblings {
 pub(super) struct Access<'a> {
     pub(super) secrets: &'a Secrets,
     pub(super) marks: &'a Marks,
+    pub(super) view: &'a dyn ResourceView,
     pub(super) policy: RetryPolicy,
 }
 
@@ -210,13 +212,8 @@ impl FamilyGuard<'_> {
         self.state.marked = uid;
     }
 
-    /// Whether another task has removed the instance from the index, and the marks if it was the last one.
-    pub(super) fn take_detached(&mut self, address: &Address) -> bool {
-        take_from(&mut self.state.detached, address)
-    }
-
     /// Whether no record remains after the pending removals and the one of `address`.
-    pub(super) async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
+    async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
         if !self.is_in_family(address, siblings) {
             return Ok(true);
         }
@@ -263,10 +260,10 @@ impl FamilyGuard<'_> {
             return Ok(None);
         }
         let was_cached = self.state.index.is_some();
-        self.update(uid, siblings).await?;
+        self.update(uid, siblings, false, None).await?;
         if was_cached && self.cached_loss(address).is_some() {
             self.state.index = None;
-            self.update(uid, siblings).await?;
+            self.update(uid, siblings, false, None).await?;
         }
         let found = self.cached_loss(address);
         let is_old = |index: &StoredIndex| index.rebuilt && index.version.is_some();
@@ -300,28 +297,59 @@ impl FamilyGuard<'_> {
             return Ok(true);
         }
         self.pending.insert(address.clone(), true);
-        self.update(uid, siblings).await?;
+        self.update(uid, siblings, false, None).await?;
         Ok(self.state.index.as_ref().is_some_and(|index| !index.rebuilt))
     }
 
-    /// Removes an instance from the index, before its record is removed. With `completes`, a user has verified that the
-    /// index and the known records are complete.
-    ///
-    /// # Errors
-    /// `Conflict` if the cached index was out of date: then [`Self::is_last`] may be different now.
+    /// Removes an instance from the index, before its record is removed. The marks stay.
     pub(super) async fn remove(
+        &mut self,
+        address: &Address,
+        uid: &Arc<str>,
+        siblings: &Siblings,
+    ) -> Result<(), RequestError> {
+        if self.is_in_family(address, siblings) {
+            self.pending.insert(address.clone(), false);
+            self.update(uid, siblings, false, None).await?;
+            take_from(&mut self.state.detached, address);
+        }
+        self.state.has_no_record(address);
+        Ok(())
+    }
+
+    /// Removes the marks if this is the last instance, and then does the same as [`Self::remove`], unless another task has
+    /// done both. With `completes`, a user has verified that the index and the known records are complete.
+    pub(super) async fn release(
         &mut self,
         address: &Address,
         uid: &Arc<str>,
         siblings: &Siblings,
         completes: bool,
     ) -> Result<(), RequestError> {
+        if take_from(&mut self.state.detached, address) {
+            return Ok(());
+        }
         if self.is_in_family(address, siblings) {
             self.pending.insert(address.clone(), false);
-            self.try_update(uid, siblings, completes).await?;
+            self.update(uid, siblings, completes, Some(address)).await?;
             take_from(&mut self.state.detached, address);
+        } else {
+            self.remove_marks(uid).await?;
         }
         self.state.has_no_record(address);
+        Ok(())
+    }
+
+    /// The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
+    /// one, and that record, or another one that is removed with it, is what they are for.
+    async fn remove_marks(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
+        let Access { marks, view, policy, .. } = self.access;
+        let (namespace, name) = &self.family.name;
+        // The view may lack marks that were added a moment ago.
+        let known = view.metadata(namespace, name).filter(ResourceMeta::is_marked);
+        let present = known.as_ref().map(|meta| meta.uid.clone());
+        marks.remove(namespace, name, present.as_ref().unwrap_or(uid), known, policy).await?;
+        self.state.marked = None;
         Ok(())
     }
 
@@ -345,10 +373,22 @@ impl FamilyGuard<'_> {
         Ok(())
     }
 
-    /// Does the same as [`Self::try_update`], and repeats it after a conflict.
-    async fn update(&mut self, uid: &Arc<str>, siblings: &Siblings) -> Result<(), RequestError> {
+    /// Does the same as [`Self::try_update`], and repeats it after a conflict, which means that the cached index was out of
+    /// date. Before each attempt, removes the marks if `released` is the last instance.
+    async fn update(
+        &mut self,
+        uid: &Arc<str>,
+        siblings: &Siblings,
+        completes: bool,
+        released: Option<&Address>,
+    ) -> Result<(), RequestError> {
         for _ in 0..ATTEMPTS {
-            match self.try_update(uid, siblings, false).await {
+            if let Some(released) = released
+                && self.is_last(released, siblings).await?
+            {
+                self.remove_marks(uid).await?;
+            }
+            match self.try_update(uid, siblings, completes).await {
                 Err(RequestError::Conflict) => {}
                 done => return done,
             }
