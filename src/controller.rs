@@ -46,6 +46,7 @@ use tokio::task::JoinSet;
 
 use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
+use self::elector::Elector;
 use self::holders::Holders;
 use self::leadership::Leadership;
 use self::metrics::{Metrics, ProcessSample};
@@ -178,7 +179,11 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let engine = Arc::new(engine.with_hooks(hooks).with_threads(threads));
     let host = options.pod.as_ref().map_or_else(|| "process".to_owned(), |pod| pod.name.clone());
     let identity = holders::identity(&host, &me);
-    let election = heartbeat.elect(&options, identity, (&clock, &metrics), &leadership, (&shutdown, &ended));
+    let elector = |client, times| {
+        let (clock, metrics, leadership) = (clock.clone(), metrics.clone(), leadership.clone());
+        Elector::new(client, &options.namespace, identity, times, clock, metrics, leadership)
+    };
+    let election = heartbeat.elect(options.election, elector, &shutdown, &ended);
     if let Some(providers) = providers.clone() {
         let (client, clock, random) = (client.clone(), clock.clone(), random.clone());
         background.spawn(report_available_processes(providers.clone(), namespaces.clone()));
@@ -202,14 +207,9 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let (events, events_task) = reporter.start();
     writers.spawn(status_task);
     background.spawn(events_task);
+    let lease = options.election.unwrap_or_default().lease;
     let context = Arc::new(Context {
-        holders: Holders::new(
-            client.clone(),
-            &options.namespace,
-            me,
-            options.election.unwrap_or_default().lease,
-            division,
-        ),
+        holders: Holders::new(client.clone(), &options.namespace, me, lease, division),
         guard: crd_guard::CrdGuard::new(client.clone()),
         engine,
         journal,

@@ -64,9 +64,20 @@ impl Elector {
         metrics: Metrics,
         leadership: Leadership,
     ) -> Self {
-        let (api, member) = (Api::namespaced(client, namespace), member_name(&me));
-        let (observed, renewed, confirmed, waits, leaving) = (BTreeMap::new(), None, BTreeSet::new(), None, false);
-        Self { api, me, member, times, clock, metrics, leadership, observed, renewed, confirmed, waits, leaving }
+        Self {
+            api: Api::namespaced(client, namespace),
+            member: member_name(&me),
+            me,
+            times,
+            clock,
+            metrics,
+            leadership,
+            observed: BTreeMap::new(),
+            renewed: None,
+            confirmed: BTreeSet::new(),
+            waits: None,
+            leaving: false,
+        }
     }
 
     /// Participates until `drained`, then gives everything back. From `shutdown` on it takes nothing more, and renews while

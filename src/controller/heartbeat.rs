@@ -2,8 +2,6 @@
 //! health checks are answered: otherwise the kubelet would restart the controller, and another replica would take over,
 //! because of the work of one tenant.
 
-use std::sync::Arc;
-
 use axum::Router;
 use kube::Client;
 use tokio::runtime::Handle;
@@ -12,10 +10,9 @@ use tokio::task::JoinSet;
 use super::connection::connect;
 use super::elector::Elector;
 use super::http;
-use super::leadership::Leadership;
 use super::metrics::Metrics;
-use super::options::Options;
-use crate::process::{Clock, Readiness, Shutdown};
+use super::options::{ElectionTimes, Options};
+use crate::process::{Readiness, Shutdown};
 
 /// The tasks that show that this process is alive.
 pub struct Heartbeat {
@@ -67,21 +64,18 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// Gets shards until `shutdown`, and keeps them until `ended`. The tasks end after the release of the Leases. Without an
-    /// election, `leadership` does not change.
+    /// Gets shards until `shutdown`, and keeps them until `ended`. The tasks end after the release of the Leases. Without
+    /// election times, nothing is elected.
     pub fn elect(
         self,
-        options: &Options,
-        identity: String,
-        services: (&Arc<dyn Clock>, &Metrics),
-        leadership: &Leadership,
-        (shutdown, ended): (&Shutdown, &Shutdown),
+        times: Option<ElectionTimes>,
+        elector: impl FnOnce(Client, ElectionTimes) -> Elector,
+        shutdown: &Shutdown,
+        ended: &Shutdown,
     ) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        if let Some(times) = options.election {
-            let (clock, metrics) = (services.0.clone(), services.1.clone());
-            let elector =
-                Elector::new(self.client, &options.namespace, identity, times, clock, metrics, leadership.clone());
+        if let Some(times) = times {
+            let elector = elector(self.client, times);
             tasks.spawn_on(elector.run(shutdown.clone(), ended.clone()), &self.runtime);
         }
         tasks
