@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -46,6 +47,20 @@ impl Audit {
         self.log.seek_relative(-((text.len() - whole) as i64)).expect("the last line");
         let lines = text[..whole].lines().map_while(Result::ok);
         lines.filter_map(|line| Write::of(&serde_json::from_str(&line).ok()?, self.user)).collect()
+    }
+
+    /// Waits until the controller has written nothing for `quiet`, because events are written at a limited rate, but no
+    /// longer than `limit`. Returns the time until the last write.
+    pub(crate) async fn until_quiet(&mut self, quiet: Duration, limit: Duration) -> Duration {
+        let start = Instant::now();
+        let mut last = Instant::now();
+        while last.elapsed() < quiet && start.elapsed() < limit {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            if !self.writes().is_empty() {
+                last = Instant::now();
+            }
+        }
+        last - start
     }
 }
 

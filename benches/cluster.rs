@@ -248,19 +248,9 @@ async fn create_and_wait(server: &Server<'_>, namespace: &str, manifests: Vec<Va
     (start.elapsed(), audit.writes())
 }
 
-/// Waits until the controller has written nothing for [`QUIET`], because events are written at a limited rate. Returns
-/// the time until the last write.
+/// Waits until the controller has written everything. Returns the time until the last write.
 async fn quiet(server: &Server<'_>) -> Duration {
-    let mut audit = Audit::from_now(server.plane, CONTROLLER);
-    let start = Instant::now();
-    let mut last = Instant::now();
-    while last.elapsed() < QUIET && start.elapsed() < READY_LIMIT {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        if !audit.writes().is_empty() {
-            last = Instant::now();
-        }
-    }
-    last - start
+    Audit::from_now(server.plane, CONTROLLER).until_quiet(QUIET, READY_LIMIT).await
 }
 
 async fn new_objects(server: &Server<'_>, limits: &Limits, count: usize) {

@@ -136,17 +136,9 @@ async fn all_ready(history: &History, created: &[(Key, Instant)]) -> Vec<Instant
     ready
 }
 
-/// Waits until the controller has written nothing for [`QUIET`].
+/// Waits until the controller has written everything.
 async fn quiet(server: &Server<'_>, workload: &Workload) {
-    let mut audit = Audit::from_now(server.plane, workload.user);
-    let start = Instant::now();
-    let mut last = Instant::now();
-    while last.elapsed() < QUIET && start.elapsed() < READY_LIMIT {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        if !audit.writes().is_empty() {
-            last = Instant::now();
-        }
-    }
+    Audit::from_now(server.plane, workload.user).until_quiet(QUIET, READY_LIMIT).await;
 }
 
 /// Kills a process, changes an object of each namespace at that moment, and starts another process, as a Deployment
