@@ -75,6 +75,10 @@ impl AdoptedPlan {
     /// Removes the objects that a newer plan covers: it may have been planned for other components, whose steps are
     /// still running. Returns whether any are left.
     pub(super) fn leave_to(&mut self, newer: &BTreeSet<Address>) -> bool {
+        // The usual case: there may be many plans.
+        if self.addresses.is_disjoint(newer) {
+            return true;
+        }
         self.addresses.retain(|address| !newer.contains(address));
         self.open.retain(|step| !newer.contains(&step.address));
         !self.addresses.is_empty()

@@ -34,7 +34,7 @@ pub(super) struct TrackedObject {
     needs_replan: bool,
     /// The desired digest of the last plan.
     pub(super) desired_digest: u64,
-    /// Its running step.
+    /// The start of its running step: an object has at most one.
     pub(super) started: Option<Box<StepStart>>,
     /// What it was warned of. Most objects have no warnings.
     pub(super) warnings: Option<Box<Warnings>>,
