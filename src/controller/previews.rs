@@ -1,7 +1,8 @@
 //! Previews: computes the Plans that users create, writes their status, and deletes them when they expire.
 //!
-//! Only the replica that leads in their namespace does this. It reads what a change would read, and writes nothing but the status of Plans. A Plan is
-//! requested when its turn comes: a queue with the manifests of hundreds of Plans would need too much memory.
+//! Only the replica that leads in their namespace does this. It reads what a change would read, and writes nothing but the
+//! status of Plans. A Plan is requested when its turn comes: a queue with the manifests of hundreds of Plans would need too
+//! much memory.
 
 mod compute;
 mod queue;

@@ -18,8 +18,8 @@ pub const SECRET_TYPE: &str = "purlin.dev/record.v1";
 /// Selects the Secrets of Purlin by type.
 pub const FIELD_SELECTOR: &str = "type=purlin.dev/record.v1";
 
-/// Selects records and indexes, without the parts of large records, for watches.
-pub const LABEL_SELECTOR: &str = "purlin.dev/record in (head,family)";
+/// Selects records and indexes, without the parts of large records.
+const LABEL_SELECTOR: &str = "purlin.dev/record in (head,family)";
 
 /// Selects as [`LABEL_SELECTOR`], without the records of these buckets. It selects records without a bucket too.
 pub fn label_selector_without(buckets: &[u16]) -> String {
