@@ -9,6 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use super::watch::plans::PlanKey;
 use crate::api::{ApprovalState, DECIDED_BY, PlanObject, PlanSpec, PlanStatus};
 use crate::plan::approval::digest_of;
 use crate::process::Random;
-use crate::reconcile::index::ApprovalPlan;
+use crate::reconcile::index::{ApprovalPlan, Event, PlanId};
 use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signal};
 
 /// The Secret with the salt of the digests, in the namespace of the controller. If it is lost, no earlier digest matches:
@@ -38,7 +39,7 @@ pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     let is_covered = digest_of(&spec.changes) == digest;
     let valid = spec.approval_valid_seconds.map_or(APPROVAL_VALID, |seconds| SignedDuration::from_secs(seconds.into()));
     Some(ApprovalPlan {
-        uid: plan.uid().unwrap_or_default().into(),
+        id: id(plan),
         generation: plan.metadata.generation.unwrap_or_default(),
         is_own: is_own(plan),
         digest,
@@ -49,6 +50,10 @@ pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
         valid,
         status: plan.status.clone().unwrap_or_default(),
     })
+}
+
+fn id(plan: &PlanObject) -> PlanId {
+    PlanId { uid: plan.uid().unwrap_or_default().into(), version: plan.resource_version().unwrap_or_default().into() }
 }
 
 /// Whether Purlin created the Plan.
@@ -73,18 +78,22 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
         ApprovalWrite::Create { plan, owners } => create(&api, plan, owners).await,
-        ApprovalWrite::Status { name, uid, status } => write_status(&api, name, uid, status).await,
+        ApprovalWrite::Status { name, id, status } => match write_status(&api, name, id, status).await {
+            // The next attempt starts from the present version.
+            Err(kube::Error::Api(error)) if error.code == 409 => read_again(&context, &api, &key, error).await,
+            written => written,
+        },
     };
-    let uid = written.map_err(|error| {
+    let written = written.map_err(|error| {
         let (namespace, plan) = (&*key.namespace, &*key.name);
         tracing::warn!(namespace, plan, %error, "could not write a Plan; retrying");
     });
-    Signal::ApprovalWritten(Box::new(write), uid.ok())
+    Signal::ApprovalWritten(Box::new(write), written.ok())
 }
 
 /// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier
 /// attempt is used; one that has ended, or that is another one, is replaced if Purlin created it.
-async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) -> Result<Arc<str>, kube::Error> {
+async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) -> Result<PlanId, kube::Error> {
     let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
     let spec = PlanSpec { digest: Some(held.digest.clone()), ..PlanSpec::default() };
     let metadata = ObjectMeta {
@@ -111,7 +120,7 @@ async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) ->
         }
         created => created?,
     };
-    Ok(created.uid().unwrap_or_default().into())
+    Ok(id(&created))
 }
 
 fn owner_reference(owner: &PlanOwner) -> OwnerReference {
@@ -126,25 +135,38 @@ fn owner_reference(owner: &PlanOwner) -> OwnerReference {
     }
 }
 
-/// Replaces the status of the Plan with this UID. A Plan that no longer exists needs none.
+/// Replaces the status of this version of a Plan. A Plan that no longer exists needs none.
 async fn write_status(
     api: &Api<PlanObject>,
     name: &str,
-    uid: &str,
+    known: &PlanId,
     status: &PlanStatus,
-) -> Result<Arc<str>, kube::Error> {
+) -> Result<PlanId, kube::Error> {
     let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     // The only field that can become empty again: a merge patch keeps what it does not contain.
     if let Some(fields) = status.as_object_mut() {
         fields.entry("differences").or_insert_with(|| json!([]));
     }
-    let patch = json!({ "metadata": { "uid": uid }, "status": status });
+    let patch = json!({ "metadata": { "uid": known.uid, "resourceVersion": known.version }, "status": status });
     match api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await {
-        Ok(_) => Ok(uid.into()),
-        // It was deleted, or it is another Plan of this name.
-        Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(uid.into()),
+        Ok(written) => Ok(id(&written)),
+        Err(kube::Error::Api(error)) if error.code == 404 => Ok(known.clone()),
         Err(error) => Err(error),
     }
+}
+
+/// Passes the present version of a Plan to the reconciler, and returns the conflict. The watch delivers another Plan of
+/// this name.
+async fn read_again(
+    context: &Context,
+    api: &Api<PlanObject>,
+    key: &PlanKey,
+    conflict: Box<Status>,
+) -> Result<PlanId, kube::Error> {
+    if let Some(plan) = api.get_opt(&key.name).await?.as_ref().and_then(observed) {
+        context.namespaces.apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(plan)));
+    }
+    Err(kube::Error::Api(conflict))
 }
 
 /// The salt of the digests. The first caller reads or creates it; retried until that succeeds.

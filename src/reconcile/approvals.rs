@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::held_plan::{GuardedComponent, HeldPlan, PlanOwner};
-use super::index::ApprovalPlan;
+use super::index::{ApprovalPlan, PlanId};
 use super::plan_request::PlanPart;
 use super::summarize::Note;
 use super::time::Time;
@@ -184,8 +184,8 @@ impl Reconciler {
         if due <= self.now.time {
             let status = self.judge(name, plan);
             if status != plan.status {
-                let (name, uid) = (Arc::clone(name), Arc::clone(&plan.uid));
-                self.write(ApprovalWrite::Status { name, uid, status: Box::new(status) });
+                let (name, id) = (Arc::clone(name), plan.id.clone());
+                self.write(ApprovalWrite::Status { name, id, status: Box::new(status) });
             }
         }
         Some(due)
@@ -210,11 +210,11 @@ impl Reconciler {
         self.commands.push(Command::WriteApproval(Box::new(write)));
     }
 
-    /// A [`Command::WriteApproval`] has ended. `written`: the UID of the Plan; `None` if the write failed.
-    pub(super) fn approval_written(&mut self, write: ApprovalWrite, written: Option<Arc<str>>) {
+    /// A [`Command::WriteApproval`] has ended. `written`: the Plan; `None` if the write failed.
+    pub(super) fn approval_written(&mut self, write: ApprovalWrite, written: Option<PlanId>) {
         let name = Arc::clone(write.name());
         self.index.approvals_mut().touch(&name);
-        let Some(uid) = written else {
+        let Some(id) = written else {
             let random = self.random.number();
             let Some(pending) = self.approvals.writes.get_mut(&name) else { return };
             (pending.is_running, pending.failures) = (false, pending.failures + 1);
@@ -233,7 +233,7 @@ impl Reconciler {
                 if let Some(before) = self.index.approvals().get(&name).cloned() {
                     self.announce(&before, &status);
                 }
-                self.index.approvals_mut().written(&name, &uid, *status);
+                self.index.approvals_mut().written(&name, id, *status);
             }
         }
     }

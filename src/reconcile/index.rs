@@ -37,7 +37,7 @@ use crate::plan::ObjectBlock;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 
-pub use self::approvals::ApprovalPlan;
+pub use self::approvals::{ApprovalPlan, PlanId};
 pub use self::inputs::InputKey;
 pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
 pub use self::published_status::PublishedStatus;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::held_plan::{HeldPlan, PlanOwner};
-use super::index::{InputKey, KnownRecord, ProviderConfigView};
+use super::index::{InputKey, KnownRecord, PlanId, ProviderConfigView};
 use super::plan_request::{PlanRequest, PlanResult};
 use super::provider_status::ConfigurationCheck;
 use super::summarize::{Note, ObjectState};
@@ -67,7 +67,7 @@ pub enum Signal {
     /// The response of a provider to the configuration of a `ProviderConfig`.
     ProviderConfigured(Arc<str>, Arc<ProviderUse>, ConfigurationCheck),
     /// A [`Command::WriteApproval`] has ended: the UID of the Plan, or `None` if it failed.
-    ApprovalWritten(Box<ApprovalWrite>, Option<Arc<str>>),
+    ApprovalWritten(Box<ApprovalWrite>, Option<PlanId>),
     /// Writing a `ProviderConfig` has succeeded (`true`) or failed.
     ProviderConfigWritten(Arc<str>, bool),
 }
@@ -177,8 +177,8 @@ pub enum ApprovalWrite {
         /// The Resources under which tools show the Plan.
         owners: Vec<PlanOwner>,
     },
-    /// The status of the Plan with this name and UID.
-    Status { name: Arc<str>, uid: Arc<str>, status: Box<PlanStatus> },
+    /// The status of this version of the Plan with this name.
+    Status { name: Arc<str>, id: PlanId, status: Box<PlanStatus> },
 }
 
 impl ApprovalWrite {

@@ -111,6 +111,11 @@ impl Approver {
         self.open().into_iter().filter(|plan| !decided(plan)).collect()
     }
 
+    /// The request path of a Plan.
+    pub(crate) fn path(plan: &Value) -> String {
+        format!("{}/{}", plans(plan), plan["metadata"]["name"].as_str().unwrap_or_default())
+    }
+
     fn decide(&self, plan: &Value, field: &str, judge: &Judge) {
         let name = plan["metadata"]["name"].as_str().unwrap_or_default();
         judge.note(&format!("user decides that {name} is {field}"));
@@ -119,13 +124,13 @@ impl Approver {
         }
         let patch =
             json!({ "metadata": { "annotations": { "purlin.dev/decided-by": "eve" } }, "spec": { field: true } });
-        self.cluster.with(|server, now| server.modify(now, &format!("{}/{name}", plans(plan)), &patch));
+        self.cluster.with(|server, now| server.modify(now, &Self::path(plan), &patch));
     }
 
     fn delete(&self, plan: &Value, judge: &Judge) {
         let name = plan["metadata"]["name"].as_str().unwrap_or_default();
         judge.note(&format!("user deletes the Plan {name}"));
-        self.cluster.with(|server, now| server.erase(now, &format!("{}/{name}", plans(plan))));
+        self.cluster.with(|server, now| server.erase(now, &Self::path(plan)));
     }
 
     /// Creates a Plan with the digest of another, with or without its changes.

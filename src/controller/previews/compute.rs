@@ -81,12 +81,13 @@ pub(super) async fn compute(
         return Ok(Outcome::Failed(context.engine.clock.now()));
     }
     let finished = finished_at(Some(&status)).unwrap_or_default();
-    let written = serde_json::json!({ "metadata": { "uid": uid }, "status": status });
+    // Of this version: another replica may have written the result of a newer spec since.
+    let version = plan.resource_version();
+    let written = serde_json::json!({ "metadata": { "uid": uid, "resourceVersion": version }, "status": status });
     let written = api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(written)).await;
     match written {
         Ok(_) => Ok(Outcome::Finished(expiry(&plan, finished))),
-        // It was deleted, or it is another Plan of this name.
-        Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(Outcome::Gone),
+        Err(kube::Error::Api(error)) if error.code == 404 => Ok(Outcome::Gone),
         Err(error) => Err(error),
     }
 }
@@ -99,7 +100,7 @@ async fn approval(
     plan: &PlanObject,
 ) -> Result<Outcome, kube::Error> {
     let Some(observed) = approvals::observed(plan) else { return Ok(Outcome::Gone) };
-    let (now, uid) = (context.engine.clock.now(), Arc::clone(&observed.uid));
+    let (now, uid) = (context.engine.clock.now(), Arc::clone(&observed.id.uid));
     let is_obsolete =
         observed.is_final() && observed.is_own && ended_at(plan).is_some_and(|at| expiry(plan, at) <= now);
     context.namespaces.apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(observed)));

@@ -9,10 +9,19 @@ use crate::api::{ApprovalState, ChangeDigest, PlanStatus};
 use crate::model::RequiredApprovals;
 use crate::plan::approval::{Approvals, ApprovedChange};
 
+/// A version of a Plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanId {
+    pub uid: Arc<str>,
+    /// The resourceVersion. A status is written only to the version that it was computed from: another replica may have
+    /// written one since.
+    pub version: Arc<str>,
+}
+
 /// A Plan with a digest, as last read or written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApprovalPlan {
-    pub uid: Arc<str>,
+    pub id: PlanId,
     pub generation: i64,
     /// Purlin created it, and removes it when it is no longer needed.
     pub is_own: bool,
@@ -105,11 +114,13 @@ impl ApprovalCache {
         names
     }
 
-    /// Replaces the status of a Plan that was written.
-    pub fn written(&mut self, name: &Arc<str>, uid: &str, status: PlanStatus) {
+    /// Replaces the status of a Plan that was written, as this version of the Plan.
+    pub fn written(&mut self, name: &Arc<str>, id: PlanId, status: PlanStatus) {
         let Some(plan) = self.remove(name) else { return };
-        let status = if *plan.uid == *uid { status } else { plan.status.clone() };
-        let plan = ApprovalPlan { status, ..Arc::unwrap_or_clone(plan) };
+        let plan = match plan.id.uid == id.uid {
+            true => ApprovalPlan { id, status, ..Arc::unwrap_or_clone(plan) },
+            false => Arc::unwrap_or_clone(plan),
+        };
         if !plan.is_final() {
             self.insert(Arc::clone(name), plan);
         }

@@ -3,15 +3,15 @@
 use super::*;
 use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
 use crate::driver::scripted::Kind;
-use crate::reconcile::index::ApprovalPlan;
+use crate::reconcile::index::{ApprovalPlan, PlanId};
 
 impl Bench {
     /// Writes a Plan as the controller does, and delivers it as the watch does.
     pub(super) fn write_approval(&mut self, write: ApprovalWrite) -> Signal {
-        let uid: Arc<str> = match &write {
+        let written = match &write {
             ApprovalWrite::Create { plan: held, .. } => {
                 let plan = ApprovalPlan {
-                    uid: format!("uid of {}", held.name).into(),
+                    id: PlanId { uid: format!("uid of {}", held.name).into(), version: "1".into() },
                     generation: 1,
                     is_own: true,
                     digest: held.digest.clone(),
@@ -19,17 +19,24 @@ impl Bench {
                     status: (*held.status).clone(),
                     ..ApprovalPlan::default()
                 };
-                let uid = Arc::clone(&plan.uid);
+                let id = plan.id.clone();
                 self.deliver(&held.name, plan);
-                uid
+                Some(id)
             }
-            ApprovalWrite::Status { name, uid, status } => {
-                let plan = self.plans.get_mut(&**name).filter(|plan| plan.uid == *uid).expect("an existing Plan");
-                plan.status = (**status).clone();
-                Arc::clone(uid)
+            ApprovalWrite::Status { name, id, status } => {
+                let plan = self.plans.get_mut(&**name).filter(|plan| plan.id.uid == id.uid).expect("an existing Plan");
+                if plan.id == *id {
+                    plan.id.version = format!("{}+", id.version).into();
+                    plan.status = (**status).clone();
+                    Some(plan.id.clone())
+                } else {
+                    let present = plan.clone();
+                    self.deliver(name, present);
+                    None
+                }
             }
         };
-        Signal::ApprovalWritten(Box::new(write), Some(uid))
+        Signal::ApprovalWritten(Box::new(write), written)
     }
 
     /// The Plans that the reconciler has created, by name.
@@ -186,7 +193,7 @@ async fn changes_are_approved_before_they_are_due() {
     for (round, proposed) in [due.changes.clone(), Vec::<ChangeDigest>::new()].into_iter().enumerate() {
         let generation = |number: i64| number + 10 * i64::try_from(round).unwrap();
         let git = ApprovalPlan {
-            uid: format!("git-{}", proposed.len()).into(),
+            id: PlanId { uid: format!("git-{}", proposed.len()).into(), ..PlanId::default() },
             digest: due.digest.clone(),
             valid: jiff::SignedDuration::from_hours(1),
             proposed,
@@ -229,7 +236,7 @@ async fn a_failed_change_keeps_its_approval() {
 async fn an_unused_approval_expires() {
     let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
     let git = ApprovalPlan {
-        uid: "g".into(),
+        id: PlanId { uid: "g".into(), ..PlanId::default() },
         digest: "0".repeat(64),
         valid: jiff::SignedDuration::from_mins(10),
         approved: true,
@@ -394,6 +401,23 @@ async fn a_restart_keeps_an_approval() {
     assert_eq!((bench.only_plan(), bench.state(&name)), (name.clone(), Some(ApprovalState::Applied)));
 }
 
+/// Another replica wrote a status, or someone changed the metadata, which starts no read.
+#[tokio::test]
+async fn a_status_is_computed_from_the_present_version_of_the_plan() {
+    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
+    bench.observe(guarded("a", 2, &["Update"]), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    let plan = ApprovalPlan { approved: true, generation: 2, ..bench.plans[&name].clone() };
+    bench.deliver(&name, plan);
+    let present = bench.plans.get_mut(&name).unwrap();
+    present.id.version = "9".into();
+    present.decided_by = Some("eve".into());
+    bench.run_for(60).await;
+    assert_eq!(bench.state(&name), Some(ApprovalState::Applied));
+    assert_eq!(bench.plans[&name].status.decided_by.as_deref(), Some("eve"));
+}
+
 #[tokio::test]
 async fn a_change_that_was_made_differs_from_no_approval() {
     let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
@@ -403,7 +427,7 @@ async fn a_change_that_was_made_differs_from_no_approval() {
     let other = ChangeDigest { digest: "0".repeat(64), ..bench.plans[&name].changes()[0].clone() };
     let in_git = ApprovalPlan {
         approved: true,
-        uid: "git".into(),
+        id: PlanId { uid: "git".into(), ..PlanId::default() },
         valid: APPROVAL_VALID,
         digest: "0".repeat(64),
         proposed: vec![other],

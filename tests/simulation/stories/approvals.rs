@@ -1,11 +1,13 @@
 //! Changes that wait for an approval.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::changes::on;
 use super::play::{Play, thing};
 use super::values::hooked;
-use crate::approver::Approver;
+use crate::approver::{Approver, unfinished};
 use crate::kubectl::SHOP;
 
 impl Play {
@@ -18,6 +20,24 @@ impl Play {
         self.until("a Plan waits for an approval", || !self.approver().undecided().is_empty()).await;
         self.approver().approve_all(&self.env.judge);
     }
+}
+
+/// A replica is paused for longer than its lease before it writes that an approval is seen. Another one carries out the
+/// change, and the late write does not hide that.
+pub(super) async fn late_approval_of_a_paused_replica(play: &Play) {
+    play.start();
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Update"));
+    play.until("a Plan waits for an approval", || !play.approver().undecided().is_empty()).await;
+    if let Some(plan) = play.approver().undecided().first() {
+        play.pause_before(&format!("patch {}/status status", Approver::path(plan)), Duration::from_secs(30));
+    }
+    play.approve().await;
+    play.pass(Duration::from_secs(31)).await;
+    let is_applied = play.env.cluster.with(|server, _| unfinished(server).is_empty());
+    play.expect("the Plan remains applied", is_applied);
+    play.ends(&["a v1 f0"]).await;
 }
 
 fn guarded(value: &str, force: &str, kind: &str) -> Value {

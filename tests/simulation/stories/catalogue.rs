@@ -104,6 +104,7 @@ pub(super) const STORIES: &[Story] = stories![
     approvals::held_change_reverted,
     approvals::moved_and_update_approved,
     approvals::hook_before_approved_destroy,
+    approvals::late_approval_of_a_paused_replica,
     settings::settings_change,
     settings::settings_deleted_first,
 ];

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::sleep;
 
 use super::play::Play;
-use super::strike::{Crash, Fault};
+use super::strike::{Crash, Fault, Trap};
 use crate::replica::{Replica, delete_pod};
 
 impl Play {
@@ -86,7 +86,12 @@ impl Play {
     /// The replica that sends the next such request crashes after its effect, and is not restarted: `create
     /// /api/v1/...`.
     pub(crate) fn crash_after(&self, request: &str) {
-        self.strikes.trap(request);
+        self.strikes.trap(request, Trap::Crash);
+    }
+
+    /// The replica that sends the next such request is paused before it, for a time.
+    pub(crate) fn pause_before(&self, request: &str, time: Duration) {
+        self.strikes.trap(request, Trap::Pause(time));
     }
 
     /// Waits for the crash that `crash_after` causes.

@@ -44,7 +44,7 @@ async fn two_replicas(play: &Play, calls: bool) {
 
 impl Play {
     /// Checks a condition that faults may change.
-    fn expect(&self, what: &str, is_true: bool) {
+    pub(super) fn expect(&self, what: &str, is_true: bool) {
         if !self.is_disturbed && !is_true {
             self.env.judge.object(&format!("expected: {what}"));
         }

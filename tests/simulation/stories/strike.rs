@@ -111,6 +111,15 @@ pub(crate) struct Strike {
     pub(crate) at: usize,
 }
 
+/// What happens to a process because of a request, as part of a story.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trap {
+    /// It crashes after the effect of the request.
+    Crash,
+    /// It is paused before the request is sent.
+    Pause(Duration),
+}
+
 /// A process that has crashed, and the fault that says how it restarts.
 #[derive(Clone, Debug)]
 pub(crate) struct Crash {
@@ -131,8 +140,8 @@ struct State {
     /// Every call so far, counted or not, such as `create a`.
     called: BTreeSet<String>,
     crash: Option<Crash>,
-    /// The process that sends this request crashes, as part of the story.
-    trap: Option<String>,
+    /// What happens to the process that sends this request, as part of the story.
+    trap: Option<(String, Trap)>,
     /// The process that crashed at the trap.
     trapped: Option<Arc<str>>,
     /// Crashed processes. Their requests and calls are dropped.
@@ -184,9 +193,10 @@ impl Strikes {
         lock(&self.state).called.contains(call)
     }
 
-    /// The process that sends the next such request crashes after its effect, and is not restarted.
-    pub(crate) fn trap(&self, request: &str) {
-        lock(&self.state).trap = Some(request.to_owned());
+    /// Sets a trap for the process that sends the next such request: `create /api/v1/...`. A process that crashes is not
+    /// restarted.
+    pub(crate) fn trap(&self, request: &str, trap: Trap) {
+        lock(&self.state).trap = Some((request.to_owned(), trap));
     }
 
     pub(crate) fn trapped(&self) -> Option<Arc<str>> {
@@ -276,10 +286,14 @@ impl Network for Strikes {
             return Fate { before, outcome: Outcome::LoseRequest, after: Duration::ZERO };
         }
         let name = format!("{} {} {}", request.verb.as_str(), request.path, request.subresource);
-        if state.trap.take_if(|trap| *trap == name.trim_end()).is_some() {
-            state.dead.insert(client.into());
-            state.trapped = Some(client.into());
-            return Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) };
+        match state.trap.take_if(|(request, _)| *request == name.trim_end()) {
+            Some((_, Trap::Crash)) => {
+                state.dead.insert(client.into());
+                state.trapped = Some(client.into());
+                return Fate { before: Duration::ZERO, outcome: Outcome::Deliver, after: Duration::from_hours(24) };
+            }
+            Some((_, Trap::Pause(time))) => state.paused = Some((client.into(), Instant::now() + time)),
+            None => {}
         }
         match state.struck(Counted::Requests, format!("{client} {}", name.trim_end())) {
             Some(fault @ Fault::CrashBefore) => {
