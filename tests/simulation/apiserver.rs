@@ -70,11 +70,12 @@ mod validate;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use jiff::Timestamp;
+use purlin::process::lock;
 use serde_json::{Value, json};
 
 use kinds::Kind;
@@ -98,6 +99,7 @@ pub(crate) enum ServerResponse {
     Watch(WatchSpec),
 }
 
+#[derive(Clone)]
 pub(crate) struct Server {
     /// By group, version and plural.
     kinds: BTreeMap<[Arc<str>; 3], Arc<Kind>>,
@@ -121,7 +123,14 @@ enum Body {
 
 impl Server {
     /// Creates a server with the namespaces of every cluster and the CRDs of Purlin.
+    ///
+    /// It is built once for each time: each play and each history begins with one.
     pub(crate) fn new(now: Timestamp) -> Self {
+        static BUILT: Mutex<BTreeMap<Timestamp, Server>> = Mutex::new(BTreeMap::new());
+        lock(&BUILT).entry(now).or_insert_with(|| Self::build(now)).clone()
+    }
+
+    fn build(now: Timestamp) -> Self {
         let kinds = kinds::built_in().map(|kind| (kind.key(), Arc::new(kind))).collect();
         let mut server = Self { kinds, store: Store::default(), access: Access::default(), drawn: 0 };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {

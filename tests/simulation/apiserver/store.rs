@@ -79,7 +79,7 @@ pub(crate) struct Change {
 }
 
 /// The objects of one type.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) objects: BTreeMap<Arc<str>, Arc<Object>>,
     pub(crate) log: VecDeque<Arc<Change>>,
@@ -114,7 +114,7 @@ impl Table {
 /// The first version. It is large, so that versions are easy to distinguish from other numbers.
 const FIRST: u64 = 100_000;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     tables: BTreeMap<Type, Table>,
     log: VecDeque<Arc<Change>>,
