@@ -16,6 +16,9 @@ use crate::store::{ResourceMeta, ResourceView};
 
 /// The maximum number of names in one plan.
 const MAX_NAMES_PER_PLAN: usize = 256;
+/// How many steps may wait for each that may run: more than end while a plan is computed, so that steps never wait for
+/// plans.
+const WAITING_PER_RUNNING_STEP: usize = 4;
 
 /// One namespace, shared between the watches and its task.
 pub struct NamespaceHandle {
@@ -104,6 +107,7 @@ impl Namespaces {
         let policy = Policy {
             max_running_steps: limits.per_namespace,
             max_names_per_plan: MAX_NAMES_PER_PLAN,
+            max_waiting_steps: Some(limits.per_namespace.saturating_mul(WAITING_PER_RUNNING_STEP)),
             max_objects: limits.objects_per_namespace,
             max_record_bytes: limits.record_bytes_per_namespace,
             max_steps_per_minute: limits.steps_per_minute,

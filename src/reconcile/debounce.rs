@@ -3,9 +3,10 @@
 //! Most changes start immediately; they are gathered only for a moment, so that one `kubectl apply` of many objects
 //! results in few plans. A plan that destroys something waits until its component is quiet: a Resource that still needs
 //! the object, or the second half of a rename, may be about to arrive. A component that was just planned is throttled
-//! for a multiple of the planning time, so that planning a large component does not slow down its execution.
+//! for a multiple of the planning time, so that planning a large component does not slow down its execution. Changes can
+//! be held back until there is room for their steps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ struct PendingChange {
     last: Time,
     /// The first change that the running plan does not include.
     newer: Option<Time>,
+    /// It was held back, and is not held back again.
+    was_held: bool,
 }
 
 /// A period in which nothing becomes due.
@@ -43,6 +46,10 @@ pub struct Sleep {
 #[derive(Debug, Default)]
 pub struct Debounce {
     touched: BTreeMap<Arc<str>, PendingChange>,
+    /// The names that are held back.
+    held: BTreeMap<Arc<str>, PendingChange>,
+    /// These names in the order in which they are released. Names that are no longer held back are skipped.
+    order: VecDeque<Arc<str>>,
     /// Until when names are throttled.
     throttled: BTreeMap<Arc<str>, Time>,
     /// The last check found nothing more to plan.
@@ -52,7 +59,13 @@ pub struct Debounce {
 impl Debounce {
     /// Records a change of the name.
     pub fn touch(&mut self, name: &Arc<str>, now: Time) {
-        let touched = self.touched.entry(name.clone()).or_insert(PendingChange { first: now, last: now, newer: None });
+        if let Some(held) = self.held.get_mut(name) {
+            held.last = now;
+            held.newer.get_or_insert(now);
+            return;
+        }
+        let new = PendingChange { first: now, last: now, newer: None, was_held: false };
+        let touched = self.touched.entry(name.clone()).or_insert(new);
         touched.last = now;
         touched.newer.get_or_insert(now);
         self.asleep = None;
@@ -61,35 +74,75 @@ impl Debounce {
     /// Records that planning of the names has started: later changes are newer than that plan.
     pub fn begin(&mut self, names: &BTreeSet<Arc<str>>) {
         for name in names {
+            if let Some(held) = self.held.remove(name) {
+                self.touched.insert(name.clone(), held);
+            }
             if let Some(touched) = self.touched.get_mut(name) {
                 touched.newer = None;
             }
         }
     }
 
+    /// Holds names back until [`Self::release`].
+    pub fn hold(&mut self, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            if let Some(touched) = self.touched.remove(name) {
+                self.held.insert(name.clone(), PendingChange { was_held: true, ..touched });
+                self.order.push_back(name.clone());
+            }
+        }
+    }
+
+    /// Releases as many names, or fewer if no more are held back.
+    pub fn release(&mut self, count: usize) {
+        for _ in 0..count {
+            let Some((name, held)) = std::iter::from_fn(|| self.order.pop_front())
+                .find_map(|name| self.held.remove(&name).map(|held| (name, held)))
+            else {
+                return;
+            };
+            self.touched.insert(name, held);
+            self.asleep = None;
+        }
+    }
+
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a name is held back, or was before.
+    pub fn was_held(&self, name: &str) -> bool {
+        self.pending(name).is_some_and(|pending| pending.was_held)
+    }
+
+    fn pending(&self, name: &str) -> Option<&PendingChange> {
+        self.touched.get(name).or_else(|| self.held.get(name))
+    }
+
     /// Removes a name, unless it changed after its last plan began.
     pub fn clear(&mut self, name: &str) {
         if !self.changed_since_planned(name) {
             self.touched.remove(name);
+            self.held.remove(name);
         }
     }
 
     /// Whether the name changed after its last plan began. Times are not compared, because both can have the same time.
     pub fn changed_since_planned(&self, name: &str) -> bool {
-        self.touched.get(name).is_some_and(|touched| touched.newer.is_some())
+        self.pending(name).is_some_and(|pending| pending.newer.is_some())
     }
 
     /// Whether a plan for these names has waited for the maximum time since the first change that it does not include.
     pub fn has_waited_too_long<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>, now: Time) -> bool {
-        names.filter_map(|name| self.touched.get(name)?.newer).any(|newer| newer + MAX_WAIT <= now)
+        names.filter_map(|name| self.pending(name)?.newer).any(|newer| newer + MAX_WAIT <= now)
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        self.touched.contains_key(name)
+        self.pending(name).is_some()
     }
 
     pub fn len(&self) -> usize {
-        self.touched.len()
+        self.touched.len() + self.held.len()
     }
 
     /// Throttles a component after planning that took `took`.
@@ -144,11 +197,12 @@ impl Debounce {
 
     /// When a plan of these names may destroy something.
     pub fn may_destroy_at<'a>(&'a self, names: impl Iterator<Item = &'a Arc<str>>) -> Option<Time> {
-        let touched = names.filter_map(|name| self.touched.get(name)).copied();
-        let span = touched.reduce(|a, b| PendingChange {
+        let pending = names.filter_map(|name| self.pending(name)).copied();
+        let span = pending.reduce(|a, b| PendingChange {
             first: a.first.min(b.first),
             last: a.last.max(b.last),
             newer: a.newer.or(b.newer),
+            was_held: false,
         })?;
         Some((span.last + QUIET).min(span.first + MAX_WAIT))
     }
@@ -173,6 +227,31 @@ mod tests {
         assert_eq!(debounce.current_sleep(start + ms(500)), Some(Sleep { until: None }), "the name is being planned");
         debounce.wake();
         assert_eq!(debounce.current_sleep(start + ms(500)), None, "planning is over, and the name has changed since");
+    }
+
+    #[test]
+    fn held_names_are_released_in_their_order_and_only_once() {
+        let (mut debounce, start) = (Debounce::default(), Time::default());
+        let names: Vec<Arc<str>> = ["c", "a", "b"].map(Arc::from).into();
+        let set = |names: &[Arc<str>]| names.iter().cloned().collect::<BTreeSet<_>>();
+        for name in &names {
+            debounce.touch(name, start);
+            debounce.hold(&set(std::slice::from_ref(name)));
+        }
+        debounce.touch(&names[0], start + ms(5));
+        assert_eq!((debounce.due(start + ms(20)), debounce.len()), (BTreeSet::new(), 3));
+        assert!(debounce.contains("a") && debounce.changed_since_planned("a") && debounce.was_held("a"));
+        debounce.begin(&set(&names[1..2]));
+        debounce.clear("a");
+        assert_eq!(
+            (debounce.contains("a"), debounce.holds_any()),
+            (false, true),
+            "a was planned with another component"
+        );
+        debounce.release(1);
+        assert_eq!((debounce.due(start + ms(20)), debounce.was_held("c")), (set(&names[..1]), true));
+        debounce.release(9);
+        assert_eq!((debounce.due(start + ms(20)).len(), debounce.holds_any()), (2, false));
     }
 
     #[test]

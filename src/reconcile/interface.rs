@@ -22,6 +22,8 @@ pub struct Policy {
     /// The maximum number of names in one plan; a component is never split. Planning components together is cheaper,
     /// but a slow driver must not block too many of them.
     pub max_names_per_plan: usize,
+    /// While so many steps wait for others to end, components with only new Resources are not planned. `None`: no limit.
+    pub max_waiting_steps: Option<usize>,
     /// The maximum number of objects in a namespace, unless its annotation sets another one.
     pub max_objects: Option<usize>,
     /// The maximum size of the records of a namespace in bytes, unless its annotation sets another one.

@@ -50,7 +50,7 @@ impl PlanResult {
 
 /// What one plan covers. Only components that use the same providers are planned together: a slow provider delays only
 /// its own components.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PlanScope {
     pub(super) names: BTreeSet<Arc<str>>,
     /// The components of `names`.

@@ -27,6 +27,8 @@ const MAX_FAILED_CREATES: u32 = 3;
 pub(super) struct Planning {
     /// Names that changed and are not planned yet.
     pub(super) debounce: Debounce,
+    /// When names were last released that were held back.
+    pub(super) released_at: Time,
     /// The names of plans that are being computed. They are disjoint.
     pub(super) in_progress: BTreeSet<Arc<str>>,
     /// Names that have joined a component that is being planned or moved. They are planned afterwards.

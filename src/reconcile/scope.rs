@@ -1,7 +1,12 @@
 //! Selects the components to plan next: those of the names that are due.
+//!
+//! A planned object takes several times the memory of one that is up to date. So while many steps wait, components with
+//! nothing but new Resources are held back. A few are planned even then, so that their status soon says what they wait
+//! for, however slow the steps are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Reconciler;
 use super::debounce::Sleep;
@@ -10,9 +15,18 @@ use super::plan_request::{PlanPart, PlanScope};
 use super::time::Time;
 use crate::load;
 
+/// How often new components are planned although many steps wait.
+const HELD_ANYWAY: Duration = Duration::from_secs(5);
+
 impl Reconciler {
     /// Starts planning of the names that are due. Returns when more will be due.
     pub(super) fn plan_due(&mut self) -> Option<Time> {
+        let released = self.release_held();
+        let due = self.plan_scopes();
+        due.into_iter().chain(released).min()
+    }
+
+    fn plan_scopes(&mut self) -> Option<Time> {
         let now = self.now.time;
         if let Some(Sleep { until }) = self.planning.debounce.current_sleep(now) {
             return until;
@@ -27,6 +41,45 @@ impl Reconciler {
         self.planning.debounce.sleep(now)
     }
 
+    /// How many more names may be planned until new components are held back. `None`: any number.
+    fn room(&self, scope: &PlanScope) -> Option<usize> {
+        let waiting = self.schedule.ready_steps() + self.planning.in_progress.len() + scope.names.len();
+        self.policy.max_waiting_steps.map(|limit| limit.saturating_sub(waiting))
+    }
+
+    /// Releases names for which there is room. Returns when some are released in any case.
+    fn release_held(&mut self) -> Option<Time> {
+        let now = self.now.time;
+        if !self.planning.debounce.holds_any() {
+            self.planning.released_at = now;
+            return None;
+        }
+        let limit = self.policy.max_waiting_steps.unwrap_or(usize::MAX);
+        let room = self.room(&PlanScope::default()).unwrap_or(usize::MAX);
+        // Not for each step: planning together is cheaper.
+        let count = match room > limit / 2 {
+            true => room,
+            false if self.planning.released_at + HELD_ANYWAY <= now => self.policy.max_names_per_plan,
+            false => 0,
+        };
+        if count > 0 {
+            self.planning.debounce.release(count);
+            self.planning.released_at = now;
+        }
+        self.planning.debounce.holds_any().then(|| self.planning.released_at + HELD_ANYWAY)
+    }
+
+    /// Whether a component is held back: its steps would be too many, and all of its Resources are new.
+    fn must_wait(&self, component: &BTreeSet<Arc<str>>, scope: &PlanScope) -> bool {
+        let is_new = |name: &Arc<str>| {
+            self.index.instance(name).is_some_and(|instance| !instance.deleting)
+                && self.objects.of(name).next().is_none()
+                && self.recorded(name).next().is_none()
+                && !self.planning.debounce.was_held(name)
+        };
+        self.room(scope) == Some(0) && component.iter().all(is_new)
+    }
+
     fn waits_for_quiet(&self, part: &PlanPart, name: &Arc<str>) -> bool {
         let debounce = &self.planning.debounce;
         part.names.contains(name) && !part.names.iter().any(|name| debounce.changed_since_planned(name))
@@ -35,7 +88,7 @@ impl Reconciler {
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or
     /// is throttled, stays in the debounce until later.
     fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>) -> Option<PlanScope> {
-        let mut scope = PlanScope { names: BTreeSet::new(), components: Vec::new(), asks_providers: false };
+        let mut scope = PlanScope::default();
         let mut providers = None;
         let mut others = BTreeSet::new();
         while scope.names.len() < self.policy.max_names_per_plan
@@ -50,6 +103,11 @@ impl Reconciler {
             let component = self.whole_component(name.clone());
             if self.is_put_off(&component) {
                 component.iter().for_each(|name| _ = waiting.remove(name));
+                continue;
+            }
+            if self.must_wait(&component, &scope) {
+                component.iter().for_each(|name| _ = waiting.remove(name));
+                self.planning.debounce.hold(&component);
                 continue;
             }
             let own = self.providers_of(&component);

@@ -2,6 +2,7 @@
 //! controls the time.
 
 mod approvals;
+mod backlog;
 mod preview;
 mod quota;
 mod statuses;
@@ -57,6 +58,10 @@ impl Clock for BenchClock {
 
 impl Bench {
     fn new() -> Self {
+        Self::with_policy(|_| {})
+    }
+
+    fn with_policy(change: impl FnOnce(&mut Policy)) -> Self {
         let clock = Arc::new(BenchClock::default());
         let world = World::new(serde_json::from_str("{}").unwrap());
         let engine = Arc::new(Engine::new(
@@ -67,13 +72,14 @@ impl Bench {
             Limits::default(),
             Holder { pod: "".into(), process: "now".into() },
         ));
-        let policy = Policy {
+        let mut policy = Policy {
             max_running_steps: 8,
             max_names_per_plan: 256,
             max_objects: Some(3),
             requires_approval: true,
             ..Policy::default()
         };
+        change(&mut policy);
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),

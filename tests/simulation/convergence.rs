@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use purlin::execute::Limits;
 use purlin::model::{Address, Record};
 use purlin::store::Interner;
 use purlin::store::secrets::{Family, SecretContent, decode, record_name};
@@ -34,7 +35,7 @@ impl Environment {
         judge.look_up(Box::new(move |namespace, address| {
             looked_up.with(|server, _| record(server, namespace, address))
         }));
-        Self { seed, began, cluster, outside: Arc::new(outside), judge, shards }
+        Self { seed, began, cluster, outside: Arc::new(outside), judge, shards, limits: Limits::default() }
     }
 }
 

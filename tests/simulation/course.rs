@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use purlin::driver::scripted::Recovery;
+use purlin::execute::Limits;
 
 use crate::faults::NetworkFaults;
 use crate::outside::ServiceFaults;
@@ -59,6 +60,7 @@ pub(crate) struct Course {
     pub(crate) namespaces: usize,
     /// Into how many shards the namespaces are divided.
     pub(crate) shards: u16,
+    pub(crate) limits: Limits,
     pub(crate) network_faults: NetworkFaults,
     pub(crate) service_faults: ServiceFaults,
     pub(crate) recovery: Recovery,
@@ -83,6 +85,10 @@ impl Course {
         let sharing = &mut Seeded::new(seed, "sharing");
         let is_shared = sharing.chance(300);
         let (replicas, namespaces, shards) = if is_shared { some_shares(sharing) } else { (replicas, 1, 2) };
+        // With one step at a time, new Resources wait until they are planned.
+        let one_at_a_time = Seeded::new(seed, "limits").chance(200);
+        let per_namespace = if one_at_a_time { 1 } else { Limits::default().per_namespace };
+        let limits = Limits { per_namespace, ..Limits::default() };
         let mut acts = Vec::new();
         let mut add = |what| acts.push(Act { number: acts.len() as u64 + 1, what });
         for _ in 0..steps {
@@ -119,6 +125,7 @@ impl Course {
             replicas,
             namespaces,
             shards,
+            limits,
             network_faults,
             service_faults,
             recovery,
@@ -166,7 +173,12 @@ impl Course {
                 self = reduced;
             }
         }
-        let simplify: [fn(&mut Self); 3] = [|one| one.replicas = 1, |one| one.namespaces = 1, |one| one.shards = 2];
+        let simplify: [fn(&mut Self); 4] = [
+            |one| one.replicas = 1,
+            |one| one.namespaces = 1,
+            |one| one.shards = 2,
+            |one| one.limits = Limits::default(),
+        ];
         for simplify in simplify {
             let mut simpler = self.clone();
             simplify(&mut simpler);
@@ -198,7 +210,7 @@ impl fmt::Display for Course {
         let approvals = if self.has_approvals { "approvals" } else { "no approvals" };
         let (namespaces, shards) = (self.namespaces, self.shards);
         write!(f, "seed {seed}, {replicas} replicas, {namespaces} namespaces, {shards} shards, ")?;
-        write!(f, "{recovery:?}, {approvals}; ")?;
+        write!(f, "{recovery:?}, {approvals}, {} steps at a time; ", self.limits.per_namespace)?;
         writeln!(f, "faults in a thousand: {}", faults.join(", "))?;
         write!(f, "acts: {}", acts.join(" "))
     }

@@ -71,6 +71,7 @@ impl History {
         let outside = Outside::new(seed, course.recovery, judge.clone());
         let namespaces = &NAMESPACES[..course.namespaces];
         let env = Environment::new((seed, began), (namespaces, course.shards), cluster.clone(), outside, judge);
+        let env = Environment { limits: course.limits, ..env };
         let approver = || Approver::new(cluster.clone(), namespaces.to_vec()).for_some_namespaces(seed, &env.judge);
         let approver = course.has_approvals.then(approver);
         let user = |namespace: &&'static str| User::new(seed, namespace, course.is_wild, course.has_approvals);

@@ -35,6 +35,7 @@ pub(crate) struct Environment {
     pub(crate) judge: Arc<Judge>,
     /// The option `--shards` of all replicas.
     pub(crate) shards: u16,
+    pub(crate) limits: Limits,
 }
 
 /// A running controller.
@@ -91,7 +92,7 @@ impl Replica {
             allow_unconfined_providers: false,
             provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
             default_service_account: "default".to_owned(),
-            limits: Limits::default(),
+            limits: env.limits,
             grace: Duration::from_mins(2),
             ui: false,
             shards: env.shards,

@@ -61,6 +61,7 @@ impl DevSession {
             max_running_steps: engine.limits.per_namespace,
             // The user sees one plan for all changes.
             max_names_per_plan: usize::MAX,
+            max_waiting_steps: None,
             max_objects: None,
             max_record_bytes: None,
             max_steps_per_minute: None,

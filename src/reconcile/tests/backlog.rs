@@ -1,0 +1,66 @@
+//! New Resources are planned when there is room for their steps.
+
+use super::*;
+
+const NEW: usize = 40;
+
+/// A bench with room for four waiting steps, and plans of two names.
+fn bench() -> Bench {
+    Bench::with_policy(|policy| {
+        policy.max_objects = None;
+        policy.max_names_per_plan = 2;
+        policy.max_waiting_steps = Some(4);
+    })
+}
+
+fn names() -> impl Iterator<Item = String> {
+    (0..NEW).map(|number| format!("n{number:02}"))
+}
+
+/// The largest number of objects that were planned and not started.
+fn longest_backlog(log: &[String]) -> usize {
+    let (mut waiting, mut longest) = (0, 0);
+    for line in log {
+        waiting += if line.contains(" plan {") { line.matches("\"n").count() } else { 0 };
+        waiting -= usize::from(line.contains(" start n"));
+        longest = longest.max(waiting);
+    }
+    longest
+}
+
+#[tokio::test]
+async fn new_resources_are_planned_as_the_steps_of_others_start() {
+    let mut bench = bench();
+    names().for_each(|name| bench.observe(thing(&name, 1), 1));
+    bench.react(Signal::Started);
+    bench.run_until_idle(Duration::from_secs(1)).await;
+    assert_eq!(bench.recorded().len(), NEW);
+    assert!(names().all(|name| bench.ready(&name) == (1, "True Available".to_owned())));
+    let longest = longest_backlog(&bench.log);
+    assert!(longest <= 8 + 4 + 2, "{longest}: {:#?}", bench.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_slow_steps_all_resources_soon_have_a_status_and_other_changes_do_not_wait() {
+    let mut bench = bench();
+    bench.observe(thing("old", 1), 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let answers = || vec![ScriptedOutcome::Hold("never".to_owned())];
+    for name in names() {
+        bench.world.script(ScriptLine { on: name.clone(), operation: Operation::Create, answers: answers() });
+        bench.observe(thing(&name, 1), 1);
+    }
+    bench.react(Signal::Wake);
+    let started = |bench: &Bench| bench.log.iter().filter(|line| line.contains(" start n")).count();
+    bench.run_until("eight creates", |bench| started(bench) == 8).await;
+    bench.observe(thing("old", 2), 2);
+    bench.react(Signal::Wake);
+    let began = bench.now;
+    let plans = |bench: &Bench| bench.log.iter().filter(|line| line.contains("plan {\"old\"}")).count();
+    bench.run_until("the plan of the update", |bench| plans(bench) == 2).await;
+    assert!(bench.now < began + Duration::from_secs(1));
+    assert!(bench.status.len() < NEW / 2, "{:?}", bench.status.keys());
+    bench.run_until("a status", |bench| names().all(|name| bench.status.contains_key(&name))).await;
+    assert!(bench.now <= began + MINUTE * 2);
+}
