@@ -219,6 +219,15 @@ impl DeposedDecision {
         self.because = None;
     }
 
+    /// Keeps the object because nothing of its address is changed.
+    pub fn keep(&mut self, address: &Address, block: &Block) {
+        let cause = block.cause();
+        let what = format!("the deposed object is kept while its object is blocked: {}", cause.summary);
+        let mut diagnostic = Diagnostic::error(address, cause.reason, what);
+        diagnostic.severity = cause.severity;
+        self.block(Block::held(diagnostic).waiting_for(block.waiting_for.iter().copied()));
+    }
+
     pub fn removes(&self) -> bool {
         matches!(self.action, Action::Destroy | Action::Forget)
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decision::{Block, Decision};
+use super::decision::{Block, Decision, DeposedDecision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
 use super::missing_record::missing_record;
@@ -52,6 +52,9 @@ pub(super) fn decide_early(input: &PlanInput<'_>, config: &Config) -> Vec<Option
                 (decision.value, decision.reading) = (Some(known.value.clone()), Some(Arc::clone(known)));
             }
             decision.deposed = destroys::decide_deposed(input, id, Vec::new());
+            if input.running.contains_key(&id) {
+                hold_deposed_of_running(input, id, cycles.get(&id), &mut decision);
+            }
             decision.decided_early = true;
             Some(decision)
         })
@@ -65,6 +68,22 @@ fn cycle_errors(input: &PlanInput<'_>, config: &Config) -> BTreeMap<Id, Diagnost
     }
     let errors = cycle::find(config).into_iter().flat_map(|cycle| cycle.diagnostics());
     errors.filter_map(|diagnostic| Some((input.resolve(diagnostic.address.as_ref()?)?, diagnostic))).collect()
+}
+
+/// The running step does not permit other changes of the object, such as the destroy of a deposed object of a Resource
+/// that was suspended since the step began.
+fn hold_deposed_of_running(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>, decision: &mut Decision) {
+    let waiting =
+        |deposed: &&mut DeposedDecision| deposed.removes() && !input.running_deposed.contains_key(&(id, deposed.key));
+    let mut waiting = decision.deposed.iter_mut().filter(waiting).peekable();
+    if waiting.peek().is_none() {
+        return;
+    }
+    let block = frozen(input, id, cycle_error)
+        .or_else(|| (!input.nodes[id].desired).then(|| destroys::early_block(input, id)).flatten());
+    if let Some(block) = block.filter(|block| block.frozen) {
+        waiting.for_each(|deposed| deposed.keep(input.nodes[id].address, &block));
+    }
 }
 
 /// The running step determines the decision, regardless of the current configuration.

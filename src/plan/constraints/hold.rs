@@ -266,11 +266,7 @@ fn hold_deposed_of_blocked(input: &PlanInput<'_>, decisions: &mut [Option<Decisi
             let needed = gives_up && complete(&deposed.object);
             let needed = needed && (!makes_room || newest == Some(deposed.key));
             if block.frozen || needed || awaits_successor(node, &deposed.object) {
-                let cause = block.cause();
-                let what = format!("the deposed object is kept while its object is blocked: {}", cause.summary);
-                let mut diagnostic = Diagnostic::error(node.address, cause.reason, what);
-                diagnostic.severity = cause.severity;
-                deposed.block(Block::held(diagnostic).waiting_for(block.waiting_for.iter().copied()));
+                deposed.keep(node.address, &block);
                 changed = true;
             }
         }

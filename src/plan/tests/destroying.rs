@@ -282,6 +282,21 @@ fn a_running_destroy_is_a_destroy() {
 }
 
 #[test]
+fn a_deposed_object_of_a_suspended_resource_is_kept_while_a_destroy_runs() {
+    check(
+        "
+         want a deleting suspended
+         have a
+         deposed a 1 id=old
+         option destroying=a",
+        expect![[r#"
+            a Destroy (a step of this object is running)
+            a#1 Blocked Suspended: the deposed object is kept while its object is blocked: suspended
+            warning a Suspended: deposed 00000001: the deposed object is kept while its object is blocked: suspended"#]],
+    );
+}
+
+#[test]
 fn an_orphan_that_depends_on_a_destroyed_object_is_a_warning() {
     check(
         "
