@@ -1,10 +1,10 @@
-//! One row of the table: new objects, the idle controller, and its fail-over.
+//! One row of the table: new objects, the idle controller, its fail-over, and the deletion of everything.
 
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -47,6 +47,10 @@ pub(crate) struct Row {
     /// From the end of a process until a change in each namespace was ready. `None`: it took longer than
     /// [`CHANGE_LIMIT`].
     pub(crate) fail_over: Option<Duration>,
+    /// The resident memory of each replica in bytes, after one of them was replaced.
+    pub(crate) memory_after: Vec<u64>,
+    /// From the deletion of all objects until the last one was gone.
+    pub(crate) deletion: Duration,
 }
 
 pub(crate) async fn row(
@@ -81,8 +85,36 @@ pub(crate) async fn row(
     let running = processes.all();
     let memory = running.iter().map(|process| process.memory()).collect();
     let fail_over = fail_over(server, workload, &observer.history, processes, &first).await;
+    quiet(server, workload).await;
+    let memory_after = processes.all().iter().map(|process| process.memory()).collect();
+    let deletion = delete(server, workload, &namespaces, &observer.history).await;
     let (program, kind, replicas) = (workload.program, workload.objects, running.len());
-    Row { program, kind, objects, replicas, total, times, writes, idle_writes, idle_cpu, memory, fail_over }
+    Row {
+        program,
+        kind,
+        objects,
+        replicas,
+        total,
+        times,
+        writes,
+        idle_writes,
+        idle_cpu,
+        memory,
+        fail_over,
+        memory_after,
+        deletion,
+    }
+}
+
+/// Deletes all objects, and waits until they are gone.
+async fn delete(server: &Server<'_>, workload: &Workload, namespaces: &[String], history: &History) -> Duration {
+    let start = Instant::now();
+    for namespace in namespaces {
+        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), namespace, &workload.api);
+        api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.expect("a deletion");
+    }
+    assert!(history.wait_empty(READY_LIMIT).await, "{} objects are not deleted", history.count());
+    start.elapsed()
 }
 
 fn cpu(processes: &[Process]) -> Duration {

@@ -33,13 +33,16 @@ impl History {
 
     fn note(&self, object: &DynamicObject, at: Instant) {
         let Some(generation) = ready_generation(object) else { return };
-        let key =
-            (object.metadata.namespace.clone().unwrap_or_default(), object.metadata.name.clone().unwrap_or_default());
+        let key = key(object);
         let mut all = self.lock();
         let known = all.entry(key).or_default();
         if known.last().is_none_or(|(last, _)| *last < generation) {
             known.push((generation, at));
         }
+    }
+
+    fn forget(&self, object: &DynamicObject) {
+        self.lock().remove(&key(object));
     }
 
     /// When this generation of an object, or a later one, was ready.
@@ -60,10 +63,23 @@ impl History {
         }
     }
 
-    /// How many objects have been ready.
+    /// Whether all objects that were ready are deleted within a time.
+    pub(crate) async fn wait_empty(&self, limit: Duration) -> bool {
+        let start = Instant::now();
+        while self.count() > 0 && start.elapsed() < limit {
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.count() == 0
+    }
+
+    /// How many objects have been ready and are not deleted.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
+}
+
+fn key(object: &DynamicObject) -> Key {
+    (object.metadata.namespace.clone().unwrap_or_default(), object.metadata.name.clone().unwrap_or_default())
 }
 
 /// The generation in which an object is ready.
@@ -98,7 +114,8 @@ async fn observe(objects: Api<DynamicObject>, history: History, listed: watch::S
         match event {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => history.note(&object, now),
             Ok(watcher::Event::InitDone) => drop(listed.send(true)),
-            Ok(watcher::Event::Init | watcher::Event::Delete(_)) | Err(_) => {}
+            Ok(watcher::Event::Delete(object)) => history.forget(&object),
+            Ok(watcher::Event::Init) | Err(_) => {}
         }
     }
 }

@@ -21,8 +21,8 @@ const END: &str = "<!-- scale: end -->";
 
 const ROWS: &str = "\
 | Program | Objects | Replicas | Ready a second | p50 | p99 | Writes per object | Memory of all replicas (largest) \
-| Writes in 30 s, idle | CPU, idle | Fail-over |
-|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| Writes in 30 s, idle | CPU, idle | Fail-over | Memory after it | Deleted a second |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 const FILES: &str = "\
@@ -67,7 +67,7 @@ impl Report {
             row.times.get(index.min(row.times.len().saturating_sub(1))).copied().unwrap_or_default()
         };
         let line = format!(
-            "| {} | {} {} | {} | {:.0} | {} | {} | {:.1} | {:.0} MiB ({:.0}) | {} | {:.1} % | {} |\n",
+            "| {} | {} {} | {} | {:.0} | {} | {} | {:.1} | {} | {} | {:.1} % | {} | {} | {:.0} |\n",
             row.program,
             grouped(row.objects),
             row.kind,
@@ -76,11 +76,12 @@ impl Report {
             seconds(share(0.5)),
             seconds(share(0.99)),
             row.writes as f64 / row.objects as f64,
-            mib(row.memory.iter().sum()),
-            mib(row.memory.iter().max().copied().unwrap_or_default()),
+            memory(&row.memory),
             row.idle_writes,
             row.idle_cpu,
             row.fail_over.map_or_else(|| "not within the limit".to_owned(), seconds),
+            memory(&row.memory_after),
+            row.objects as f64 / row.deletion.as_secs_f64(),
         );
         print!("{line}");
         self.rows.push_str(&line);
@@ -194,6 +195,12 @@ fn field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
     line.split_once(':').map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+}
+
+/// The memory of all replicas, and of the largest one.
+fn memory(of_replicas: &[u64]) -> String {
+    let largest = of_replicas.iter().max().copied().unwrap_or_default();
+    format!("{:.0} MiB ({:.0})", mib(of_replicas.iter().sum()), mib(largest))
 }
 
 fn seconds(time: Duration) -> String {
