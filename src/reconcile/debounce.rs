@@ -31,8 +31,8 @@ struct PendingChange {
     last: Time,
     /// The first change that the running plan does not include.
     newer: Option<Time>,
-    /// It was held back, and is not held back again.
-    was_held: bool,
+    /// It was held back and released, so it is not held back again.
+    released: bool,
 }
 
 /// A period in which nothing becomes due.
@@ -48,7 +48,7 @@ pub struct Debounce {
     touched: BTreeMap<Arc<str>, PendingChange>,
     /// The names that are held back.
     held: BTreeMap<Arc<str>, PendingChange>,
-    /// These names in the order in which they are released. Names that are no longer held back are skipped.
+    /// The order in which these names are released. Names that are no longer held back are skipped.
     order: VecDeque<Arc<str>>,
     /// Until when names are throttled.
     throttled: BTreeMap<Arc<str>, Time>,
@@ -57,14 +57,12 @@ pub struct Debounce {
 }
 
 impl Debounce {
-    /// Records a change of the name.
+    /// Records a change of the name. It is no longer held back: it may have become another case.
     pub fn touch(&mut self, name: &Arc<str>, now: Time) {
-        if let Some(held) = self.held.get_mut(name) {
-            held.last = now;
-            held.newer.get_or_insert(now);
-            return;
+        if let Some(held) = self.held.remove(name) {
+            self.touched.insert(name.clone(), held);
         }
-        let new = PendingChange { first: now, last: now, newer: None, was_held: false };
+        let new = PendingChange { first: now, last: now, newer: None, released: false };
         let touched = self.touched.entry(name.clone()).or_insert(new);
         touched.last = now;
         touched.newer.get_or_insert(now);
@@ -83,11 +81,11 @@ impl Debounce {
         }
     }
 
-    /// Holds names back until [`Self::release`].
+    /// Holds names back until they change, or until [`Self::release`].
     pub fn hold(&mut self, names: &BTreeSet<Arc<str>>) {
         for name in names {
             if let Some(touched) = self.touched.remove(name) {
-                self.held.insert(name.clone(), PendingChange { was_held: true, ..touched });
+                self.held.insert(name.clone(), touched);
                 self.order.push_back(name.clone());
             }
         }
@@ -101,7 +99,7 @@ impl Debounce {
             else {
                 return;
             };
-            self.touched.insert(name, held);
+            self.touched.insert(name, PendingChange { released: true, ..held });
             self.asleep = None;
         }
     }
@@ -110,9 +108,9 @@ impl Debounce {
         !self.held.is_empty()
     }
 
-    /// Whether a name is held back, or was before.
-    pub fn was_held(&self, name: &str) -> bool {
-        self.pending(name).is_some_and(|pending| pending.was_held)
+    /// Whether a name was held back and released.
+    pub fn is_released(&self, name: &str) -> bool {
+        self.touched.get(name).is_some_and(|touched| touched.released)
     }
 
     fn pending(&self, name: &str) -> Option<&PendingChange> {
@@ -202,7 +200,7 @@ impl Debounce {
             first: a.first.min(b.first),
             last: a.last.max(b.last),
             newer: a.newer.or(b.newer),
-            was_held: false,
+            released: false,
         })?;
         Some((span.last + QUIET).min(span.first + MAX_WAIT))
     }
@@ -238,9 +236,11 @@ mod tests {
             debounce.touch(name, start);
             debounce.hold(&set(std::slice::from_ref(name)));
         }
-        debounce.touch(&names[0], start + ms(5));
         assert_eq!((debounce.due(start + ms(20)), debounce.len()), (BTreeSet::new(), 3));
-        assert!(debounce.contains("a") && debounce.changed_since_planned("a") && debounce.was_held("a"));
+        assert!(debounce.contains("a") && debounce.changed_since_planned("a"));
+        debounce.touch(&names[0], start + ms(5));
+        assert_eq!(debounce.due(start + ms(20)), set(&names[..1]), "it has changed");
+        debounce.hold(&set(&names[..1]));
         debounce.begin(&set(&names[1..2]));
         debounce.clear("a");
         assert_eq!(
@@ -249,7 +249,7 @@ mod tests {
             "a was planned with another component"
         );
         debounce.release(1);
-        assert_eq!((debounce.due(start + ms(20)), debounce.was_held("c")), (set(&names[..1]), true));
+        assert_eq!((debounce.due(start + ms(20)), debounce.is_released("c")), (set(&names[..1]), true));
         debounce.release(9);
         assert_eq!((debounce.due(start + ms(20)).len(), debounce.holds_any()), (2, false));
     }

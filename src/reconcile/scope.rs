@@ -75,7 +75,7 @@ impl Reconciler {
             self.index.instance(name).is_some_and(|instance| !instance.deleting)
                 && self.objects.of(name).next().is_none()
                 && self.recorded(name).next().is_none()
-                && !self.planning.debounce.was_held(name)
+                && !self.planning.debounce.is_released(name)
         };
         self.room(scope) == Some(0) && component.iter().all(is_new)
     }

@@ -61,6 +61,11 @@ async fn behind_slow_steps_all_resources_soon_have_a_status_and_other_changes_do
     bench.run_until("the plan of the update", |bench| plans(bench) == 2).await;
     assert!(bench.now < began + Duration::from_secs(1));
     assert!(bench.status.len() < NEW / 2, "{:?}", bench.status.keys());
+    bench.observe(deleting(thing("n39", 1)), 1);
+    bench.react(Signal::Wake);
+    let plans = |bench: &Bench| bench.log.iter().filter(|line| line.contains("\"n39\"")).count();
+    bench.run_until("the plan of the deletion", |bench| plans(bench) == 1).await;
+    assert!(bench.now < began + Duration::from_secs(2));
     bench.run_until("a status", |bench| names().all(|name| bench.status.contains_key(&name))).await;
     assert!(bench.now <= began + MINUTE * 2);
 }
