@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
+use serde::Serialize;
 use serde_json::json;
 
 use super::context::Context;
@@ -52,7 +53,7 @@ pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     })
 }
 
-fn id(plan: &PlanObject) -> PlanId {
+pub(super) fn id(plan: &PlanObject) -> PlanId {
     PlanId { uid: plan.uid().unwrap_or_default().into(), version: plan.resource_version().unwrap_or_default().into() }
 }
 
@@ -147,10 +148,21 @@ async fn write_status(
     if let Some(fields) = status.as_object_mut() {
         fields.entry("differences").or_insert_with(|| json!([]));
     }
+    Ok(patch_status(api, name, known, &status).await?.unwrap_or_else(|| known.clone()))
+}
+
+/// Merges a status into that of this version of a Plan. `None`: the Plan does not exist anymore. Another version is a
+/// conflict: another replica may have written a newer status since.
+pub(super) async fn patch_status(
+    api: &Api<PlanObject>,
+    name: &str,
+    known: &PlanId,
+    status: &impl Serialize,
+) -> Result<Option<PlanId>, kube::Error> {
     let patch = json!({ "metadata": { "uid": known.uid, "resourceVersion": known.version }, "status": status });
     match api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await {
-        Ok(written) => Ok(id(&written)),
-        Err(kube::Error::Api(error)) if error.code == 404 => Ok(known.clone()),
+        Ok(written) => Ok(Some(id(&written))),
+        Err(kube::Error::Api(error)) if error.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -93,14 +93,11 @@ impl Debounce {
 
     /// Releases as many names, or fewer if no more are held back.
     pub fn release(&mut self, count: usize) {
-        for _ in 0..count {
-            let Some((name, held)) = std::iter::from_fn(|| self.order.pop_front())
-                .find_map(|name| self.held.remove(&name).map(|held| (name, held)))
-            else {
-                return;
-            };
-            self.touched.insert(name, PendingChange { released: true, ..held });
-            self.asleep = None;
+        let Self { touched, held, order, asleep, .. } = self;
+        let in_order = std::iter::from_fn(|| order.pop_front()).filter_map(|name| held.remove_entry(&name));
+        for (name, held) in in_order.take(count) {
+            touched.insert(name, PendingChange { released: true, ..held });
+            *asleep = None;
         }
     }
 

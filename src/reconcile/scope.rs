@@ -41,21 +41,19 @@ impl Reconciler {
         self.planning.debounce.sleep(now)
     }
 
-    /// How many more names may be planned until new components are held back. `None`: any number.
-    fn room(&self, scope: &PlanScope) -> Option<usize> {
-        let waiting = self.schedule.ready_steps() + self.planning.in_progress.len() + scope.names.len();
-        self.policy.max_waiting_steps.map(|limit| limit.saturating_sub(waiting))
+    /// How many steps wait, and how many names are being planned, with this number of further names.
+    fn backlog(&self, more: usize) -> usize {
+        self.schedule.ready_steps() + self.planning.in_progress.len() + more
     }
 
     /// Releases names for which there is room. Returns when some are released in any case.
     fn release_held(&mut self) -> Option<Time> {
         let now = self.now.time;
-        if !self.planning.debounce.holds_any() {
+        let Some(limit) = self.policy.max_waiting_steps.filter(|_| self.planning.debounce.holds_any()) else {
             self.planning.released_at = now;
             return None;
-        }
-        let limit = self.policy.max_waiting_steps.unwrap_or(usize::MAX);
-        let room = self.room(&PlanScope::default()).unwrap_or(usize::MAX);
+        };
+        let room = limit.saturating_sub(self.backlog(0));
         // Not for each step: planning together is cheaper.
         let count = match room > limit / 2 {
             true => room,
@@ -77,7 +75,8 @@ impl Reconciler {
                 && self.recorded(name).next().is_none()
                 && !self.planning.debounce.is_released(name)
         };
-        self.room(scope) == Some(0) && component.iter().all(is_new)
+        let is_full = self.policy.max_waiting_steps.is_some_and(|limit| self.backlog(scope.names.len()) >= limit);
+        is_full && component.iter().all(is_new)
     }
 
     fn waits_for_quiet(&self, part: &PlanPart, name: &Arc<str>) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::Instant;
 
@@ -81,15 +81,10 @@ pub(super) async fn compute(
         return Ok(Outcome::Failed(context.engine.clock.now()));
     }
     let finished = finished_at(Some(&status)).unwrap_or_default();
-    // Of this version: another replica may have written the result of a newer spec since.
-    let version = plan.resource_version();
-    let written = serde_json::json!({ "metadata": { "uid": uid, "resourceVersion": version }, "status": status });
-    let written = api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(written)).await;
-    match written {
-        Ok(_) => Ok(Outcome::Finished(expiry(&plan, finished))),
-        Err(kube::Error::Api(error)) if error.code == 404 => Ok(Outcome::Gone),
-        Err(error) => Err(error),
-    }
+    Ok(match approvals::patch_status(&api, &key.name, &approvals::id(&plan), &status).await? {
+        Some(_) => Outcome::Finished(expiry(&plan, finished)),
+        None => Outcome::Gone,
+    })
 }
 
 /// Passes a Plan with a digest to the reconciler. Deletes it if it has ended and expired, and Purlin created it.

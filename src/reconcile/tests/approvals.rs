@@ -94,6 +94,15 @@ async fn created(manifests: &[serde_json::Value]) -> Bench {
     bench
 }
 
+/// An object whose update waits for an approval, and the Plan of the update.
+async fn with_held_update() -> (Bench, String) {
+    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
+    bench.observe(guarded("a", 2, &["Update"]), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    (bench, name)
+}
+
 #[tokio::test]
 async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
     let mut bench = created(&[guarded("a", 1, &["Update"]), dependent("b", "a"), thing("c", 1)]).await;
@@ -182,10 +191,7 @@ async fn what_the_namespace_requires_an_author_cannot_lower() {
 
 #[tokio::test]
 async fn changes_are_approved_before_they_are_due() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     let due = bench.plans[&name].status.approvals[0].clone();
     bench.observe(guarded("a", 1, &["Update"]), 3);
     bench.run_for(5).await;
@@ -219,10 +225,7 @@ async fn changes_are_approved_before_they_are_due() {
 
 #[tokio::test]
 async fn a_failed_change_keeps_its_approval() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }];
     bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
     bench.approve(&name).await;
@@ -337,10 +340,7 @@ async fn a_replacement_that_has_begun_is_completed_after_a_restart() {
 
 #[tokio::test]
 async fn without_its_plan_an_approved_change_waits_again() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     let answers = vec![ScriptedOutcome::Fail { kind: Kind::default(), message: "no".to_owned() }; 4];
     bench.world.script(ScriptLine { on: "a".to_owned(), operation: Operation::Update, answers });
     bench.approve(&name).await;
@@ -388,10 +388,7 @@ async fn a_held_change_keeps_its_plan_when_its_dependents_are_gone() {
 
 #[tokio::test]
 async fn a_restart_keeps_an_approval() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     bench.reconciler.reset();
     let plan = ApprovalPlan { approved: true, generation: 2, ..bench.plans[&name].clone() };
     bench.deliver(&name, plan);
@@ -404,10 +401,7 @@ async fn a_restart_keeps_an_approval() {
 /// Another replica wrote a status, or someone changed the metadata, which starts no read.
 #[tokio::test]
 async fn a_status_is_computed_from_the_present_version_of_the_plan() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     let plan = ApprovalPlan { approved: true, generation: 2, ..bench.plans[&name].clone() };
     bench.deliver(&name, plan);
     let present = bench.plans.get_mut(&name).unwrap();
@@ -420,10 +414,7 @@ async fn a_status_is_computed_from_the_present_version_of_the_plan() {
 
 #[tokio::test]
 async fn a_change_that_was_made_differs_from_no_approval() {
-    let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
-    bench.observe(guarded("a", 2, &["Update"]), 2);
-    bench.run_for(5).await;
-    let name = bench.only_plan();
+    let (mut bench, name) = with_held_update().await;
     let other = ChangeDigest { digest: "0".repeat(64), ..bench.plans[&name].changes()[0].clone() };
     let in_git = ApprovalPlan {
         approved: true,
