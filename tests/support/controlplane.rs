@@ -131,6 +131,10 @@ impl ControlPlane {
     /// # Panics
     /// If it fails, with its stderr.
     pub(crate) fn apply(&self, args: &[&str], manifests: &str) -> String {
+        // Tests share cluster-scoped objects. kubectl fails if another program creates an object after kubectl has
+        // looked for it.
+        static CLUSTER_SCOPED: Mutex<()> = Mutex::new(());
+        let _guard = args.is_empty().then(|| CLUSTER_SCOPED.lock().unwrap_or_else(PoisonError::into_inner));
         let output = self.kubectl_with_stdin(&[&["apply", "-f", "-"], args].concat(), manifests);
         process::stdout_of_success(&format!("kubectl apply of\n{manifests}\n"), &output)
     }
