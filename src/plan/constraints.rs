@@ -11,7 +11,7 @@ use super::eval_scope::EvalScope;
 use super::inherit::{self, FlagNode as Flagged, Inheritance};
 use super::input::{Id, PlanInput};
 use super::protect;
-use crate::model::{Action, Diagnostic, Reason, Value};
+use crate::model::{Action, Diagnostic, ObjectStatus, Reason, Value};
 
 /// With this many deposed objects, no further create-first replacement starts: their destroys probably fail.
 const MAX_DEPOSED: usize = 3;
@@ -113,9 +113,17 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
 }
 
 /// For each object, a direct or indirect dependency that is blocked. A replacement destroys the old object first only
-/// if nothing blocks the creation of the new one.
+/// if nothing blocks the creation of the new one. It does not wait for a dependency with too many deposed objects,
+/// because these may wait for this replacement. The new object then uses the dependency's current object.
 fn blocked_dependencies(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<Option<Id>> {
-    let blocked = |id: Id| decisions[id].as_ref().is_some_and(Decision::is_blocked);
+    let waits_for_destroys = |id: Id, block: &Block| {
+        let current = input.nodes[id].current();
+        block.reason() == Reason::TooManyDeposedObjects && current.is_some_and(|object| object.status == ObjectStatus::Ready)
+    };
+    let blocked = |id: Id| {
+        let block = decisions[id].as_ref().and_then(|decision| decision.block.as_deref());
+        block.is_some_and(|block| !waits_for_destroys(id, block))
+    };
     let mut stuck: Vec<Option<Id>> = vec![None; decisions.len()];
     let mut spread: Vec<Id> = (0..decisions.len()).filter(|id| blocked(*id)).collect();
     while let Some(id) = spread.pop() {

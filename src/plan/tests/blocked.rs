@@ -366,6 +366,54 @@ fn tainted_deposed_objects_are_destroyed_when_there_are_too_many() {
 }
 
 #[test]
+fn a_destroy_first_replacement_does_not_wait_for_deposed_objects_that_wait_for_it() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd
+         deposed a 1 id=1
+         deposed a 2 id=2
+         deposed a 3 id=3
+         want b input=${a.id} force=2
+         have b input=3 force=1 uses=a
+         want c input=${b.id} force=2
+         have c input=B force=1 uses=b",
+        expect![[r#"
+            a Blocked TooManyDeposedObjects: 3 deposed objects exist; no new object is created until they are destroyed
+            a#1 Destroy (deposed by a replacement)
+            a#2 Destroy (deposed by a replacement)
+            a#3 Destroy (deposed by a replacement)
+            b Replace DestroyFirst (attributes force replacement) [force] {force=2 id=? input=A output=?}
+            c Replace DestroyFirst (attributes force replacement) [force] {force=2 id=? input=? output=?}
+            error a TooManyDeposedObjects"#]],
+    );
+}
+
+#[test]
+fn a_destroy_first_replacement_waits_for_a_tainted_dependency_with_too_many_deposed_objects() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd tainted
+         deposed a 1 id=1
+         deposed a 2 id=2
+         deposed a 3 id=3
+         want b input=${a.id} force=2
+         have b input=3 force=1 uses=a",
+        expect![[r#"
+            a Blocked TooManyDeposedObjects: 3 deposed objects exist; no new object is created until they are destroyed
+            a#1 Blocked InUse: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first) <- b
+            a#2 Blocked InUse: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first) <- b
+            a#3 Blocked TooManyDeposedObjects: the deposed object is kept while its object is blocked: 3 deposed objects exist; no new object is created until they are destroyed
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (TooManyDeposedObjects) <- a
+            error a TooManyDeposedObjects
+            error a InUse: deposed 00000001: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first)
+            error a InUse: deposed 00000002: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first)
+            error b DependencyNotReady"#]],
+    );
+}
+
+#[test]
 fn a_destroy_first_replacement_waits_for_its_dependencies() {
     check(
         "
