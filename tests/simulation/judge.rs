@@ -75,6 +75,8 @@ pub(crate) struct Judge {
 struct Intent {
     replica: Arc<str>,
     issued: Instant,
+    /// Without an answer, the write may or may not have been carried out.
+    is_answered: bool,
 }
 
 #[derive(Default)]
@@ -204,10 +206,23 @@ impl Judge {
         }
     }
 
-    /// A replica has written a record, or may have: the request, issued at this time, was not refused.
-    pub(crate) fn record_written(&self, replica: &Arc<str>, secret: &str, issued: Instant) {
-        let intent = Intent { replica: replica.clone(), issued };
+    /// A replica sends a request to write a record.
+    pub(crate) fn record_issued(&self, replica: &Arc<str>, secret: &str, issued: Instant) {
+        let intent = Intent { replica: replica.clone(), issued, is_answered: false };
         lock(&self.inside).intents.entry(secret.to_owned()).or_default().push(intent);
+    }
+
+    /// The request that was issued at this time has ended. A refused one did not change the record.
+    pub(crate) fn record_answered(&self, replica: &Arc<str>, secret: &str, issued: Instant, is_refused: bool) {
+        let mut inside = lock(&self.inside);
+        let Some(all) = inside.intents.get_mut(secret) else { return };
+        let is_this = |intent: &Intent| intent.issued == issued && intent.replica == *replica && !intent.is_answered;
+        let Some(position) = all.iter().position(is_this) else { return };
+        if is_refused {
+            all.remove(position);
+        } else {
+            all[position].is_answered = true;
+        }
     }
 
     /// A driver is called.
@@ -391,14 +406,15 @@ impl Judge {
 }
 
 impl Inside {
-    /// The intents that a call may carry out: the last one of its replica, and the last one of all, because a replica
-    /// also repeats what another one intended before it ended.
+    /// The intents that a call may carry out: the last one of its replica, and the last ones of the others, because a
+    /// replica also repeats what another one intended before it ended.
     fn intents_of(&self, call: &Call, secret: &str) -> Vec<&Intent> {
         // A running call may be noted in the record, which is not another intent.
-        let mut earlier = self.intents.get(secret).into_iter().flatten().filter(|intent| intent.issued <= call.began);
+        let earlier = self.intents.get(secret).into_iter().flatten().filter(|intent| intent.issued <= call.began);
         let own = earlier.clone().rfind(|intent| intent.replica == call.replica);
-        let others = earlier.next_back().filter(|last| last.replica != call.replica);
-        own.into_iter().chain(others).collect()
+        let mut may_be_last = true;
+        let last = earlier.rev().take_while(|intent| std::mem::replace(&mut may_be_last, !intent.is_answered));
+        own.into_iter().chain(last.filter(|intent| intent.replica != call.replica)).collect()
     }
 }
 

@@ -61,13 +61,14 @@ where
                 RequestSubject::Record(_) | RequestSubject::Resources { .. } | RequestSubject::Other => None,
             };
             let issued = Instant::now();
+            if let RequestSubject::Record(secret) = &about {
+                judge.record_issued(&replica, secret, issued);
+            }
             let answer = line.call(Request::from_parts(parts, Body::from(bytes))).await;
             // A write without an answer may have been carried out.
             let is_refused = answer.as_ref().is_ok_and(|answer| answer.status().is_client_error());
-            if let RequestSubject::Record(secret) = &about
-                && !is_refused
-            {
-                judge.record_written(&replica, secret, issued);
+            if let RequestSubject::Record(secret) = &about {
+                judge.record_answered(&replica, secret, issued, is_refused);
             }
             if let Some(objection) = objection.filter(|_| !is_refused) {
                 judge.object(&objection);
