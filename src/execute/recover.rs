@@ -126,15 +126,12 @@ fn create_action<'a>(
     }
 }
 
-/// The finalizer is added to the Resource between the write of the record and the call. If a record holds nothing but
-/// the intent of a first create for exactly this Resource, and the Resource has neither finalizer nor annotation, then
-/// no call was made. Local state files have no such proof.
+/// The annotation is added to the Resource between the write of the record and the call. If a record holds nothing but
+/// the intent of a first create for exactly this Resource, and the Resource has no annotation, then no call was made. Its
+/// finalizer proves nothing: the Resource can have it from the beginning. Local state files have no such proof.
 fn is_unclaimed_first_create(record: &Record, intent: &Intent, instance: Option<&Instance>) -> bool {
     let unclaimed = |instance: &Instance| {
-        !instance.uid.is_empty()
-            && instance.uid == record.uid
-            && !instance.has_finalizer
-            && instance.record_annotation != instance.uid
+        !instance.uid.is_empty() && instance.uid == record.uid && instance.record_annotation != instance.uid
     };
     !record.has_objects() && intent.epoch == 1 && instance.is_some_and(unclaimed)
 }

@@ -362,3 +362,34 @@ fn an_author_of_a_plan_needs_the_rights_of_an_author_of_its_manifests() {
     let message = accounts("planner", &names).expect("no right");
     assert!(message.contains("ServiceAccount account-0"), "{message}");
 }
+
+/// A finalizer that the controller adds later can come too late: a deletion that has already begun removes the Resource.
+#[test]
+fn a_new_resource_has_the_finalizer_before_the_controller_sees_it() {
+    let _guard = shared();
+    let (plane, ns) = (plane(), plane().namespace("finalizer"));
+    let create = |manifest: &str, more: &[&str]| {
+        let path = "-o=jsonpath={.metadata.finalizers}";
+        let created = plane.kubectl_with_stdin(&[&["-n", &ns, "create", path, "-f", "-"], more].concat(), manifest);
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        String::from_utf8(created.stdout).unwrap()
+    };
+    wait_until("the policy applies", LIMIT, || {
+        create(&data("tried", "one", ""), &["--dry-run=server"]) == r#"["purlin.dev/destroy"]"#
+    });
+    let own = data("own", "one", "").replace("name: own", "name: own, finalizers: [example.com/hold]");
+    assert_eq!(create(&own, &["--dry-run=server"]), r#"["example.com/hold","purlin.dev/destroy"]"#);
+
+    // Each is deleted at another moment of its first create.
+    for number in 0..20 {
+        let name = format!("short{number}");
+        create(&data(&name, "one", ""), &[]);
+        std::thread::sleep(std::time::Duration::from_millis(5 * number));
+        plane.kubectl_ok(&["-n", &ns, "delete", "pres", &name, "--wait=false"]);
+    }
+    // One that can never be planned needs no object to be deleted.
+    create(&data("unknown", "one", "").replace("terraform_data", "unknown_type"), &[]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "unknown", "--wait=false"]);
+    wait_empty(&ns);
+    assert!(records(&ns).is_empty(), "{:?}", records(&ns));
+}

@@ -105,6 +105,8 @@ pub(crate) struct Server {
     kinds: BTreeMap<[Arc<str>; 3], Arc<Kind>>,
     store: Store,
     pub(crate) access: Access,
+    /// Whether an admission policy adds the finalizer of Purlin to new Resources.
+    pub(crate) adds_finalizer: bool,
     /// The last number that was used for a UID, a name or an IP address.
     drawn: u64,
 }
@@ -132,7 +134,8 @@ impl Server {
 
     fn build(now: Timestamp) -> Self {
         let kinds = kinds::built_in().map(|kind| (kind.key(), Arc::new(kind))).collect();
-        let mut server = Self { kinds, store: Store::default(), access: Access::default(), drawn: 0 };
+        let mut server =
+            Self { kinds, store: Store::default(), access: Access::default(), adds_finalizer: false, drawn: 0 };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             server.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         }

@@ -61,6 +61,8 @@ pub(crate) struct Course {
     /// Into how many shards the namespaces are divided.
     pub(crate) shards: u16,
     pub(crate) limits: Limits,
+    /// Whether the API server adds the finalizer of Purlin to new Resources.
+    pub(crate) adds_finalizer: bool,
     pub(crate) network_faults: NetworkFaults,
     pub(crate) service_faults: ServiceFaults,
     pub(crate) recovery: Recovery,
@@ -126,6 +128,7 @@ impl Course {
             namespaces,
             shards,
             limits,
+            adds_finalizer: Seeded::new(seed, "admission").chance(500),
             network_faults,
             service_faults,
             recovery,
@@ -173,7 +176,8 @@ impl Course {
                 self = reduced;
             }
         }
-        let simplify: [fn(&mut Self); 4] = [
+        let simplify: [fn(&mut Self); 5] = [
+            |one| one.adds_finalizer = false,
             |one| one.replicas = 1,
             |one| one.namespaces = 1,
             |one| one.shards = 2,

@@ -72,6 +72,7 @@ impl History {
         let namespaces = &NAMESPACES[..course.namespaces];
         let env = Environment::new((seed, began), (namespaces, course.shards), cluster.clone(), outside, judge);
         let env = Environment { limits: course.limits, ..env };
+        cluster.with(|server, _| server.adds_finalizer = course.adds_finalizer);
         let approver = || Approver::new(cluster.clone(), namespaces.to_vec()).for_some_namespaces(seed, &env.judge);
         let approver = course.has_approvals.then(approver);
         let user = |namespace: &&'static str| User::new(seed, namespace, course.is_wild, course.has_approvals);

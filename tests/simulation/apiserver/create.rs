@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use purlin::api::FINALIZER;
 use serde_json::{Value, json};
 
 use super::body::{fits, is_dry, manager, of};
@@ -67,6 +68,9 @@ impl Server {
             }
         }
         let sent = value.clone();
+        if self.adds_finalizer && *kind.group == *"purlin.dev" && *kind.plural == *"resources" {
+            add_finalizer(&mut value["metadata"]["finalizers"]);
+        }
         Self::prepare(kind, &mut value);
         if kind.namespaced {
             self.check_namespace(kind, &namespace, &name)?;
@@ -166,4 +170,13 @@ impl Server {
         }
         name
     }
+}
+
+/// What the MutatingAdmissionPolicy of the chart does.
+fn add_finalizer(finalizers: &mut Value) {
+    let mut all = finalizers.as_array().cloned().unwrap_or_default();
+    if !all.iter().any(|one| *one == FINALIZER) {
+        all.push(FINALIZER.into());
+    }
+    *finalizers = all.into();
 }

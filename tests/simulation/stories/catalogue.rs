@@ -43,6 +43,7 @@ pub(super) const STORIES: &[Story] = stories![
     deletions::namespace_deleted_while_created varies,
     deletions::namespace_deleted_while_created_rights_first varies,
     deletions::deleted_before_it_was_held varies crashes,
+    deletions::deleted_with_a_finalizer_from_the_beginning varies crashes,
     deletions::forced_while_created varies,
     families::family_grows,
     families::family_shrinks,

@@ -112,6 +112,22 @@ pub(super) async fn namespace_deleted_while_created_rights_first(play: &Play) {
 }
 
 /// The record of a first create is written, but no call is made. The Resource has no finalizer yet, and is deleted.
+/// The API server adds the finalizer, so a Resource that is deleted before its record is complete waits for the controller.
+pub(super) async fn deleted_with_a_finalizer_from_the_beginning(play: &Play) {
+    play.env.cluster.with(|server, _| server.adds_finalizer = true);
+    play.empty().await;
+    play.crash_after("create /api/v1/namespaces/purlin-system/secrets");
+    play.apply("a", &thing("v0", "f0", json!({ "timeouts": { "create": "5s" } })));
+    play.until_down().await;
+    play.delete("a");
+    play.apply("b", &plain("v0", "f0"));
+    play.delete("b");
+    play.start();
+    play.until("the Resources are deleted", || play.names().is_empty()).await;
+    play.until_forgotten().await;
+    play.ends(&[]).await;
+}
+
 pub(super) async fn deleted_before_it_was_held(play: &Play) {
     play.empty().await;
     play.crash_after("create /api/v1/namespaces/purlin-system/secrets");
