@@ -432,10 +432,11 @@ impl Index {
                 self.insert_record(stored.clone());
             }
         } else if let Some(known) = removed {
+            let was_for = self.marked_for(address);
             self.remove_record(address);
             // A family keeps its finalizer and annotation until its last record is removed.
-            if self.addresses(&address.name).next().is_none() {
-                self.set_overlay(address, Overlay::Unmarked);
+            if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
+                self.set_overlay(address, Overlay::Unmarked(uid));
             }
             if !parked.saw_deletion_of(known) {
                 self.erased.insert(address.clone(), known);
@@ -444,6 +445,14 @@ impl Index {
         for event in parked.into_events(address) {
             self.apply(event);
         }
+    }
+
+    /// The UID of the Resource that has the finalizer and the annotation because of a record. It can be newer than the
+    /// record, which it then has adopted.
+    fn marked_for(&self, address: &Address) -> Option<Arc<str>> {
+        let adopter = self.instance(&address.name).filter(|instance| instance.is_marked());
+        let uid = adopter.map(|instance| instance.uid.clone());
+        uid.or_else(|| Some(self.records.get(address)?.record.uid.clone()))
     }
 
     fn set_overlay(&mut self, address: &Address, overlay: Overlay) {

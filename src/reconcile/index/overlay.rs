@@ -10,8 +10,8 @@ pub(super) enum Overlay {
     None,
     /// Added, for the Resource of this UID.
     Marked(Arc<str>),
-    /// Removed.
-    Unmarked,
+    /// Removed, from the Resource of this UID.
+    Unmarked(Arc<str>),
 }
 
 impl Overlay {
@@ -22,9 +22,9 @@ impl Overlay {
         match self {
             // A record of an earlier Resource of the name says nothing about the finalizer and the annotation of this
             // one.
-            Self::Marked(uid) if uid != observed.uid => Self::None,
+            Self::Marked(uid) | Self::Unmarked(uid) if uid != observed.uid => Self::None,
             Self::Marked(_) if marked => Self::None,
-            Self::Unmarked if unmarked => Self::None,
+            Self::Unmarked(_) if unmarked => Self::None,
             other => other,
         }
     }
@@ -34,7 +34,7 @@ impl Overlay {
         let (has_finalizer, record_annotation) = match self {
             Self::None => return observed.clone(),
             Self::Marked(uid) => (true, uid.clone()),
-            Self::Unmarked => (false, Arc::from("")),
+            Self::Unmarked(_) => (false, Arc::from("")),
         };
         Arc::new(Instance { record_annotation, has_finalizer, ..Instance::clone(observed) })
     }

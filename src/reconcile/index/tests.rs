@@ -185,6 +185,29 @@ fn marks_count_as_written_until_the_watch_confirms_them() {
     assert!(!index.instance("a").unwrap().has_finalizer);
 }
 
+/// The finalizer of a new Resource is not the one that was removed before the record of its predecessor.
+#[test]
+fn a_removed_record_says_nothing_about_the_next_resource_of_the_name() {
+    let next = |instance: Instance| Instance { uid: "uid-of-the-next".into(), has_finalizer: true, ..instance };
+    let mut index = index([applied(marked(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address, Some(Version(5)));
+    index.apply(Event::ResourceDeleted("a".into()));
+    index.apply(applied(next(resource("a", 1, &[]))));
+    index.end(&address, None);
+    assert!(index.instance("a").unwrap().has_finalizer);
+}
+
+#[test]
+fn the_marks_of_a_resource_that_has_adopted_a_record_count_as_removed_with_it() {
+    let next = |instance: Instance| marked(Instance { uid: "uid-of-the-next".into(), ..instance });
+    let mut index = index([applied(next(resource("a", 1, &[]))), Event::RecordApplied(record("a", 5, &[]))]);
+    let address = Address::single("a");
+    index.begin(&address, Some(Version(5)));
+    index.end(&address, None);
+    assert!(!index.instance("a").unwrap().has_finalizer);
+}
+
 #[test]
 fn the_fingerprint_changes_only_with_the_dependencies_of_an_object() {
     let mut index = index([applied(resource("a", 1, &["b"])), Event::RecordApplied(record("b", 5, &[]))]);
