@@ -55,6 +55,7 @@ use self::observed_client::observed;
 use self::observed_journal::ObservedJournal;
 use self::providers::{ObservedProvider, ProviderChecks};
 use self::shards::Division;
+use self::watch::plans::PlanEvent;
 use self::watch::{ListGate, Watch};
 use crate::api::{self, RawObject};
 use crate::driver::hook::job::JobHooks;
@@ -160,7 +161,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
     let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock);
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
-    let plans = watch_plans(&mut background, &options, &client, &watch);
+    let (plans, changed_plans) = mpsc::unbounded_channel();
+    watch_plans(&mut background, &options, &client, &watch, &plans);
     let (send, observed_providers) = mpsc::unbounded_channel();
     let report_provider = report_provider(installer, send);
     background.spawn(watch.providers(client.clone(), report_provider, readiness.gate("providers")));
@@ -224,12 +226,13 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         provider_plannings: Pool::shared(MAX_PLANNINGS),
         threads,
         leadership,
+        plans,
         approval_salt: OnceCell::new(),
         shutdown,
         started: tokio::time::Instant::now(),
     });
     sample(&context);
-    background.spawn(previews::run(Arc::clone(&context), plans, readiness.clone()));
+    background.spawn(previews::run(Arc::clone(&context), changed_plans, readiness.clone()));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespace = options.namespace, "controller started");
     let drained = supervise::supervise(&context, opened, &readiness, &give_up, options.grace).await;
 
@@ -392,10 +395,9 @@ fn watch_plans(
     options: &Options,
     client: &Client,
     watch: &Watch,
-) -> mpsc::UnboundedReceiver<watch::plans::PlanEvent> {
-    let (send, plans) = mpsc::unbounded_channel();
+    send: &mpsc::UnboundedSender<PlanEvent>,
+) {
     for namespace in options.watched() {
         tasks.spawn(watch.clone().plans(client.clone(), namespace, send.clone()));
     }
-    plans
 }

@@ -9,18 +9,17 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use serde::Serialize;
 use serde_json::json;
 
 use super::context::Context;
 use super::namespaces::NamespaceHandle;
-use super::watch::plans::PlanKey;
+use super::watch::plans::{PlanEvent, PlanKey};
 use crate::api::{ApprovalState, DECIDED_BY, PlanObject, PlanSpec, PlanStatus};
 use crate::plan::approval::digest_of;
 use crate::process::Random;
-use crate::reconcile::index::{ApprovalPlan, Event, PlanId};
+use crate::reconcile::index::{ApprovalPlan, PlanId};
 use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signal};
 
 /// The Secret with the salt of the digests, in the namespace of the controller. If it is lost, no earlier digest matches:
@@ -63,10 +62,10 @@ pub(super) fn is_own(plan: &PlanObject) -> bool {
 }
 
 /// Deletes a Plan unless it was replaced.
-pub(super) async fn delete(api: &Api<PlanObject>, name: &str, uid: &str) -> Result<(), kube::Error> {
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+pub(super) async fn delete(api: &Api<PlanObject>, plan: &PlanObject) -> Result<(), kube::Error> {
+    let preconditions = Preconditions { uid: plan.uid(), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    match api.delete(name, &params).await {
+    match api.delete(&plan.name_any(), &params).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409) => Ok(()),
         Err(error) => Err(error),
@@ -79,12 +78,12 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
         ApprovalWrite::Create { plan, owners } => create(&api, plan, owners).await,
-        ApprovalWrite::Status { name, id, status } => match write_status(&api, name, id, status).await {
-            // The next attempt starts from the present version.
-            Err(kube::Error::Api(error)) if error.code == 409 => read_again(&context, &api, &key, error).await,
-            written => written,
-        },
+        ApprovalWrite::Status { name, id, status } => write_status(&api, name, id, status).await,
     };
+    if matches!(&written, Err(kube::Error::Api(error)) if error.code == 409) {
+        // The next attempt starts from the present version. The receiver is dropped during shutdown.
+        let _ = context.plans.send(PlanEvent::Conflict(key.clone()));
+    }
     let written = written.map_err(|error| {
         let (namespace, plan) = (&*key.namespace, &*key.name);
         tracing::warn!(namespace, plan, %error, "could not write a Plan; retrying");
@@ -111,7 +110,7 @@ async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) ->
                 existing.status.as_ref().and_then(|status| status.approval).is_some_and(ApprovalState::is_final);
             let same = existing.spec.digest.as_ref() == Some(&held.digest);
             if is_own(&existing) && (has_ended || !same) {
-                delete(api, &held.name, &existing.uid().unwrap_or_default()).await?;
+                delete(api, &existing).await?;
                 api.create(&PostParams::default(), &plan).await?
             } else if same {
                 existing
@@ -165,20 +164,6 @@ pub(super) async fn patch_status(
         Err(kube::Error::Api(error)) if error.code == 404 => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Passes the present version of a Plan to the reconciler, and returns the conflict. The watch delivers another Plan of
-/// this name.
-async fn read_again(
-    context: &Context,
-    api: &Api<PlanObject>,
-    key: &PlanKey,
-    conflict: Box<Status>,
-) -> Result<PlanId, kube::Error> {
-    if let Some(plan) = api.get_opt(&key.name).await?.as_ref().and_then(observed) {
-        context.namespaces.apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(plan)));
-    }
-    Err(kube::Error::Api(conflict))
 }
 
 /// The salt of the digests. The first caller reads or creates it; retried until that succeeds.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use tokio::sync::OnceCell;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::crd_guard::CrdGuard;
@@ -14,6 +15,7 @@ use super::leadership::Leadership;
 use super::metrics::Metrics;
 use super::namespaces::Namespaces;
 use super::status::StatusWriter;
+use super::watch::plans::PlanEvent;
 use crate::api;
 use crate::driver::ObjectWatcher;
 use crate::execute::{Engine, Pool};
@@ -46,6 +48,8 @@ pub struct Context {
     pub provider_plannings: Arc<Pool>,
     pub threads: Threads,
     pub leadership: Leadership,
+    /// Where changes of Plans are sent, to be read again.
+    pub plans: UnboundedSender<PlanEvent>,
     /// The salt of the digests of changes, once it is known.
     pub approval_salt: OnceCell<Arc<[u8]>>,
     /// Triggered when the process must terminate.

@@ -18,7 +18,7 @@ use super::context::Context;
 use super::shards::Shard;
 use super::watch::plans::{PlanEvent, PlanKey};
 use crate::process::{ProcessorShare, Readiness};
-use crate::reconcile::index::Event;
+use crate::reconcile::index::{ApprovalPlan, Event};
 use crate::reconcile::retry;
 use queue::{Outcome, PreviewQueue};
 
@@ -53,7 +53,7 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
                 previews.queue.keep(|namespace| is_same(shard(namespace)));
             }
             Some(ended) = previews.running.join_next() => match ended {
-                Ok((key, uid, outcome)) => previews.queue.ended(&key, &uid, outcome),
+                Ok(computed) => previews.computed(computed),
                 Err(error) => tracing::error!(%error, "the task of a Plan panicked because of a bug in Purlin"),
             },
             Some(event) = events.recv() => previews.observe(event),
@@ -70,18 +70,38 @@ struct Previews {
     /// The processors that all computations may use at the same time: the others remain for changes.
     processors: ProcessorShare,
     queue: PreviewQueue,
-    running: JoinSet<(PlanKey, Arc<str>, Outcome)>,
+    running: JoinSet<Computed>,
+}
+
+/// The end of a computation.
+struct Computed {
+    key: PlanKey,
+    uid: Arc<str>,
+    outcome: Outcome,
+    approval: Option<ApprovalPlan>,
 }
 
 impl Previews {
     fn observe(&mut self, event: PlanEvent) {
         match event {
             PlanEvent::Applied { key, uid, generation } => self.queue.observe(&key, &uid, generation),
+            PlanEvent::Conflict(key) => self.queue.repeat(&key),
             PlanEvent::Deleted(key) => {
                 self.queue.remove(&key);
                 self.context.namespaces.apply(&key.namespace, Event::ApprovalDeleted(Arc::clone(&key.name)));
             }
         }
+    }
+
+    /// Passes a Plan with a digest to the reconciler, unless it was deleted after it was read.
+    fn computed(&mut self, computed: Computed) {
+        let Computed { key, uid, outcome, approval } = computed;
+        if let Some(plan) = approval.filter(|_| self.queue.knows(&key, &uid)) {
+            self.context
+                .namespaces
+                .apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(plan)));
+        }
+        self.queue.ended(&key, &uid, outcome);
     }
 
     /// Starts the computations that may run now.
@@ -91,14 +111,16 @@ impl Previews {
             let (context, failures) = (Arc::clone(&self.context), self.queue.failures(&key));
             let processors = self.processors.clone();
             self.running.spawn(async move {
-                let outcome = compute::compute(&context, processors, &key, &uid).await.unwrap_or_else(|error| {
+                let computed = compute::compute(&context, processors, &key, &uid).await;
+                let (outcome, approval) = computed.unwrap_or_else(|error| {
                     let (namespace, name) = (&*key.namespace, &*key.name);
                     tracing::warn!(namespace, name, %error, "could not compute a Plan; retrying");
                     let delay = retry::delay(failures + 1, context.engine.random.number());
                     let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-                    Outcome::Failed(context.engine.clock.now().saturating_add(delay).unwrap_or(Timestamp::MAX))
+                    let again = context.engine.clock.now().saturating_add(delay).unwrap_or(Timestamp::MAX);
+                    (Outcome::Failed(again), None)
                 });
-                (key, uid, outcome)
+                Computed { key, uid, outcome, approval }
             });
         }
     }

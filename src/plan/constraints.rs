@@ -118,7 +118,8 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
 fn blocked_dependencies(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<Option<Id>> {
     let waits_for_destroys = |id: Id, block: &Block| {
         let current = input.nodes[id].current();
-        block.reason() == Reason::TooManyDeposedObjects && current.is_some_and(|object| object.status == ObjectStatus::Ready)
+        block.reason() == Reason::TooManyDeposedObjects
+            && current.is_some_and(|object| object.status == ObjectStatus::Ready)
     };
     let blocked = |id: Id| {
         let block = decisions[id].as_ref().and_then(|decision| decision.block.as_deref());

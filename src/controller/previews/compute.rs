@@ -27,7 +27,7 @@ use crate::model::{Address, Diagnostics, Reason};
 use crate::pipeline;
 use crate::plan::{ResponseCache, published};
 use crate::process::ProcessorShare;
-use crate::reconcile::index::Event;
+use crate::reconcile::index::ApprovalPlan;
 use crate::reconcile::{PreviewTime, ProposedState};
 
 /// How long a Plan is kept after it was computed, in seconds, unless it says otherwise.
@@ -55,55 +55,68 @@ struct Failure {
     message: String,
 }
 
-/// Computes a Plan unless it has a result, and deletes it if it has expired.
+/// Computes a Plan unless it has a result, and deletes it if it has expired. Also returns a Plan with a digest, as the
+/// reconciler needs it.
 pub(super) async fn compute(
     context: &Arc<Context>,
     processors: ProcessorShare,
     key: &PlanKey,
     uid: &str,
-) -> Result<Outcome, kube::Error> {
+) -> Result<(Outcome, Option<ApprovalPlan>), kube::Error> {
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let Some(plan) = api.get_opt(&key.name).await?.filter(|plan| plan.uid().as_deref() == Some(uid)) else {
-        return Ok(Outcome::Gone);
+        return Ok((Outcome::Gone, None));
     };
-    let Some(preview) = plan.spec.preview.clone() else { return approval(context, &api, key, &plan).await };
+    match plan.spec.preview.clone() {
+        Some(preview) => Ok((compute_preview(context, processors, key, &api, &plan, preview).await?, None)),
+        None => approval(context, &api, &plan).await,
+    }
+}
+
+async fn compute_preview(
+    context: &Arc<Context>,
+    processors: ProcessorShare,
+    key: &PlanKey,
+    api: &Api<PlanObject>,
+    plan: &PlanObject,
+    preview: Preview,
+) -> Result<Outcome, kube::Error> {
     if let Some(finished) = finished_at(plan.status.as_ref()) {
-        let expiry = expiry(&plan, finished);
+        let expiry = expiry(plan, finished);
         if expiry > context.engine.clock.now() {
             return Ok(Outcome::Finished(expiry));
         }
-        approvals::delete(&api, &key.name, uid).await?;
+        approvals::delete(api, plan).await?;
         return Ok(Outcome::Gone);
     }
-    let status = status(context, processors, key, &plan, preview).await;
+    let status = status(context, processors, key, plan, preview).await;
     if !context.leadership.leads(&key.namespace) || context.shutdown.is_triggered() {
         // The new leader computes it. If this replica leads there again, it does.
         return Ok(Outcome::Failed(context.engine.clock.now()));
     }
     let finished = finished_at(Some(&status)).unwrap_or_default();
-    Ok(match approvals::patch_status(&api, &key.name, &approvals::id(&plan), &status).await? {
-        Some(_) => Outcome::Finished(expiry(&plan, finished)),
+    Ok(match approvals::patch_status(api, &key.name, &approvals::id(plan), &status).await? {
+        Some(_) => Outcome::Finished(expiry(plan, finished)),
         None => Outcome::Gone,
     })
 }
 
-/// Passes a Plan with a digest to the reconciler. Deletes it if it has ended and expired, and Purlin created it.
+/// Reads a Plan with a digest. Deletes it if it has ended and expired, and Purlin created it.
 async fn approval(
     context: &Context,
     api: &Api<PlanObject>,
-    key: &PlanKey,
     plan: &PlanObject,
-) -> Result<Outcome, kube::Error> {
-    let Some(observed) = approvals::observed(plan) else { return Ok(Outcome::Gone) };
-    let (now, uid) = (context.engine.clock.now(), Arc::clone(&observed.id.uid));
+) -> Result<(Outcome, Option<ApprovalPlan>), kube::Error> {
+    let Some(observed) = approvals::observed(plan) else { return Ok((Outcome::Gone, None)) };
+    let now = context.engine.clock.now();
     let is_obsolete =
         observed.is_final() && observed.is_own && ended_at(plan).is_some_and(|at| expiry(plan, at) <= now);
-    context.namespaces.apply(&key.namespace, Event::ApprovalApplied(Arc::clone(&key.name), Box::new(observed)));
     if is_obsolete {
-        approvals::delete(api, &key.name, &uid).await?;
-        return Ok(Outcome::Gone);
+        approvals::delete(api, plan).await?;
+        return Ok((Outcome::Gone, None));
     }
-    Ok(Outcome::Finished(now.saturating_add(RECHECK).unwrap_or(Timestamp::MAX)))
+    let again = now.saturating_add(RECHECK).unwrap_or(Timestamp::MAX);
+    Ok((Outcome::Finished(again), Some(observed)))
 }
 
 /// When the state of an approval last changed.

@@ -65,11 +65,7 @@ impl PreviewQueue {
                     return;
                 }
                 known.generation = generation;
-                match &mut known.state {
-                    State::Waiting => return,
-                    State::Running { changed } => return *changed = true,
-                    State::Failed(_) | State::Finished(_) => known.state = State::Waiting,
-                }
+                return self.repeat(key);
             }
             // The computation of an earlier Plan of the same name ends with `Gone`.
             _ => {
@@ -78,6 +74,22 @@ impl PreviewQueue {
             }
         }
         self.waiting.push(&key.namespace, (key.clone(), Arc::clone(uid)));
+    }
+
+    /// Computes a Plan again: it may have changed since it was last read.
+    pub fn repeat(&mut self, key: &PlanKey) {
+        let Some(known) = self.known.get_mut(key) else { return };
+        match &mut known.state {
+            State::Waiting => return,
+            State::Running { changed } => return *changed = true,
+            State::Failed(_) | State::Finished(_) => known.state = State::Waiting,
+        }
+        self.waiting.push(&key.namespace, (key.clone(), Arc::clone(&known.uid)));
+    }
+
+    /// Whether this Plan exists, as far as the watch has delivered.
+    pub fn knows(&self, key: &PlanKey, uid: &str) -> bool {
+        self.known.get(key).is_some_and(|plan| *plan.uid == *uid)
     }
 
     /// A Plan was deleted.
@@ -218,6 +230,21 @@ mod tests {
         queue.observe(&key("a", "x"), &"u".into(), 3);
         queue.ended(&key("a", "x"), &"u".into(), Outcome::Finished(at(9)));
         assert_eq!(start(&mut queue), ["a/x"], "it has changed during the computation");
+    }
+
+    #[test]
+    fn a_plan_is_read_again_after_a_conflict() {
+        let mut queue = queue(&[("a", "x")]);
+        start(&mut queue);
+        queue.repeat(&key("a", "x"));
+        queue.ended(&key("a", "x"), &"u".into(), Outcome::Finished(at(9)));
+        assert_eq!(start(&mut queue), ["a/x"], "the conflict may be newer than the read");
+        queue.ended(&key("a", "x"), &"u".into(), Outcome::Finished(at(9)));
+        queue.repeat(&key("a", "x"));
+        assert_eq!(start(&mut queue), ["a/x"]);
+        queue.remove(&key("a", "x"));
+        queue.repeat(&key("a", "x"));
+        assert!(start(&mut queue).is_empty() && !queue.knows(&key("a", "x"), "u"));
     }
 
     #[test]

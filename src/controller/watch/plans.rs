@@ -22,8 +22,14 @@ pub struct PlanKey {
 /// A change of a Plan.
 #[derive(Clone, Debug)]
 pub enum PlanEvent {
-    Applied { key: PlanKey, uid: Arc<str>, generation: i64 },
+    Applied {
+        key: PlanKey,
+        uid: Arc<str>,
+        generation: i64,
+    },
     Deleted(PlanKey),
+    /// A write of its status failed because another client has changed it.
+    Conflict(PlanKey),
 }
 
 impl Watch {
