@@ -391,7 +391,7 @@ fn an_interrupted_move_is_reverted_when_it_is_no_longer_desired() {
         wait_until("the move is interrupted", LIMIT, || *count.lock().unwrap() > cut);
         second.kill(plane());
         drop(proxy);
-        plane().kubectl_ok(&["-n", &ns, "delete", "pres", "dns-zone", "--wait=false"]);
+        plane().kubectl_ok(&["-n", &ns, "delete", "pres", "dns-zone"]);
         plane().apply(&["-n", &ns], &site("zone", "", ""));
 
         let third = Controller::start(plane());

@@ -368,14 +368,24 @@ fn an_author_of_a_plan_needs_the_rights_of_an_author_of_its_manifests() {
 fn a_new_resource_has_the_finalizer_before_the_controller_sees_it() {
     let _guard = shared();
     let (plane, ns) = (plane(), plane().namespace("finalizer"));
-    let create = |manifest: &str, more: &[&str]| {
+    let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+    let adds = ["-s", "templates/policies.yaml", "-a", kind, "--set", "finalizerOnCreate.enabled=true"];
+    let others = "protectRecords=false,serviceAccountAuthorization.enabled=false,approvalAuthorization.enabled=false";
+    // Only for this namespace, because tests share the cluster.
+    let only = format!("controller.watchNamespaces={{{ns}}},fullnameOverride=finalizer,{others}");
+    plane.apply(&[], &plane.helm_ok(&[&["template", "finalizer", chart()], &adds[..], &["--set", &only]].concat()));
+    let try_create = |manifest: &str, more: &[&str]| {
         let path = "-o=jsonpath={.metadata.finalizers}";
-        let created = plane.kubectl_with_stdin(&[&["-n", &ns, "create", path, "-f", "-"], more].concat(), manifest);
+        plane.kubectl_with_stdin(&[&["-n", &ns, "create", path, "-f", "-"], more].concat(), manifest)
+    };
+    let create = |manifest: &str, more: &[&str]| {
+        let created = try_create(manifest, more);
         assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         String::from_utf8(created.stdout).unwrap()
     };
+    // Before, the API server ignores the policy, or does not know the schema of Resources yet and rejects them.
     wait_until("the policy applies", LIMIT, || {
-        create(&data("tried", "one", ""), &["--dry-run=server"]) == r#"["purlin.dev/destroy"]"#
+        try_create(&data("tried", "one", ""), &["--dry-run=server"]).stdout == br#"["purlin.dev/destroy"]"#
     });
     let own = data("own", "one", "").replace("name: own", "name: own, finalizers: [example.com/hold]");
     assert_eq!(create(&own, &["--dry-run=server"]), r#"["example.com/hold","purlin.dev/destroy"]"#);
