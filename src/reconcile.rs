@@ -353,10 +353,7 @@ impl Reconciler {
         if self.schedule.is_running(address) || self.recovering.contains(address) {
             return;
         }
-        match self.index.records().get(address).cloned() {
-            Some(stored) => drop(self.schedule.records_mut().insert(address.clone(), stored)),
-            None => drop(self.schedule.records_mut().remove(address)),
-        }
+        self.schedule.record_changed(address, self.index.records().get(address).cloned());
     }
 
     /// Drops all plans and checks everything in the namespace. Running steps, recoveries and moves continue.

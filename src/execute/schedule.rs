@@ -19,7 +19,7 @@ use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Step, Value};
+use crate::model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Step, Stored, Value};
 use crate::plan::{Plan, RunningStep};
 
 /// Walks action graphs. Graphs of separate components run at the same time.
@@ -121,7 +121,22 @@ impl Schedule {
         self.readings.remove(address);
     }
 
-    /// The records, for updates by other clients. The caller must not change objects with a running step.
+    /// Replaces the record of an object without a running step, which another client has changed, or removes it. What was
+    /// planned for the earlier record does not start: the next plan replaces it.
+    pub fn record_changed(&mut self, address: &Address, stored: Option<Stored>) {
+        let before = self.records.get(address).map(|stored| &stored.record);
+        if before != stored.as_ref().map(|stored| &stored.record) {
+            for batch in self.batches.values_mut().filter(|batch| batch.scope.contains(address)) {
+                batch.outdated.insert(address.clone());
+            }
+        }
+        match stored {
+            Some(stored) => drop(self.records.insert(address.clone(), stored)),
+            None => drop(self.records.remove(address)),
+        }
+    }
+
+    /// The records, while nothing is planned.
     pub fn records_mut(&mut self) -> &mut Recorded {
         &mut self.records
     }
@@ -259,7 +274,8 @@ impl Schedule {
             let Some(batch) = self.batches.get(&id) else { continue };
             let step = batch.step(node);
             let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
-            if !is_latest_desired || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+            let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
+            if is_outdated || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
                 waiting.push_back((id, node));
                 continue;
             }

@@ -51,10 +51,7 @@ impl Reconciler {
         self.planning.joining.clear();
         for address in &involved {
             let own = records.get(address);
-            match own {
-                Some(stored) => drop(self.schedule.records_mut().insert(address.clone(), stored.clone())),
-                None => drop(self.schedule.records_mut().remove(address)),
-            }
+            self.schedule.record_changed(address, own.cloned());
             self.index.end(address, own);
             self.sync_record(address);
         }

@@ -36,10 +36,8 @@ impl Reconciler {
         let connected = self.index.component([address.name.clone()]);
         self.recovering.remove(&address);
         match &outcome {
-            Recovery::Resolved(stored) => {
-                self.schedule.records_mut().insert(address.clone(), stored.clone());
-            }
-            Recovery::Erased | Recovery::Missing => drop(self.schedule.records_mut().remove(&address)),
+            Recovery::Resolved(stored) => self.schedule.record_changed(&address, Some(stored.clone())),
+            Recovery::Erased | Recovery::Missing => self.schedule.record_changed(&address, None),
             Recovery::Blocked(..) => {}
         }
         // Computed from the state that was judged: anything that the watch has delivered since ends the hold.

@@ -36,6 +36,8 @@ pub(super) struct Batch {
     /// Values of families whose instances have all ended, cached so that a thousand instances that reference a family
     /// of a thousand do not build it a thousand times.
     families: BTreeMap<Arc<str>, Value>,
+    /// Objects whose record another client has changed since planning: their steps do not start.
+    pub outdated: BTreeSet<Address>,
 }
 
 impl Batch {
@@ -67,6 +69,7 @@ impl Batch {
             walk,
             pending: coming,
             families: BTreeMap::new(),
+            outdated: BTreeSet::new(),
         };
         (batch, ready)
     }

@@ -102,3 +102,28 @@ async fn the_end_of_a_step_counts_in_the_plan_that_was_computed_while_it_ran() {
     assert_eq!(bench.reconciler.gauges().objects, BTreeMap::new(), "{:?}", bench.log);
     assert!(bench.reconciler.planning.adopted.is_empty(), "{:?}", bench.reconciler.planning.adopted);
 }
+
+/// An administrator restores the record of an instance that was deleted, while the create of a new object is planned.
+#[tokio::test]
+async fn a_create_does_not_start_once_a_record_of_the_object_appears() {
+    let mut bench = Bench::new();
+    let mut family = thing("a", 1);
+    family["spec"]["count"] = 2.into();
+    bench.observe(family, 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let address: Address = "a[0]".parse().unwrap();
+    let stored = bench.reconciler.records()[&address].clone();
+    bench.reconciler.observe(Event::RecordDeleted(address, Version(stored.version.0 + 1)));
+    bench.react(Signal::Wake);
+    bench.now += Duration::from_millis(10);
+    bench.react(Signal::Wake);
+    let Some(at) = bench.pending.iter().position(|command| matches!(command, Command::Plan(_))) else { panic!() };
+    let Command::Plan(request) = bench.pending.remove(at) else { panic!() };
+    let planned = bench.plan(*request).await;
+    bench.reconciler.observe(Event::RecordApplied(Stored { version: Version(stored.version.0 + 2), ..stored }));
+    bench.react(Signal::Planned(Box::new(planned)));
+    assert!(!bench.commanded("start a[0]"), "{:?}", bench.log);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.log.iter().filter(|line| line.contains(" start a[0]")).count(), 1, "{:?}", bench.log);
+}
