@@ -148,13 +148,13 @@ impl NamespaceTask {
     /// Runs one turn of the reconciler and starts its commands; `None` if it panicked.
     fn turn(&mut self, signals: Vec<Signal>) -> Option<Turn> {
         let now = self.context.moment();
-        self.workers.clear_exhausted();
         let mut reconciler = self.shared.lock();
         let mut environment =
             TaskEnvironment { context: &self.context, shared: &self.shared, workers: &mut self.workers };
         let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(signals, now, &mut environment)));
         let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
+        self.workers.end_turn();
         self.carry_out_all(commands, gauges, counts);
         self.report_busy(!self.workers.is_idle() || !self.recoveries.is_empty());
         turn.ok()

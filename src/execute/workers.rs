@@ -13,7 +13,8 @@ use tracing::Instrument as _;
 
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
-use super::permits::{ExhaustedPools, Permit, Permits};
+use super::permit_requests::PermitRequests;
+use super::permits::{Permit, Permits};
 use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
 use super::step_log;
 use super::worker_command::WorkerCommand;
@@ -26,7 +27,7 @@ pub enum WorkerEvent {
     StepEnded(Box<StepEnd>),
     /// A step that is still running reported something.
     StepUpdated(Step, StepUpdate),
-    /// A permit is available in a pool that was exhausted.
+    /// A permit that was not available is reserved for the next turn.
     PermitAvailable,
 }
 
@@ -37,7 +38,7 @@ pub struct Workers {
     tasks: JoinSet<StepEnd>,
     updates: UnboundedReceiver<(Step, StepUpdate)>,
     update_sender: UnboundedSender<(Step, StepUpdate)>,
-    exhausted: ExhaustedPools,
+    permits: PermitRequests,
     /// Ends the readiness wait of each running step.
     readiness_waits: BTreeMap<Step, watch::Sender<bool>>,
 }
@@ -52,7 +53,7 @@ impl Workers {
             tasks: JoinSet::new(),
             updates,
             update_sender,
-            exhausted: ExhaustedPools::new(namespace),
+            permits: PermitRequests::new(namespace),
             readiness_waits: BTreeMap::new(),
         }
     }
@@ -73,7 +74,7 @@ impl Workers {
 
     /// Whether no step is running and no step waits for a permit.
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.exhausted.is_empty()
+        self.tasks.is_empty() && self.permits.is_empty()
     }
 
     /// Returns the next event; waits forever when idle. Cancel safe.
@@ -93,10 +94,7 @@ impl Workers {
                 }
             },
             Some((step, news)) = self.updates.recv() => WorkerEvent::StepUpdated(step, news),
-            () = self.exhausted.any_free() => {
-                self.exhausted.clear();
-                WorkerEvent::PermitAvailable
-            }
+            () = self.permits.any_granted() => WorkerEvent::PermitAvailable,
         }
     }
 
@@ -109,9 +107,9 @@ impl Workers {
         }
     }
 
-    /// Clears the list of exhausted pools; the next request for a permit rebuilds it.
-    pub fn clear_exhausted(&mut self) {
-        self.exhausted.clear();
+    /// Releases the permits that the last turn of the reconciler did not request.
+    pub fn end_turn(&mut self) {
+        self.permits.end_turn();
     }
 
     fn start(&mut self, input: StepInput, permit: Permit) {
@@ -151,7 +149,7 @@ impl Workers {
 
 impl Permits for Workers {
     fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
-        let pools = self.engine.pools(self.exhausted.namespace(), type_name, provider);
-        self.exhausted.try_take(pools)
+        let pools = self.engine.pools(self.permits.namespace(), type_name, provider);
+        self.permits.try_take(pools)
     }
 }
