@@ -82,6 +82,8 @@ func newEtcdConfig(dir string, clientPort, peerPort int) (*embed.Config, error) 
 	// Test data need not survive a power failure, and fsync is most of the cost of a write.
 	config.UnsafeNoFsync = true
 	config.EnableGRPCGateway = false
+	// The default of 2 GiB is too little for a hundred thousand objects with their versions until the next compaction.
+	config.QuotaBackendBytes = 8 << 30
 	// The only member elects itself after the election timeout, so the timeout delays every start.
 	config.TickMs = 20
 	config.ElectionMs = 200
@@ -109,6 +111,7 @@ func etcdArguments(config *embed.Config) []string {
 		"--data-dir=" + config.Dir,
 		"--log-level=" + config.LogLevel,
 		"--unsafe-no-fsync",
+		fmt.Sprintf("--quota-backend-bytes=%d", config.QuotaBackendBytes),
 		fmt.Sprintf("--heartbeat-interval=%d", config.TickMs),
 		fmt.Sprintf("--election-timeout=%d", config.ElectionMs),
 		"--listen-client-urls=" + client,
