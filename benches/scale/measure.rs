@@ -121,12 +121,13 @@ fn cpu(processes: &[Process]) -> Duration {
     processes.iter().map(|process| process.cpu()).sum()
 }
 
-/// Creates namespaces in which the default service account may edit objects.
+/// Creates namespaces in which the default service account may edit objects, with any number of objects.
 pub(crate) fn namespaces_with_rights(plane: &ControlPlane, count: usize) -> Vec<String> {
     let names: Vec<String> = (0..count).map(|number| format!("scale-{number}")).collect();
     let of = |name: &String| {
         [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+            json!({"apiVersion": "v1", "kind": "Namespace",
+                   "metadata": {"name": name, "annotations": {"purlin.dev/max-objects": "1000000"}}}),
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
                    "metadata": {"name": "edit", "namespace": name},
                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},

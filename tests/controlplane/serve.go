@@ -162,7 +162,8 @@ func apiServerArguments(files files, port, etcdPort int, auditLog string) []stri
 	}
 	if auditLog != "" {
 		// The default mode is "blocking": when a request has returned, it is in the file.
-		arguments = append(arguments, "--audit-policy-file="+files.auditPolicy, "--audit-log-path="+auditLog)
+		// Readers of the log follow one file, so it is never rotated. The size is in MB.
+		arguments = append(arguments, "--audit-policy-file="+files.auditPolicy, "--audit-log-path="+auditLog, "--audit-log-maxsize=1000000")
 	}
 	return arguments
 }
