@@ -41,18 +41,19 @@ impl PermitRequests {
         if let Some((_, permit)) = self.granted.take_if(|(granted, _)| are_same(granted, &pools)) {
             return Some(permit);
         }
+        if let Some(at) = self.waits.iter().position(|wait| are_same(&wait.pools, &pools)) {
+            let wait = &mut self.waits[at];
+            wait.is_requested = true;
+            let permit = (&mut wait.granted).now_or_never()?;
+            self.waits.remove(at);
+            return Some(permit);
+        }
         let permit = Permit::try_take(&pools, &self.namespace);
-        if permit.is_some() {
-            return permit;
+        if permit.is_none() {
+            let granted = Permit::wait(pools.clone(), Arc::clone(&self.namespace)).boxed();
+            self.waits.push(RequestedPermit { pools, granted, is_requested: true });
         }
-        match self.waits.iter_mut().find(|wait| are_same(&wait.pools, &pools)) {
-            Some(wait) => wait.is_requested = true,
-            None => {
-                let granted = Permit::wait(pools.clone(), Arc::clone(&self.namespace)).boxed();
-                self.waits.push(RequestedPermit { pools, granted, is_requested: true });
-            }
-        }
-        None
+        permit
     }
 
     /// Whether nothing waits for a permit.
