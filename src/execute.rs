@@ -11,7 +11,6 @@ pub mod journal;
 pub(crate) mod mask;
 pub mod moves;
 pub mod worker_command;
-mod permit_requests;
 pub mod permits;
 pub mod progress;
 pub(crate) mod publish;

@@ -23,7 +23,7 @@ use super::inputs::{InputSource, InputWatches};
 use super::namespaces::NamespaceHandle;
 use super::status::{StatusTarget, StatusUpdate};
 use crate::driver::{ObjectWatcher, WatchedInstance};
-use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, Workers};
+use crate::execute::{DesiredDigests, Permit, Permits, ProgressKind, WorkerCommand, WorkerEvent, Workers};
 use crate::model::{Address, ProviderUse, Step};
 use crate::process::ProcessorShare;
 use crate::reconcile::index::Event;
@@ -148,13 +148,13 @@ impl NamespaceTask {
     /// Runs one turn of the reconciler and starts its commands; `None` if it panicked.
     fn turn(&mut self, signals: Vec<Signal>) -> Option<Turn> {
         let now = self.context.moment();
+        self.workers.clear_exhausted();
         let mut reconciler = self.shared.lock();
         let mut environment =
             TaskEnvironment { context: &self.context, shared: &self.shared, workers: &mut self.workers };
         let turn = catch_unwind(AssertUnwindSafe(|| reconciler.react(signals, now, &mut environment)));
         let (commands, gauges, counts) = (reconciler.take_commands(), reconciler.gauges(), reconciler.take_counts());
         drop(reconciler);
-        self.workers.end_turn();
         self.carry_out_all(commands, gauges, counts);
         self.report_busy(!self.workers.is_idle() || !self.recoveries.is_empty());
         turn.ok()
@@ -214,8 +214,10 @@ impl NamespaceTask {
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Signal::Wake,
         };
         let mut all = vec![signal];
-        // Signals that are already available go into the same turn, so that many fast steps are not slowed down.
+        // Signals that are already available go into the same turn, so that many fast steps are not slowed down. Nothing
+        // follows a permit: the next call would release it before the turn can use it.
         while all.len() < BATCH
+            && !matches!(all.last(), Some(Signal::Worker(WorkerEvent::PermitAvailable)))
             && !self.workers.is_idle()
             && let Some(report) = self.workers.next().now_or_never()
         {

@@ -136,7 +136,7 @@ impl Engine {
 
     /// Waits for the right to make calls of this type in a namespace.
     pub(crate) async fn permit(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Permit {
-        Permit::wait(self.pools(namespace, type_name, used), Arc::clone(namespace)).await
+        Permit::wait(self.pools(namespace, type_name, used), namespace).await
     }
 
     /// The pools from which a call of this type needs a permit, the most contended ones last.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -18,18 +19,12 @@ pub struct Permit {
 
 impl Permit {
     /// Waits for a permit from each pool, in order. `Engine::pools` returns the pools of a type.
-    pub async fn wait(pools: Vec<Arc<Pool>>, namespace: Arc<str>) -> Self {
+    pub async fn wait(pools: Vec<Arc<Pool>>, namespace: &Arc<str>) -> Self {
         let mut permits = Vec::with_capacity(pools.len());
         for pool in pools {
-            permits.extend(pool.acquire(&namespace).await);
+            permits.extend(pool.acquire(namespace).await);
         }
         Self { _permits: permits }
-    }
-
-    /// Takes a permit from each pool. `None`: not all have one that the namespace may take.
-    pub fn try_take(pools: &[Arc<Pool>], namespace: &Arc<str>) -> Option<Self> {
-        let permits = pools.iter().map(|pool| pool.try_take(namespace)).collect::<Option<_>>()?;
-        Some(Self { _permits: permits })
     }
 }
 
@@ -197,10 +192,70 @@ impl Pool {
     }
 }
 
+/// Takes permits for one namespace, and remembers the pools that had none, so that the caller can wait for one.
+#[derive(Debug)]
+pub struct ExhaustedPools {
+    namespace: Arc<str>,
+    pools: Vec<Arc<Pool>>,
+    /// The permit that [`Self::any_free`] waited for. Without it, another namespace could take the permit before the
+    /// caller, again and again.
+    granted: Option<PoolPermit>,
+}
+
+impl ExhaustedPools {
+    pub fn new(namespace: Arc<str>) -> Self {
+        Self { namespace, pools: Vec::new(), granted: None }
+    }
+
+    pub fn namespace(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    /// Takes a permit from each pool. If a pool is exhausted, records it and returns `None`.
+    pub fn try_take(&mut self, pools: Vec<Arc<Pool>>) -> Option<Permit> {
+        let mut permits = Vec::with_capacity(pools.len());
+        for pool in pools {
+            let granted = self.granted.take_if(|permit| Arc::ptr_eq(&permit.pool, &pool));
+            match granted.or_else(|| pool.try_take(&self.namespace)) {
+                Some(permit) => permits.push(permit),
+                None => {
+                    if !self.pools.iter().any(|other| Arc::ptr_eq(other, &pool)) {
+                        self.pools.push(pool);
+                    }
+                    return None;
+                }
+            }
+        }
+        Some(Permit { _permits: permits })
+    }
+
+    /// Whether nothing waits for a permit.
+    pub fn is_empty(&self) -> bool {
+        self.pools.is_empty() && self.granted.is_none()
+    }
+
+    pub fn clear(&mut self) {
+        self.pools.clear();
+    }
+
+    /// Waits until one of the pools has a permit available, and reserves it for the next [`Self::try_take`]. A permit
+    /// that was reserved before and not taken is released, without a wait. Waits forever if there are no pools. Cancel
+    /// safe.
+    pub async fn any_free(&mut self) {
+        if self.granted.take().is_some() {
+            return;
+        }
+        if self.pools.is_empty() {
+            return futures::future::pending().await;
+        }
+        let waits = self.pools.iter().map(|pool| pool.acquire(&self.namespace).boxed());
+        let (permit, _, _) = futures::future::select_all(waits).await;
+        self.granted = permit;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
 
     fn name(text: &str) -> Arc<str> {
@@ -267,5 +322,22 @@ mod tests {
         assert!(next.as_mut().now_or_never().is_none(), "the permit waits for the caller before it");
         drop(granted);
         assert!(next.as_mut().now_or_never().flatten().is_some());
+    }
+
+    #[test]
+    fn a_reserved_permit_is_kept_for_the_next_request() {
+        let pool = Pool::shared(1);
+        let held = all(&pool, "a");
+        let mut waiting = ExhaustedPools::new(name("b"));
+        assert!(waiting.try_take(vec![Arc::clone(&pool)]).is_none());
+        assert!(waiting.any_free().now_or_never().is_none());
+        drop(held);
+        assert!(waiting.any_free().now_or_never().is_some());
+        waiting.clear();
+        assert!(!waiting.is_empty() && pool.try_take(&name("c")).is_none(), "it is reserved");
+        let taken = waiting.try_take(vec![Arc::clone(&pool)]);
+        assert!(taken.is_some() && waiting.is_empty());
+        drop(taken);
+        assert!(waiting.try_take(vec![Arc::clone(&pool)]).is_some());
     }
 }

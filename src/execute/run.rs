@@ -27,9 +27,10 @@ impl Run {
             if let Some((step, kind)) = self.schedule.event() {
                 return Some(Progress { step, at: self.workers.engine().clock.now(), kind });
             }
-            let orders = self.schedule.commands(&mut self.workers, &mut (), &|_, _| true);
-            self.workers.end_turn();
-            orders.into_iter().for_each(|order| self.workers.execute(order));
+            self.workers.clear_exhausted();
+            for order in self.schedule.commands(&mut self.workers, &mut (), &|_, _| true) {
+                self.workers.execute(order);
+            }
             if self.schedule.has_events() {
                 continue;
             }

@@ -13,8 +13,7 @@ use tracing::Instrument as _;
 
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
-use super::permit_requests::PermitRequests;
-use super::permits::{Permit, Permits};
+use super::permits::{ExhaustedPools, Permit, Permits};
 use super::step::{RecordEffect, StepEnd, StepInput, StepTask};
 use super::step_log;
 use super::worker_command::WorkerCommand;
@@ -27,7 +26,7 @@ pub enum WorkerEvent {
     StepEnded(Box<StepEnd>),
     /// A step that is still running reported something.
     StepUpdated(Step, StepUpdate),
-    /// A permit that was not available is reserved for the next turn.
+    /// A permit is available in a pool that was exhausted.
     PermitAvailable,
 }
 
@@ -38,7 +37,7 @@ pub struct Workers {
     tasks: JoinSet<StepEnd>,
     updates: UnboundedReceiver<(Step, StepUpdate)>,
     update_sender: UnboundedSender<(Step, StepUpdate)>,
-    permits: PermitRequests,
+    exhausted: ExhaustedPools,
     /// Ends the readiness wait of each running step.
     readiness_waits: BTreeMap<Step, watch::Sender<bool>>,
 }
@@ -53,7 +52,7 @@ impl Workers {
             tasks: JoinSet::new(),
             updates,
             update_sender,
-            permits: PermitRequests::new(namespace),
+            exhausted: ExhaustedPools::new(namespace),
             readiness_waits: BTreeMap::new(),
         }
     }
@@ -74,7 +73,7 @@ impl Workers {
 
     /// Whether no step is running and no step waits for a permit.
     pub fn is_idle(&self) -> bool {
-        self.tasks.is_empty() && self.permits.is_empty()
+        self.tasks.is_empty() && self.exhausted.is_empty()
     }
 
     /// Returns the next event; waits forever when idle. Cancel safe.
@@ -94,7 +93,10 @@ impl Workers {
                 }
             },
             Some((step, news)) = self.updates.recv() => WorkerEvent::StepUpdated(step, news),
-            () = self.permits.any_granted() => WorkerEvent::PermitAvailable,
+            () = self.exhausted.any_free() => {
+                self.exhausted.clear();
+                WorkerEvent::PermitAvailable
+            }
         }
     }
 
@@ -107,9 +109,9 @@ impl Workers {
         }
     }
 
-    /// Releases the permits that the last turn of the reconciler did not request.
-    pub fn end_turn(&mut self) {
-        self.permits.end_turn();
+    /// Clears the list of exhausted pools; the next request for a permit rebuilds it.
+    pub fn clear_exhausted(&mut self) {
+        self.exhausted.clear();
     }
 
     fn start(&mut self, input: StepInput, permit: Permit) {
@@ -149,7 +151,7 @@ impl Workers {
 
 impl Permits for Workers {
     fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
-        let pools = self.engine.pools(self.permits.namespace(), type_name, provider);
-        self.permits.try_take(pools)
+        let pools = self.engine.pools(self.exhausted.namespace(), type_name, provider);
+        self.exhausted.try_take(pools)
     }
 }

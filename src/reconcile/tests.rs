@@ -113,10 +113,10 @@ impl Bench {
 
     /// Runs one turn and queues its commands.
     fn react(&mut self, signal: Signal) -> Turn {
+        self.workers.clear_exhausted();
         self.clock.0.store(u64::try_from(self.now.as_nanos()).unwrap(), Ordering::Relaxed);
         let now = Moment { time: Time(self.now), wall: self.clock.now() };
         let turn = self.reconciler.react([signal], now, &mut self.workers);
-        self.workers.end_turn();
         self.wake = turn.wake;
         for command in self.reconciler.take_commands() {
             self.log.push(format!("{:?}", self.now) + &short(&command));

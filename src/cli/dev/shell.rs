@@ -148,9 +148,9 @@ impl DevSession {
 
     /// Runs one turn of the reconciler, and starts its commands.
     fn turn(&mut self, happened: Vec<Signal>) -> Turn {
+        self.workers.clear_exhausted();
         let now = Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() };
         let turn = self.reconciler.react(happened, now, &mut self.workers);
-        self.workers.end_turn();
         for command in self.reconciler.take_commands() {
             self.carry_out(command);
         }
