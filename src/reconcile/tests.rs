@@ -170,6 +170,15 @@ impl Bench {
         }
     }
 
+    /// Computes the plan of the changes so far. The caller passes it to the reconciler.
+    async fn compute_due_plan(&mut self) -> PlanResult {
+        self.now += Duration::from_millis(10);
+        self.react(Signal::Wake);
+        let Some(at) = self.pending.iter().position(|command| matches!(command, Command::Plan(_))) else { panic!() };
+        let Command::Plan(request) = self.pending.remove(at) else { panic!() };
+        self.plan(*request).await
+    }
+
     /// Executes all commands and advances the time until nothing is due within `longest`.
     async fn run_until_idle(&mut self, longest: Duration) {
         let end = self.now + longest;
@@ -288,11 +297,7 @@ async fn an_object_desired_again_while_its_destroy_is_planned_is_not_destroyed()
     bench.run_until_idle(MINUTE).await;
     bench.observe(deleting(thing("a", 1)), 1);
     bench.react(Signal::Wake);
-    bench.now += Duration::from_millis(10);
-    bench.react(Signal::Wake);
-    let Some(at) = bench.pending.iter().position(|command| matches!(command, Command::Plan(_))) else { panic!() };
-    let Command::Plan(request) = bench.pending.remove(at) else { panic!() };
-    let planned = bench.plan(*request).await;
+    let planned = bench.compute_due_plan().await;
     // Planning takes long; meanwhile a new Resource of the name is applied.
     bench.now += Duration::from_secs(5);
     bench.observe(thing("a", 1), 2);

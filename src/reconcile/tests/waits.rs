@@ -116,11 +116,7 @@ async fn a_create_does_not_start_once_a_record_of_the_object_appears() {
     let stored = bench.reconciler.records()[&address].clone();
     bench.reconciler.observe(Event::RecordDeleted(address, Version(stored.version.0 + 1)));
     bench.react(Signal::Wake);
-    bench.now += Duration::from_millis(10);
-    bench.react(Signal::Wake);
-    let Some(at) = bench.pending.iter().position(|command| matches!(command, Command::Plan(_))) else { panic!() };
-    let Command::Plan(request) = bench.pending.remove(at) else { panic!() };
-    let planned = bench.plan(*request).await;
+    let planned = bench.compute_due_plan().await;
     bench.reconciler.observe(Event::RecordApplied(Stored { version: Version(stored.version.0 + 2), ..stored }));
     bench.react(Signal::Planned(Box::new(planned)));
     assert!(!bench.commanded("start a[0]"), "{:?}", bench.log);

@@ -111,7 +111,6 @@ pub(super) async fn namespace_deleted_while_created_rights_first(play: &Play) {
     play.ends(&[]).await;
 }
 
-/// The record of a first create is written, but no call is made. The Resource has no finalizer yet, and is deleted.
 /// The API server adds the finalizer, so a Resource that is deleted before its record is complete waits for the controller.
 pub(super) async fn deleted_with_a_finalizer_from_the_beginning(play: &Play) {
     play.env.cluster.with(|server, _| server.adds_finalizer = true);
@@ -128,6 +127,7 @@ pub(super) async fn deleted_with_a_finalizer_from_the_beginning(play: &Play) {
     play.ends(&[]).await;
 }
 
+/// The record of a first create is written, but no call is made. The Resource has no finalizer yet, and is deleted.
 pub(super) async fn deleted_before_it_was_held(play: &Play) {
     play.empty().await;
     play.crash_after("create /api/v1/namespaces/purlin-system/secrets");
