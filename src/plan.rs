@@ -54,6 +54,7 @@ use std::sync::Arc;
 
 use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
 
+pub use constraints::identity_hash;
 pub use data_dependencies::DataDependencies;
 pub use driver_calls::{CallId, DriverCall, DriverRequest, DriverResponse, Types};
 pub use missing_record::Loss;

@@ -3,6 +3,7 @@
 //! results.
 
 mod batch;
+mod known_records;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
+use self::known_records::KnownRecords;
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
 use super::permits::{Permit, Permits};
@@ -19,15 +21,15 @@ use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Diagnostic, Operation, ReadResult, Recorded, RecordedObject, Step, Stored, Value};
-use crate::plan::{Plan, RunningStep};
+use crate::model::{Address, Diagnostic, Operation, ReadResult, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::plan::{Plan, ProviderConfigId, RunningStep};
 
 /// Walks action graphs. Graphs of separate components run at the same time.
 #[derive(Default)]
 pub struct Schedule {
     /// The maximum number of running steps.
     limit: usize,
-    records: Recorded,
+    records: KnownRecords,
     /// The last readings of data sources.
     readings: BTreeMap<Address, Arc<ReadResult>>,
     batches: BTreeMap<u64, Batch>,
@@ -97,7 +99,7 @@ struct Running {
 impl Schedule {
     /// Creates an idle schedule over the records of one namespace. `limit` is the maximum number of running steps.
     pub fn new(limit: usize, records: Recorded) -> Self {
-        Self { limit, records, ..Self::default() }
+        Self { limit, records: KnownRecords::new(records), ..Self::default() }
     }
 
     /// Leaks the schedule when the process exits, because freeing it would take long.
@@ -107,7 +109,17 @@ impl Schedule {
 
     /// The records as last read or written by this process.
     pub fn records(&self) -> &Recorded {
-        &self.records
+        self.records.all()
+    }
+
+    /// The number of recorded current objects of each provider configuration.
+    pub fn object_counts(&self) -> &BTreeMap<ProviderConfigId, usize> {
+        self.records.objects()
+    }
+
+    /// The records, except this one, that may have the same object as this one.
+    pub fn others_of_object(&self, record: &Record) -> impl Iterator<Item = &Stored> {
+        self.records.others_of_object(record)
     }
 
     /// The last readings of data sources that a plan may use. A data source that a plan must still read, or whose read
@@ -124,27 +136,19 @@ impl Schedule {
     /// Replaces the record of an object without a running step, which another client has changed, or removes it. What was
     /// planned for the earlier record does not start: the next plan replaces it.
     pub fn record_changed(&mut self, address: &Address, stored: Option<Stored>) {
-        let before = self.records.get(address).map(|stored| &stored.record);
+        let before = self.records().get(address).map(|stored| &stored.record);
         if before != stored.as_ref().map(|stored| &stored.record) {
             for batch in self.batches.values_mut().filter(|batch| batch.scope.contains(address)) {
                 batch.outdated.insert(address.clone());
             }
         }
-        match stored {
-            Some(stored) => drop(self.records.insert(address.clone(), stored)),
-            None => drop(self.records.remove(address)),
-        }
-    }
-
-    /// The records, while nothing is planned.
-    pub fn records_mut(&mut self) -> &mut Recorded {
-        &mut self.records
+        self.records.set(address, stored);
     }
 
     /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
     /// cover them all. Only the graph may know the instances of a Resource.
     pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
-        let touches = |batch: &&Batch| batch.scope.iter().any(|address| names.contains(&address.name));
+        let touches = |batch: &&Batch| names.iter().any(|name| covers(&batch.scope, name));
         self.batches.values().filter(touches).flat_map(|batch| &batch.scope)
     }
 
@@ -279,7 +283,7 @@ impl Schedule {
                 waiting.push_back((id, node));
                 continue;
             }
-            let is_limited = batch.is_limited(step, &self.records);
+            let is_limited = batch.is_limited(step, self.records.all());
             if is_limited && let Some(limit) = quota.limit(limited) {
                 limited += 1;
                 if self.delayed.get(step) != Some(&limit) {
@@ -291,7 +295,7 @@ impl Schedule {
                 waiting.push_back((id, node));
                 continue;
             }
-            match permits.try_take(batch.type_name(step), batch.provider(step, &self.records)) {
+            match permits.try_take(batch.type_name(step), batch.provider(step, self.records.all())) {
                 Some(permit) => {
                     if is_limited {
                         quota.started();
@@ -371,7 +375,7 @@ impl Schedule {
     fn start(&mut self, id: u64, node: NodeIndex, permit: Permit) -> Option<WorkerCommand> {
         let batch = self.batches.get_mut(&id)?;
         let step = batch.step(node).clone();
-        let input = batch.input(&step, &KnownValues { records: &self.records, readings: &self.readings });
+        let input = batch.input(&step, &KnownValues { records: self.records.all(), readings: &self.readings });
         let (planned, recorded) = batch.expected_result(&step);
         let (planning_step, is_record_only) = (batch.planning_step(&step), batch.is_record_only(&step));
         let running = Running {
@@ -421,18 +425,20 @@ impl Schedule {
         }
         let effect = match effect {
             RecordEffect::WaitInterrupted(stored) => {
-                self.records.insert(step.address.clone(), stored);
+                self.records.set(&step.address, Some(stored));
                 return self.push(step, ProgressKind::WaitInterrupted);
             }
             RecordEffect::Superseded(stored) => {
-                self.records.extend(stored.map(|stored| (step.address.clone(), stored)));
+                if stored.is_some() {
+                    self.records.set(&step.address, stored);
+                }
                 return self.superseded(step, running);
             }
             effect => effect,
         };
         match effect {
-            RecordEffect::Written(stored) => drop(self.records.insert(step.address.clone(), stored)),
-            RecordEffect::Erased => drop(self.records.remove(&step.address)),
+            RecordEffect::Written(stored) => self.records.set(&step.address, Some(stored)),
+            RecordEffect::Erased => self.records.set(&step.address, None),
             RecordEffect::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
             RecordEffect::Unchanged | RecordEffect::Superseded(_) | RecordEffect::WaitInterrupted(_) => {}
         }
@@ -479,6 +485,11 @@ impl Schedule {
     fn push(&mut self, step: Step, kind: ProgressKind) {
         self.events.push_back((step, kind));
     }
+}
+
+/// Whether the scope contains an object of this name.
+fn covers(scope: &BTreeSet<Address>, name: &Arc<str>) -> bool {
+    scope.range(Address::single(name.clone())..).next().is_some_and(|address| address.name == *name)
 }
 
 /// The instance at an address, if its Resource exists.

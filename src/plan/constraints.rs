@@ -5,6 +5,8 @@ mod conflict;
 mod hold;
 mod record_cycle;
 
+pub use conflict::identity_hash;
+
 use super::decision::{Block, Decision};
 use super::destroys::all_destroys_held;
 use super::eval_scope::EvalScope;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, ImportRequest, ObjectStatus, ReadResult, Reason, RecordedObject, Step, Stored, Value};
+use crate::model::{
+    Address, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored, Value,
+};
 
 /// The target state of the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +63,11 @@ impl ProviderConfigId {
     pub fn of(type_name: &str, object: &RecordedObject) -> Self {
         let provider = type_name.split('_').next().unwrap_or_default().into();
         Self { provider, hash: Arc::clone(&object.provider_config) }
+    }
+
+    /// The configuration of the current object, if there is one.
+    pub fn of_record(record: &Record) -> Option<Self> {
+        Some(Self::of(&record.type_name, record.current.as_ref()?))
     }
 }
 

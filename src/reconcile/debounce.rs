@@ -46,6 +46,8 @@ pub struct Sleep {
 #[derive(Debug, Default)]
 pub struct Debounce {
     touched: BTreeMap<Arc<str>, PendingChange>,
+    /// The names of unfinished plans that include their last change.
+    planned: BTreeMap<Arc<str>, PendingChange>,
     /// The names that are held back.
     held: BTreeMap<Arc<str>, PendingChange>,
     /// The order in which these names are released. Names that are no longer held back are skipped.
@@ -59,8 +61,8 @@ pub struct Debounce {
 impl Debounce {
     /// Records a change of the name. It is no longer held back: it may have become another case.
     pub fn touch(&mut self, name: &Arc<str>, now: Time) {
-        if let Some(held) = self.held.remove(name) {
-            self.touched.insert(name.clone(), held);
+        if let Some(pending) = self.held.remove(name).or_else(|| self.planned.remove(name)) {
+            self.touched.insert(name.clone(), pending);
         }
         let new = PendingChange { first: now, last: now, newer: None, released: false };
         let touched = self.touched.entry(name.clone()).or_insert(new);
@@ -69,16 +71,29 @@ impl Debounce {
         self.asleep = None;
     }
 
-    /// Records that planning of the names has started: later changes are newer than that plan.
+    /// Records that planning of the names has started: they are due again only if they change, or after
+    /// [`Self::finish`]. Later changes are newer than that plan.
     pub fn begin(&mut self, names: &BTreeSet<Arc<str>>) {
         for name in names {
-            if let Some(held) = self.held.remove(name) {
-                self.touched.insert(name.clone(), held);
-            }
-            if let Some(touched) = self.touched.get_mut(name) {
-                touched.newer = None;
+            if let Some(pending) = self.held.remove(name).or_else(|| self.touched.remove(name)) {
+                self.planned.insert(name.clone(), PendingChange { newer: None, ..pending });
             }
         }
+    }
+
+    /// Records that the plan of the names is finished or dropped: they are due again, unless [`Self::clear`] or
+    /// [`Self::defer`] follows.
+    pub fn finish(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.touched.extend(names.iter().filter_map(|name| self.planned.remove_entry(name)));
+        self.asleep = None;
+    }
+
+    /// Records that the plan of the names is executed later: until then, they are due only if they change.
+    pub fn defer(&mut self, names: &BTreeSet<Arc<str>>) {
+        let unchanged =
+            names.iter().filter(|name| self.touched.get(*name).is_some_and(|touched| touched.newer.is_none()));
+        let unchanged: Vec<&Arc<str>> = unchanged.collect();
+        self.planned.extend(unchanged.into_iter().filter_map(|name| self.touched.remove_entry(name)));
     }
 
     /// Holds names back until they change, or until [`Self::release`].
@@ -111,13 +126,14 @@ impl Debounce {
     }
 
     fn pending(&self, name: &str) -> Option<&PendingChange> {
-        self.touched.get(name).or_else(|| self.held.get(name))
+        self.touched.get(name).or_else(|| self.planned.get(name)).or_else(|| self.held.get(name))
     }
 
     /// Removes a name, unless it changed after its last plan began.
     pub fn clear(&mut self, name: &str) {
         if !self.changed_since_planned(name) {
             self.touched.remove(name);
+            self.planned.remove(name);
             self.held.remove(name);
         }
     }
@@ -137,7 +153,7 @@ impl Debounce {
     }
 
     pub fn len(&self) -> usize {
-        self.touched.len() + self.held.len()
+        self.touched.len() + self.planned.len() + self.held.len()
     }
 
     /// Throttles a component after planning that took `took`.
@@ -274,6 +290,27 @@ mod tests {
         // Planning took a minute; the throttle is bounded all the same.
         debounce.throttle(&[a].into(), Duration::from_mins(1), start);
         assert_eq!(debounce.due(start + ms(500)).len(), 2);
+    }
+
+    #[test]
+    fn a_name_is_due_again_only_if_it_changes_or_its_plan_ends() {
+        let (mut debounce, start, name) = (Debounce::default(), Time::default(), Arc::from("a"));
+        let (names, later) = (BTreeSet::from([Arc::clone(&name)]), start + ms(20));
+        debounce.touch(&name, start);
+        debounce.begin(&names);
+        assert!(debounce.due(later).is_empty() && debounce.contains("a"), "it is being planned");
+        debounce.finish(&names);
+        debounce.defer(&names);
+        assert!(debounce.due(later).is_empty() && debounce.current_sleep(later).is_none(), "its plan is deferred");
+        debounce.touch(&name, later);
+        debounce.defer(&names);
+        assert_eq!(debounce.due(later), names, "the deferred plan does not include the change");
+        debounce.begin(&names);
+        debounce.finish(&names);
+        assert_eq!(debounce.due(later), names, "its plan was dropped");
+        debounce.begin(&names);
+        debounce.clear("a");
+        assert_eq!(debounce.len(), 0);
     }
 
     #[test]

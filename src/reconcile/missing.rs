@@ -52,30 +52,31 @@ impl MissingObjects {
         self.objects.retain(|_, (since, recreated)| !*recreated || *since + WINDOW > now);
     }
 
-    /// The counts of objects that a plan over `scope` that reads `due` does not see.
+    /// The counts of objects that a plan over `scope` that reads `due` does not see. `objects`: all recorded ones.
     pub(super) fn others(
         &mut self,
         records: &Recorded,
+        objects: &BTreeMap<ProviderConfigId, usize>,
         scope: &BTreeSet<Address>,
         due: &BTreeSet<Address>,
         now: Time,
     ) -> BTreeMap<ProviderConfigId, MissingCount> {
         self.forget_old(now);
-        let mut others: BTreeMap<ProviderConfigId, MissingCount> = BTreeMap::new();
         // A small number of missing objects is always allowed, so the others need not be counted.
         if self.objects.is_empty() && due.len() <= FEW {
-            return others;
+            return BTreeMap::new();
         }
-        for (address, stored) in records {
-            let Some(object) = &stored.record.current else { continue };
-            let found_by_plan = due.contains(address);
-            let missing = self.objects.contains_key(address) && !found_by_plan;
-            let outside = !scope.contains(address);
-            if missing || outside {
-                let count = others.entry(ProviderConfigId::of(&stored.record.type_name, object)).or_default();
-                count.objects += usize::from(outside);
-                count.missing += usize::from(missing);
-            }
+        let count =
+            |(id, objects): (&ProviderConfigId, &usize)| (id.clone(), MissingCount { objects: *objects, missing: 0 });
+        let mut others: BTreeMap<ProviderConfigId, MissingCount> = objects.iter().map(count).collect();
+        let configuration = |address| ProviderConfigId::of_record(&records.get(address)?.record);
+        for own in scope.iter().filter_map(configuration) {
+            others.entry(own).and_modify(|count| count.objects -= 1);
+        }
+        // The plan itself finds those that it reads.
+        let unread = self.objects.keys().filter(|address| !due.contains(address));
+        for missing in unread.filter_map(configuration) {
+            others.entry(missing).and_modify(|count| count.missing += 1);
         }
         others
     }
@@ -104,8 +105,8 @@ mod tests {
 
     fn counts(missing: &mut MissingObjects, scope: &[usize], due: &[usize], now: Time) -> (usize, usize) {
         let set = |numbers: &[usize]| numbers.iter().map(|number| address(*number)).collect();
-        let others = missing.others(&records(10), &set(scope), &set(due), now);
         let key = ProviderConfigId { provider: "thing".into(), hash: "one".into() };
+        let others = missing.others(&records(10), &[(key.clone(), 10)].into(), &set(scope), &set(due), now);
         others.get(&key).map_or((0, 0), |others| (others.objects, others.missing))
     }
 

@@ -8,12 +8,12 @@ use super::Reconciler;
 use super::index::Index;
 use super::tracked::TrackedObject;
 use crate::load::Instance;
-use crate::model::Address;
+use crate::model::{Address, Stored};
 use crate::plan::{OtherComponents, PendingImport};
 
 impl Reconciler {
-    /// The records and imports of other components that a plan of these names must respect: those of types that the
-    /// plan imports or destroys. Usually there are none.
+    /// The records and imports of other components that a plan of these names must respect: the records of the types
+    /// that the plan imports, and those that may have an object that the plan destroys. Usually there are none.
     pub(super) fn other_components(
         &self,
         index: &Index,
@@ -24,17 +24,13 @@ impl Reconciler {
         let own = names.iter().filter_map(|name| index.instance(name));
         let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));
         let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
-        let records = || addresses.iter().filter_map(|address| self.schedule.records().get(address));
-        let removed = records().filter(|stored| !is_wanted(&stored.record.address.name));
-        let mut types: BTreeSet<Arc<str>> = removed.map(|stored| stored.record.type_name.clone()).collect();
-        types.extend(importing.iter().cloned());
-        if types.is_empty() {
-            return OtherComponents::default();
-        }
-        let others =
-            self.schedule.records().values().filter(|stored| {
-                types.contains(&stored.record.type_name) && !names.contains(&stored.record.address.name)
-            });
+        let is_importable = |stored: &&Stored| importing.contains(&stored.record.type_name);
+        let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
+        let removed = records.filter(|stored| !is_wanted(&stored.record.address.name));
+        let others = removed.flat_map(|stored| self.schedule.others_of_object(&stored.record));
+        let importable = self.schedule.records().values().take_while(|_| !importing.is_empty()).filter(is_importable);
+        let others = importable.chain(others.filter(|stored| !is_importable(stored)));
+        let others = others.filter(|stored| !names.contains(&stored.record.address.name));
         let others = others.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
         let imports = index.importing().filter(|instance| {
             importing.contains(&instance.type_name)

@@ -58,9 +58,23 @@ impl Planning {
     }
 
     fn finish(&mut self, names: &BTreeSet<Arc<str>>) {
-        self.in_progress.retain(|name| !names.contains(name));
+        names.iter().for_each(|name| _ = self.in_progress.remove(name));
         self.joining.clear();
-        self.debounce.wake();
+        self.debounce.finish(names);
+    }
+
+    /// Executes a part of a plan later, unless a newer plan covers any of its names.
+    fn defer(&mut self, part: PlanPart, at: Time) {
+        self.debounce.defer(&part.names);
+        self.deferred.push(DeferredPart { part, at });
+    }
+
+    /// Drops the deferred parts that a new plan of these names replaces. Returns their names, which are due again.
+    pub(super) fn drop_deferred(&mut self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        let dropped = self.deferred.extract_if(.., |deferred| !deferred.part.names.is_disjoint(names));
+        let due: BTreeSet<Arc<str>> = dropped.flat_map(|dropped| dropped.part.names).collect();
+        self.debounce.finish(&due);
+        due
     }
 }
 
@@ -97,8 +111,7 @@ impl Reconciler {
     /// Requests a plan of a scope.
     pub(super) fn start_planning(&mut self, scope: PlanScope) {
         tracing::debug!(namespace = &**self.namespace(), names = ?scope.names, "planning");
-        // A new plan of a component replaces the deferred one.
-        self.planning.deferred.retain(|deferred| deferred.part.names.is_disjoint(&scope.names));
+        self.planning.drop_deferred(&scope.names);
         self.planning.debounce.begin(&scope.names);
         self.pause_if_stale(&scope.names);
         self.start_recoveries(&scope.names);
@@ -116,7 +129,8 @@ impl Reconciler {
             self.add_object_options(address, &config, fingerprints[address], &mut options, &mut due);
         }
         self.read_together(&mut options, &mut due);
-        options.missing_counts = self.objects.missing.others(self.schedule.records(), &addresses, &due, self.now.time);
+        let (records, objects) = (self.schedule.records(), self.schedule.object_counts());
+        options.missing_counts = self.objects.missing.others(records, objects, &addresses, &due, self.now.time);
         let mut memo = self.planning.memo.take(&scope.names, self.now.wall);
         due.iter().for_each(|address| memo.remove(address));
         options.refresh = Refresh::Due(due);
@@ -240,7 +254,7 @@ impl Reconciler {
             if matches!(part.kind, PartKind::Destructive(_)) {
                 let quiet = self.planning.debounce.may_destroy_at(part.names.iter()).filter(|at| *at > now);
                 if let Some(at) = quiet.or(relisting) {
-                    self.planning.deferred.push(DeferredPart { part, at });
+                    self.planning.defer(part, at);
                     continue;
                 }
             }
@@ -277,8 +291,11 @@ impl Reconciler {
         let relisting = self.relist_retry_at();
         for DeferredPart { part, .. } in due {
             match relisting {
-                Some(at) => self.planning.deferred.push(DeferredPart { part, at }),
-                None => self.execute_part(part),
+                Some(at) => self.planning.defer(part, at),
+                None => {
+                    self.planning.debounce.finish(&part.names);
+                    self.execute_part(part);
+                }
             }
         }
         self.planning.deferred.iter().map(|deferred| deferred.at).min()

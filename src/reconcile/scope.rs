@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::Reconciler;
 use super::debounce::Sleep;
 use super::index::Index;
-use super::plan_request::{PlanPart, PlanScope};
+use super::plan_request::PlanScope;
 use super::time::Time;
 use crate::load;
 
@@ -32,10 +32,8 @@ impl Reconciler {
             return until;
         }
         let mut waiting = self.planning.debounce.due(now);
-        // Names of a deferred plan are planned again only if something about them has changed.
-        let deferred = &self.planning.deferred;
-        waiting.retain(|name| !deferred.iter().any(|deferred| self.waits_for_quiet(&deferred.part, name)));
         while let Some(scope) = self.next_scope(&mut waiting) {
+            waiting.extend(self.planning.drop_deferred(&scope.names));
             self.start_planning(scope);
         }
         self.planning.debounce.sleep(now)
@@ -77,11 +75,6 @@ impl Reconciler {
         };
         let is_full = self.policy.max_waiting_steps.is_some_and(|limit| self.backlog(scope.names.len()) >= limit);
         is_full && component.iter().all(is_new)
-    }
-
-    fn waits_for_quiet(&self, part: &PlanPart, name: &Arc<str>) -> bool {
-        let debounce = &self.planning.debounce;
-        part.names.contains(name) && !part.names.iter().any(|name| debounce.changed_since_planned(name))
     }
 
     /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or

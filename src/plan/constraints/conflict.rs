@@ -1,5 +1,7 @@
 //! Detects objects that more than one address claims, and blocks all claims except the best one.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use indexmap::IndexMap;
 
 use crate::load::Instance;
@@ -155,6 +157,15 @@ fn names(object: &RecordedObject, importing: bool) -> Vec<Name<'_>> {
         (None, Some(_)) => id.map(Name::ProviderId).into_iter().chain([Name::Value(text(&object.value))]).collect(),
         (None, None) => id.map(Name::Id).into_iter().collect(),
     }
+}
+
+/// A hash of what identifies an object among all of its namespace: two records with the same hash may have the same
+/// object. `None`: only the provider knows.
+pub fn identity_hash(type_name: &str, object: &RecordedObject) -> Option<u64> {
+    let name = names(object, false).pop()?;
+    let mut hasher = DefaultHasher::new();
+    (type_name, &*object.provider_config, name).hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// The id to import by. The value that the provider returned for the import may differ from the record in another

@@ -465,7 +465,7 @@ impl History {
             self.missing.extend(missing.map(|change| change.address.clone()));
             let going = running.iter().filter(|running| running.step.operation.removes());
             let going: BTreeSet<String> = going.map(|running| running.step.address.to_string()).collect();
-            let carried = execute::apply_moves(engine.journal.as_ref(), run.schedule.records_mut(), &moves);
+            let carried = crate::kit::apply_moves(engine.journal.as_ref(), &mut run.schedule, &moves);
             match self.crash.clone().survive(carried).await {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {

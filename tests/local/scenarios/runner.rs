@@ -348,7 +348,7 @@ impl Runner {
         let shown = diagnostics.iter().chain(config.source_problems()).chain(&plan.diagnostics);
         sections.push(("diagnostics", shown.map(render::diagnostic).collect()));
         let journal = process.engine.journal.clone();
-        match self.survive(execute::apply_moves(journal.as_ref(), run.schedule.records_mut(), &moves)).await {
+        match self.survive(crate::kit::apply_moves(journal.as_ref(), &mut run.schedule, &moves)).await {
             Some(Ok(())) => {}
             // The next round continues.
             Some(Err(error)) => {
