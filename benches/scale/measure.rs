@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -21,6 +21,9 @@ const READY_LIMIT: Duration = Duration::from_mins(20);
 
 /// How long the benchmark waits for a change that is made when a process is killed.
 const CHANGE_LIMIT: Duration = Duration::from_mins(3);
+
+/// How many objects are changed one after another, to measure how long one change takes.
+const CHANGES: usize = 10;
 
 /// How long the controller must not have written before it counts as idle: events are written at a limited rate.
 const QUIET: Duration = Duration::from_secs(5);
@@ -44,6 +47,8 @@ pub(crate) struct Row {
     pub(crate) idle_cpu: f64,
     /// The resident memory of each idle replica in bytes.
     pub(crate) memory: Vec<u64>,
+    /// From one change of one of the idle objects until it was ready, the longest of [`CHANGES`].
+    pub(crate) change: Duration,
     /// From the end of a process until a change in each namespace was ready. `None`: it took longer than
     /// [`CHANGE_LIMIT`].
     pub(crate) fail_over: Option<Duration>,
@@ -84,10 +89,16 @@ pub(crate) async fn row(
     let idle_writes = audit.writes().len();
     let running = processes.all();
     let memory = running.iter().map(|process| process.memory()).collect();
+    let mut change = Duration::ZERO;
+    for (key, _) in created.iter().step_by((created.len() / CHANGES).max(1)).take(CHANGES) {
+        change = change.max(one_change(server, workload, &observer.history, key).await);
+    }
+    quiet(server, workload).await;
     let fail_over = fail_over(server, workload, &observer.history, processes, &first).await;
     quiet(server, workload).await;
     let memory_after = processes.all().iter().map(|process| process.memory()).collect();
-    let deletion = delete(server, workload, &namespaces, &observer.history).await;
+    let all = || first.iter().chain(&created).map(|(key, _)| key);
+    let deletion = delete(server, workload, all(), &observer.history).await;
     let (program, kind, replicas) = (workload.program, workload.objects, running.len());
     Row {
         program,
@@ -100,21 +111,39 @@ pub(crate) async fn row(
         idle_writes,
         idle_cpu,
         memory,
+        change,
         fail_over,
         memory_after,
         deletion,
     }
 }
 
-/// Deletes all objects, and waits until they are gone.
-async fn delete(server: &Server<'_>, workload: &Workload, namespaces: &[String], history: &History) -> Duration {
+/// Deletes objects as `kubectl delete` does, and waits until they are gone: the API server deletes no large collection
+/// within its time limit for requests.
+async fn delete(
+    server: &Server<'_>,
+    workload: &Workload,
+    objects: impl Iterator<Item = &Key>,
+    history: &History,
+) -> Duration {
     let start = Instant::now();
-    for namespace in namespaces {
+    let deleted = stream::iter(objects).map(|(namespace, name)| {
         let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), namespace, &workload.api);
-        api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.expect("a deletion");
-    }
+        async move { api.delete(name, &DeleteParams::default()).await.map(drop) }
+    });
+    deleted.buffer_unordered(CLIENTS).try_collect::<()>().await.expect("deleted objects");
     assert!(history.wait_empty(READY_LIMIT).await, "{} objects are not deleted", history.count());
     start.elapsed()
+}
+
+/// Changes an object. Returns the time until it was ready.
+async fn one_change(server: &Server<'_>, workload: &Workload, history: &History, key: &Key) -> Duration {
+    let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &key.0, &workload.api);
+    let start = Instant::now();
+    let change = (workload.change)("one change");
+    let changed = api.patch(&key.1, &PatchParams::default(), &Patch::Merge(&change)).await.expect("a changed object");
+    let ready = history.wait(key, changed.metadata.generation.unwrap_or_default(), CHANGE_LIMIT).await;
+    ready.expect("the change is not ready").duration_since(start)
 }
 
 fn cpu(processes: &[Process]) -> Duration {

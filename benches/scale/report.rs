@@ -21,8 +21,8 @@ const END: &str = "<!-- scale: end -->";
 
 const ROWS: &str = "\
 | Program | Objects | Replicas | Ready a second | p50 | p99 | Writes per object | Memory of all replicas (largest) \
-| Writes in 30 s, idle | CPU, idle | Fail-over | Memory after it | Deleted a second |
-|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| Writes in 30 s, idle | CPU, idle | One change | Fail-over | Memory after it | Deleted a second |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 const FILES: &str = "\
@@ -67,7 +67,7 @@ impl Report {
             row.times.get(index.min(row.times.len().saturating_sub(1))).copied().unwrap_or_default()
         };
         let line = format!(
-            "| {} | {} {} | {} | {:.0} | {} | {} | {:.1} | {} | {} | {:.1} % | {} | {} | {:.0} |\n",
+            "| {} | {} {} | {} | {:.0} | {} | {} | {:.1} | {} | {} | {:.1} % | {} | {} | {} | {:.0} |\n",
             row.program,
             grouped(row.objects),
             row.kind,
@@ -79,6 +79,7 @@ impl Report {
             memory(&row.memory),
             row.idle_writes,
             row.idle_cpu,
+            seconds(row.change),
             row.fail_over.map_or_else(|| "not within the limit".to_owned(), seconds),
             memory(&row.memory_after),
             row.objects as f64 / row.deletion.as_secs_f64(),

@@ -177,18 +177,13 @@ impl Debounce {
         names.iter().find_map(|name| self.throttled.get(name).copied().filter(|until| *until > now))
     }
 
-    /// Records that nothing more can be planned until the returned time, a change, or [`Self::wake`]. It saves a check
+    /// Records that nothing more can be planned until the returned time, a change, or the end of a plan. It saves a check
     /// of thousands of waiting names after each step.
     pub fn sleep(&mut self, now: Time) -> Option<Time> {
         let own = self.touched.keys().filter_map(|name| self.due_at(name));
         let until = own.filter(|at| *at > now).min();
         self.asleep = Some(Sleep { until });
         until
-    }
-
-    /// Ends the sleep: names may have become plannable.
-    pub fn wake(&mut self) {
-        self.asleep = None;
     }
 
     /// The current sleep, if it is not over.
@@ -236,7 +231,7 @@ mod tests {
         assert_eq!((debounce.due(start + ms(9)).len(), debounce.sleep(start + ms(9))), (0, Some(start + ms(10))));
         assert_eq!((debounce.due(start + ms(10)).contains(&name), debounce.sleep(start + ms(10))), (true, None));
         assert_eq!(debounce.current_sleep(start + ms(500)), Some(Sleep { until: None }), "the name is being planned");
-        debounce.wake();
+        debounce.finish(&BTreeSet::new());
         assert_eq!(debounce.current_sleep(start + ms(500)), None, "planning is over, and the name has changed since");
     }
 
