@@ -24,6 +24,7 @@
 //! - `preview`: the input of a plan as if proposed manifests had been applied;
 //! - `provider_configs`: the checks, the dependents and the status of `ProviderConfigs`.
 
+mod adopted_plans;
 mod approvals;
 mod debounce;
 mod drift;

@@ -305,6 +305,10 @@ impl Permits for TaskEnvironment<'_> {
     fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
         self.workers.try_take(type_name, provider)
     }
+
+    fn is_exhausted(&self) -> bool {
+        self.workers.is_exhausted()
+    }
 }
 
 impl Environment for TaskEnvironment<'_> {

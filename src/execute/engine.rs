@@ -129,6 +129,11 @@ impl Engine {
         Self { threads, ..self }
     }
 
+    /// The pool from which every call needs a permit.
+    pub(crate) fn total_pool(&self) -> &Arc<Pool> {
+        &self.pools.total
+    }
+
     /// How the permits for calls are used.
     pub fn permit_usage(&self) -> PoolUsage {
         self.pools.total.usage()

@@ -32,6 +32,9 @@ impl Permit {
 pub trait Permits {
     /// Returns a permit for a step of this type, or `None` if none is available.
     fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit>;
+
+    /// Whether no step of any type can get a permit now.
+    fn is_exhausted(&self) -> bool;
 }
 
 /// A limited number of permits that namespaces share.
@@ -219,7 +222,7 @@ impl ExhaustedPools {
             match granted.or_else(|| pool.try_take(&self.namespace)) {
                 Some(permit) => permits.push(permit),
                 None => {
-                    if !self.pools.iter().any(|other| Arc::ptr_eq(other, &pool)) {
+                    if !self.lacks(&pool) {
                         self.pools.push(pool);
                     }
                     return None;
@@ -227,6 +230,11 @@ impl ExhaustedPools {
             }
         }
         Some(Permit { _permits: permits })
+    }
+
+    /// Whether a permit of this pool was requested in vain since the last [`Self::clear`].
+    pub fn lacks(&self, pool: &Arc<Pool>) -> bool {
+        self.pools.iter().any(|other| Arc::ptr_eq(other, pool))
     }
 
     /// Whether nothing waits for a permit.
@@ -329,12 +337,12 @@ mod tests {
         let pool = Pool::shared(1);
         let held = all(&pool, "a");
         let mut waiting = ExhaustedPools::new(name("b"));
-        assert!(waiting.try_take(vec![Arc::clone(&pool)]).is_none());
+        assert!(waiting.try_take(vec![Arc::clone(&pool)]).is_none() && waiting.lacks(&pool));
         assert!(waiting.any_free().now_or_never().is_none());
         drop(held);
         assert!(waiting.any_free().now_or_never().is_some());
         waiting.clear();
-        assert!(!waiting.is_empty() && pool.try_take(&name("c")).is_none(), "it is reserved");
+        assert!(!waiting.lacks(&pool) && !waiting.is_empty() && pool.try_take(&name("c")).is_none(), "it is reserved");
         let taken = waiting.try_take(vec![Arc::clone(&pool)]);
         assert!(taken.is_some() && waiting.is_empty());
         drop(taken);

@@ -3,6 +3,7 @@
 //! results.
 
 mod batch;
+mod batches;
 mod known_records;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use self::batch::Batch;
+use self::batches::Batches;
 use self::known_records::KnownRecords;
 use super::failure::Failure;
 use super::in_flight::StepUpdate;
@@ -32,8 +34,7 @@ pub struct Schedule {
     records: KnownRecords,
     /// The last readings of data sources.
     readings: BTreeMap<Address, Arc<ReadResult>>,
-    batches: BTreeMap<u64, Batch>,
-    next_batch: u64,
+    batches: Batches,
     /// Steps whose dependencies have ended, waiting for a permit or for another step of their object.
     ready: VecDeque<(u64, NodeIndex)>,
     running: BTreeMap<Step, Running>,
@@ -137,10 +138,10 @@ impl Schedule {
     /// planned for the earlier record does not start: the next plan replaces it.
     pub fn record_changed(&mut self, address: &Address, stored: Option<Stored>) {
         let before = self.records().get(address).map(|stored| &stored.record);
-        if before != stored.as_ref().map(|stored| &stored.record) {
-            for batch in self.batches.values_mut().filter(|batch| batch.scope.contains(address)) {
-                batch.outdated.insert(address.clone());
-            }
+        if before != stored.as_ref().map(|stored| &stored.record)
+            && let Some(batch) = self.batches.of_mut(address)
+        {
+            batch.outdated.insert(address.clone());
         }
         self.records.set(address, stored);
     }
@@ -148,8 +149,7 @@ impl Schedule {
     /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
     /// cover them all. Only the graph may know the instances of a Resource.
     pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
-        let touches = |batch: &&Batch| names.iter().any(|name| covers(&batch.scope, name));
-        self.batches.values().filter(touches).flat_map(|batch| &batch.scope)
+        self.batches.of_names(names).flat_map(|batch| &batch.scope)
     }
 
     /// Returns the running steps of the selected objects; a new plan treats them as fixed.
@@ -230,18 +230,17 @@ impl Schedule {
             self.readings.remove(address);
         }
         self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
-        let id = self.next_batch;
-        self.next_batch += 1;
         let (batch, ready) = Batch::start(adoption);
+        let id = self.batches.add(batch);
+        let batch = self.batches.get(id);
         for (step, running) in &mut self.running {
-            if batch.scope.contains(&step.address) {
+            if let Some(batch) = batch.filter(|batch| batch.scope.contains(&step.address)) {
                 running.batch = batch.running(&running.planning_step).map(|node| (id, node));
                 if running.batch.is_some() {
                     running.known_as.clone_from(&running.planning_step);
                 }
             }
         }
-        self.batches.insert(id, batch);
         self.enqueue(id, ready);
         self.close_if_over(id);
         if self.stopped {
@@ -273,9 +272,10 @@ impl Schedule {
         let mut limited = 0;
         let mut busy = self.running.values().filter(|running| !running.without_permit).count();
         while busy < self.limit
+            && !permits.is_exhausted()
             && let Some((id, node)) = self.ready.pop_front()
         {
-            let Some(batch) = self.batches.get(&id) else { continue };
+            let Some(batch) = self.batches.get(id) else { continue };
             let step = batch.step(node);
             let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
             let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
@@ -310,8 +310,8 @@ impl Schedule {
                 }
             }
         }
-        waiting.append(&mut self.ready);
-        self.ready = waiting;
+        // Usually only few of a long queue were looked at.
+        waiting.into_iter().rev().for_each(|waiting| self.ready.push_front(waiting));
         commands
     }
 
@@ -332,8 +332,7 @@ impl Schedule {
 
     /// Returns the steps that the object's next step waits for.
     pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
-        let batch = self.batches.values().find(|batch| batch.scope.contains(address));
-        batch.map(|batch| batch.waiting_for(address)).unwrap_or_default()
+        self.batches.of(address).map(|batch| batch.waiting_for(address)).unwrap_or_default()
     }
 
     /// Starts no more steps, also of plans that are adopted later, and skips the waiting ones. Running steps continue.
@@ -344,7 +343,7 @@ impl Schedule {
         let turn_came = std::mem::take(&mut self.ready);
         self.delayed.clear();
         let mut skipped: Vec<Step> =
-            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(&id)?.step(node).clone())).collect();
+            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(id)?.step(node).clone())).collect();
         skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
         for step in skipped {
             self.push(step, ProgressKind::Skipped { because_of: None });
@@ -361,11 +360,12 @@ impl Schedule {
     }
 
     fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
-        self.batches.retain(|_, batch| batch.scope.is_disjoint(scope));
-        // A new plan reports the delay of its steps again.
-        self.delayed.retain(|step, _| !scope.contains(&step.address));
-        let batches = &self.batches;
-        self.ready.retain(|(id, _)| batches.contains_key(id));
+        if self.batches.drop_of(scope) {
+            // A new plan reports the delay of its steps again.
+            self.delayed.retain(|step, _| !scope.contains(&step.address));
+            let batches = &self.batches;
+            self.ready.retain(|(id, _)| batches.get(*id).is_some());
+        }
     }
 
     fn enqueue(&mut self, id: u64, nodes: Vec<NodeIndex>) {
@@ -373,7 +373,7 @@ impl Schedule {
     }
 
     fn start(&mut self, id: u64, node: NodeIndex, permit: Permit) -> Option<WorkerCommand> {
-        let batch = self.batches.get_mut(&id)?;
+        let batch = self.batches.get_mut(id)?;
         let step = batch.step(node).clone();
         let input = batch.input(&step, &KnownValues { records: self.records.all(), readings: &self.readings });
         let (planned, recorded) = batch.expected_result(&step);
@@ -460,14 +460,14 @@ impl Schedule {
     fn superseded(&mut self, step: Step, running: Option<Running>) {
         self.push(step, ProgressKind::Superseded);
         let Some((id, node)) = running.and_then(|running| running.batch) else { return };
-        match self.batches.get(&id).is_some_and(|batch| batch.was_running(node)) {
+        match self.batches.get(id).is_some_and(|batch| batch.was_running(node)) {
             true => self.advance(id, node, Outcome::Failed),
             false => self.ready.push_back((id, node)),
         }
     }
 
     fn advance(&mut self, id: u64, node: NodeIndex, outcome: Outcome) {
-        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let Some(batch) = self.batches.get_mut(id) else { return };
         let (ready, skipped) = batch.finish(node, outcome);
         for (step, cause) in skipped {
             self.push(step, ProgressKind::Skipped { because_of: Some(cause) });
@@ -477,19 +477,14 @@ impl Schedule {
     }
 
     fn close_if_over(&mut self, id: u64) {
-        if self.batches.get(&id).is_some_and(Batch::is_over) {
-            self.batches.remove(&id);
+        if self.batches.get(id).is_some_and(Batch::is_over) {
+            self.batches.remove(id);
         }
     }
 
     fn push(&mut self, step: Step, kind: ProgressKind) {
         self.events.push_back((step, kind));
     }
-}
-
-/// Whether the scope contains an object of this name.
-fn covers(scope: &BTreeSet<Address>, name: &Arc<str>) -> bool {
-    scope.range(Address::single(name.clone())..).next().is_some_and(|address| address.name == *name)
 }
 
 /// The instance at an address, if its Resource exists.

@@ -154,4 +154,8 @@ impl Permits for Workers {
         let pools = self.engine.pools(self.exhausted.namespace(), type_name, provider);
         self.exhausted.try_take(pools)
     }
+
+    fn is_exhausted(&self) -> bool {
+        self.exhausted.lacks(self.engine.total_pool())
+    }
 }

@@ -50,8 +50,8 @@ impl Reconciler {
             return;
         }
         // The object may no longer exist and have no connections, so the plan determines the component.
-        let adopted = self.planning.adopted.iter().filter(|adopted| adopted.addresses.contains(&step.address));
-        for address in adopted.flat_map(|adopted| &adopted.addresses) {
+        let adopted = self.planning.adopted.of(&step.address);
+        for address in adopted.into_iter().flat_map(|adopted| &adopted.addresses) {
             self.planning.debounce.touch(&address.name, self.now.time);
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::adopted_plans::AdoptedPlans;
 use super::debounce::Debounce;
 use super::index::Index;
 use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope};
@@ -40,7 +41,7 @@ pub(super) struct Planning {
     /// Destructive plan parts that wait until their component is quiet.
     pub(super) deferred: Vec<DeferredPart>,
     /// Plans with open steps.
-    pub(super) adopted: Vec<AdoptedPlan>,
+    pub(super) adopted: AdoptedPlans,
     /// Cached provider responses for objects that wait to be created or changed.
     pub(super) memo: ResponseCache,
 }
@@ -75,29 +76,6 @@ impl Planning {
         let due: BTreeSet<Arc<str>> = dropped.flat_map(|dropped| dropped.part.names).collect();
         self.debounce.finish(&due);
         due
-    }
-}
-
-/// A plan that is being executed.
-#[derive(Debug)]
-pub(super) struct AdoptedPlan {
-    pub(super) addresses: BTreeSet<Address>,
-    pub(super) open: BTreeSet<Step>,
-    /// Whether it has steps, whose results others may wait for.
-    pub(super) had_steps: bool,
-}
-
-impl AdoptedPlan {
-    /// Removes the objects that a newer plan covers: it may have been planned for other components, whose steps are
-    /// still running. Returns whether any are left.
-    pub(super) fn leave_to(&mut self, newer: &BTreeSet<Address>) -> bool {
-        // The usual case: there may be many plans.
-        if self.addresses.is_disjoint(newer) {
-            return true;
-        }
-        self.addresses.retain(|address| !newer.contains(address));
-        self.open.retain(|step| !newer.contains(&step.address));
-        !self.addresses.is_empty()
     }
 }
 
@@ -349,26 +327,4 @@ pub(super) fn fingerprints(index: &Index, addresses: &BTreeSet<Address>) -> BTre
         all.insert(address.clone(), index.fingerprint_of(address, shared));
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::Operation;
-
-    fn destroy(name: &str) -> Step {
-        Step { address: Address::single(name), deposed: None, operation: Operation::Destroy, replaces: true }
-    }
-
-    #[test]
-    fn a_newer_plan_of_another_component_leaves_the_running_steps_of_this_one() {
-        let [a, b] = ["a", "b"].map(Address::single);
-        let addresses = BTreeSet::from([a.clone(), b.clone()]);
-        let mut adopted =
-            AdoptedPlan { addresses, open: BTreeSet::from([destroy("a"), destroy("b")]), had_steps: true };
-        assert!(adopted.leave_to(&BTreeSet::from([b.clone()])));
-        assert_eq!(adopted.addresses, BTreeSet::from([a.clone()]), "the end of its step plans it again");
-        assert_eq!(adopted.open, BTreeSet::from([destroy("a")]));
-        assert!(!adopted.leave_to(&BTreeSet::from([a, b])), "nothing is left of it");
-    }
 }

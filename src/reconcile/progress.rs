@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::adopted_plans::AdoptedPlan;
 use super::plan_request::PlanPart;
-use super::planning::{AdoptedPlan, CRD_AGAIN};
+use super::planning::CRD_AGAIN;
 use super::summarize::{Note, StepState, step_note};
 use super::time::Time;
 use super::tracked::{Hold, StepStart, TrackedObject};
@@ -17,7 +18,6 @@ use crate::plan::ObjectBlock;
 impl Reconciler {
     /// Records an adopted plan and the resulting state of each of its objects.
     pub(super) fn track_plan(&mut self, part: &PlanPart, nodes: Vec<(Step, bool)>) {
-        self.planning.adopted.retain_mut(|adopted| adopted.leave_to(&part.addresses));
         let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
         let as_wanted = self.created_as_desired(part, &nodes);
         let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl Reconciler {
         self.report_warnings(part);
         self.track_approvals(part);
         let had_steps = !open.is_empty();
-        self.planning.adopted.push(AdoptedPlan { addresses: part.addresses.clone(), open, had_steps });
+        self.planning.adopted.add(AdoptedPlan { addresses: part.addresses.clone(), open, had_steps });
         self.close_finished_plans();
     }
 
@@ -148,9 +148,7 @@ impl Reconciler {
             self.clean_up(address);
         }
         if is_over {
-            for adopted in &mut self.planning.adopted {
-                adopted.open.remove(step);
-            }
+            self.planning.adopted.close(step);
             self.close_finished_plans();
         }
     }
@@ -338,8 +336,7 @@ impl Reconciler {
     /// Marks the objects of executed plans as up to date until one of their dependencies changes, and plans the objects
     /// again that waited for such a plan.
     fn close_finished_plans(&mut self) {
-        let over: Vec<AdoptedPlan> = self.planning.adopted.extract_if(.., |adopted| adopted.open.is_empty()).collect();
-        for AdoptedPlan { addresses, had_steps, .. } in over {
+        for AdoptedPlan { addresses, had_steps, .. } in self.planning.adopted.take_finished() {
             let mut resources: BTreeMap<&Arc<str>, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
             for address in &addresses {
                 let (resource, fingerprint) = resources.entry(&address.name).or_insert_with(|| {
