@@ -8,7 +8,7 @@ use super::Reconciler;
 use super::index::Index;
 use super::tracked::TrackedObject;
 use crate::load::Instance;
-use crate::model::{Address, Stored};
+use crate::model::Address;
 use crate::plan::{OtherComponents, PendingImport};
 
 impl Reconciler {
@@ -24,19 +24,37 @@ impl Reconciler {
         let own = names.iter().filter_map(|name| index.instance(name));
         let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));
         let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
-        let is_importable = |stored: &&Stored| importing.contains(&stored.record.type_name);
+        let mut others = match importing.is_empty() {
+            // The usual case: nothing looks at all objects of the namespace.
+            true => OtherComponents::default(),
+            false => self.importable(index, names, &importing, is_wanted),
+        };
         let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
         let removed = records.filter(|stored| !is_wanted(&stored.record.address.name));
-        let others = removed.flat_map(|stored| self.schedule.others_of_object(&stored.record));
-        let importable = self.schedule.records().values().take_while(|_| !importing.is_empty()).filter(is_importable);
-        let others = importable.chain(others.filter(|stored| !is_importable(stored)));
-        let others = others.filter(|stored| !names.contains(&stored.record.address.name));
-        let others = others.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
-        let imports = index.importing().filter(|instance| {
-            importing.contains(&instance.type_name)
-                && !names.contains(&instance.address.name)
-                && self.is_to_be_imported(instance)
+        let same = removed.flat_map(|stored| self.schedule.others_of_object(&stored.record));
+        let same = same.filter(|stored| {
+            let record = &stored.record;
+            !names.contains(&record.address.name) && !importing.contains(&record.type_name)
         });
+        others.records.extend(same.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name))));
+        others
+    }
+
+    /// The records and imports of other components that have one of these types.
+    fn importable(
+        &self,
+        index: &Index,
+        names: &BTreeSet<Arc<str>>,
+        types: &BTreeSet<Arc<str>>,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> OtherComponents {
+        let is_other = |address: &Address, type_name| types.contains(type_name) && !names.contains(&address.name);
+        let records = self.schedule.records().values();
+        let records = records.filter(|stored| is_other(&stored.record.address, &stored.record.type_name));
+        let records = records.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
+        let imports = index
+            .importing()
+            .filter(|instance| is_other(&instance.address, &instance.type_name) && self.is_to_be_imported(instance));
         let imports = imports.filter_map(|instance| {
             let address = instance.address.clone();
             let is_open = self.objects.get(&address).is_some_and(TrackedObject::is_open);
@@ -44,7 +62,7 @@ impl Reconciler {
             let (type_name, request) = (instance.type_name.clone(), instance.import.clone()?);
             Some(PendingImport { address, type_name, request, started })
         });
-        OtherComponents { records: others.collect(), imports: imports.collect() }
+        OtherComponents { records: records.collect(), imports: imports.collect() }
     }
 
     fn is_to_be_imported(&self, instance: &Instance) -> bool {
