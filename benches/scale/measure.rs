@@ -89,16 +89,18 @@ pub(crate) async fn row(
     let idle_writes = audit.writes().len();
     let running = processes.all();
     let memory = running.iter().map(|process| process.memory()).collect();
-    let mut change = Duration::ZERO;
+    let mut slowest = Duration::ZERO;
     for (key, _) in created.iter().step_by((created.len() / CHANGES).max(1)).take(CHANGES) {
-        change = change.max(one_change(server, workload, &observer.history, key).await);
+        let (start, to) = (Instant::now(), (workload.change)("one change"));
+        let ready = change(api(server, workload, &key.0), observer.history.clone(), key.clone(), to).await;
+        slowest = slowest.max(ready.expect("the change is not ready").duration_since(start));
     }
     quiet(server, workload).await;
     let fail_over = fail_over(server, workload, &observer.history, processes, &first).await;
     quiet(server, workload).await;
     let memory_after = processes.all().iter().map(|process| process.memory()).collect();
-    let all = || first.iter().chain(&created).map(|(key, _)| key);
-    let deletion = delete(server, workload, all(), &observer.history).await;
+    let all = first.iter().chain(&created).map(|(key, _)| key);
+    let deletion = delete(server, workload, all, &observer.history).await;
     let (program, kind, replicas) = (workload.program, workload.objects, running.len());
     Row {
         program,
@@ -111,7 +113,7 @@ pub(crate) async fn row(
         idle_writes,
         idle_cpu,
         memory,
-        change,
+        change: slowest,
         fail_over,
         memory_after,
         deletion,
@@ -128,7 +130,7 @@ async fn delete(
 ) -> Duration {
     let start = Instant::now();
     let deleted = stream::iter(objects).map(|(namespace, name)| {
-        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), namespace, &workload.api);
+        let api = api(server, workload, namespace);
         async move { api.delete(name, &DeleteParams::default()).await.map(drop) }
     });
     deleted.buffer_unordered(CLIENTS).try_collect::<()>().await.expect("deleted objects");
@@ -136,14 +138,15 @@ async fn delete(
     start.elapsed()
 }
 
-/// Changes an object. Returns the time until it was ready.
-async fn one_change(server: &Server<'_>, workload: &Workload, history: &History, key: &Key) -> Duration {
-    let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &key.0, &workload.api);
-    let start = Instant::now();
-    let change = (workload.change)("one change");
-    let changed = api.patch(&key.1, &PatchParams::default(), &Patch::Merge(&change)).await.expect("a changed object");
-    let ready = history.wait(key, changed.metadata.generation.unwrap_or_default(), CHANGE_LIMIT).await;
-    ready.expect("the change is not ready").duration_since(start)
+/// Changes an object. Returns when it was ready. `None`: it took longer than [`CHANGE_LIMIT`].
+async fn change(api: Api<DynamicObject>, history: History, key: Key, change: Value) -> Option<Instant> {
+    let changed = api.patch(&key.1, &PatchParams::default(), &Patch::Merge(&change)).await;
+    let generation = changed.expect("a changed object").metadata.generation.unwrap_or_default();
+    history.wait(&key, generation, CHANGE_LIMIT).await
+}
+
+fn api(server: &Server<'_>, workload: &Workload, namespace: &str) -> Api<DynamicObject> {
+    Api::namespaced_with(server.client.clone(), namespace, &workload.api)
 }
 
 fn cpu(processes: &[Process]) -> Duration {
@@ -178,7 +181,7 @@ async fn create(
 ) -> Vec<(Key, Instant)> {
     let created = stream::iter(0..count).map(|number| {
         let (namespace, name) = (namespaces[number % namespaces.len()].clone(), format!("{prefix}-{number}"));
-        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &namespace, &workload.api);
+        let api = api(server, workload, &namespace);
         let manifest = serde_json::from_value((workload.manifest)(&name)).expect("an object");
         async move {
             let sent = Instant::now();
@@ -217,13 +220,8 @@ async fn fail_over(
     processes.kill(0);
     let mut changes = JoinSet::new();
     for (key, _) in objects {
-        let api: Api<DynamicObject> = Api::namespaced_with(server.client.clone(), &key.0, &workload.api);
-        let (history, key, change) = (history.clone(), key.clone(), (workload.change)("after the kill"));
-        changes.spawn(async move {
-            let changed = api.patch(&key.1, &PatchParams::default(), &Patch::Merge(&change)).await;
-            let generation = changed.expect("a changed object").metadata.generation.unwrap_or_default();
-            history.wait(&key, generation, CHANGE_LIMIT).await
-        });
+        let to = (workload.change)("after the kill");
+        changes.spawn(change(api(server, workload, &key.0), history.clone(), key.clone(), to));
     }
     processes.replace(0);
     let ready: Option<Vec<Instant>> = changes.join_all().await.into_iter().collect();

@@ -231,10 +231,9 @@ impl Schedule {
         }
         self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
         let (batch, ready) = Batch::start(adoption);
-        let id = self.batches.add(batch);
-        let batch = self.batches.get(id);
+        let (id, batch) = self.batches.add(batch);
         for (step, running) in &mut self.running {
-            if let Some(batch) = batch.filter(|batch| batch.scope.contains(&step.address)) {
+            if batch.scope.contains(&step.address) {
                 running.batch = batch.running(&running.planning_step).map(|node| (id, node));
                 if running.batch.is_some() {
                     running.known_as.clone_from(&running.planning_step);

@@ -90,10 +90,13 @@ impl Debounce {
 
     /// Records that the plan of the names is executed later: until then, they are due only if they change.
     pub fn defer(&mut self, names: &BTreeSet<Arc<str>>) {
-        let unchanged =
-            names.iter().filter(|name| self.touched.get(*name).is_some_and(|touched| touched.newer.is_none()));
-        let unchanged: Vec<&Arc<str>> = unchanged.collect();
-        self.planned.extend(unchanged.into_iter().filter_map(|name| self.touched.remove_entry(name)));
+        for name in names {
+            if !self.changed_since_planned(name)
+                && let Some(unchanged) = self.touched.remove(name)
+            {
+                self.planned.insert(name.clone(), unchanged);
+            }
+        }
     }
 
     /// Holds names back until they change, or until [`Self::release`].

@@ -89,7 +89,6 @@ impl Reconciler {
     /// Requests a plan of a scope.
     pub(super) fn start_planning(&mut self, scope: PlanScope) {
         tracing::debug!(namespace = &**self.namespace(), names = ?scope.names, "planning");
-        self.planning.drop_deferred(&scope.names);
         self.planning.debounce.begin(&scope.names);
         self.pause_if_stale(&scope.names);
         self.start_recoveries(&scope.names);

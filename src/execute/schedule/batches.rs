@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::batch::Batch;
-use crate::model::Address;
+use crate::model::{Address, in_family};
 
 #[derive(Default)]
 pub(super) struct Batches {
@@ -42,22 +42,16 @@ impl Batches {
 
     /// The batches that cover an object of these names.
     pub fn of_names(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Batch> {
-        let own = names.iter().flat_map(|name| {
-            // The first address of a name is the one without an instance key.
-            let from = self.of.range(Address::single(Arc::clone(name))..);
-            from.take_while(|(address, _)| address.name == *name).map(|(_, id)| *id)
-        });
-        let ids: BTreeSet<u64> = own.collect();
+        let ids: BTreeSet<u64> = names.iter().flat_map(|name| in_family(&self.of, name)).map(|(_, id)| *id).collect();
         ids.into_iter().filter_map(|id| self.all.get(&id))
     }
 
-    /// Adds a batch after [`Self::drop_of`] its scope. Returns its number.
-    pub fn add(&mut self, batch: Batch) -> u64 {
+    /// Adds a batch after [`Self::drop_of`] its scope. Returns its number, and the batch.
+    pub fn add(&mut self, batch: Batch) -> (u64, &Batch) {
         let id = self.next;
         self.next += 1;
         self.of.extend(batch.scope.iter().map(|address| (address.clone(), id)));
-        self.all.insert(id, batch);
-        id
+        (id, self.all.entry(id).or_insert(batch))
     }
 
     pub fn remove(&mut self, id: u64) {

@@ -1,5 +1,6 @@
 //! The records that a schedule knows, and what would be too expensive to find out for each plan of a large namespace.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Address, Record, Recorded, Stored};
@@ -43,8 +44,14 @@ impl KnownRecords {
     pub fn set(&mut self, address: &Address, stored: Option<Stored>) {
         let before = self.records.remove(address);
         if let Some(Stored { record, .. }) = &before {
-            if let Some(count) = ProviderConfigId::of_record(record).and_then(|id| self.objects.get_mut(&id)) {
-                *count -= 1;
+            if let Some(id) = ProviderConfigId::of_record(record) {
+                // Each change of a configuration has another hash, so what nothing uses must not stay.
+                if let Entry::Occupied(mut count) = self.objects.entry(id) {
+                    *count.get_mut() -= 1;
+                    if *count.get() == 0 {
+                        count.remove();
+                    }
+                }
             }
             identity(record).into_iter().for_each(|hash| _ = self.identities.remove(&(hash, address.clone())));
         }
@@ -90,5 +97,7 @@ mod tests {
         assert_eq!(others(&known, &a), ["b"]);
         let id = ProviderConfigId { provider: "terraform".into(), hash: "".into() };
         assert_eq!((known.objects().get(&id), known.all().len(), known.identities.len()), (Some(&2), 2, 2));
+        ["a", "b"].into_iter().for_each(|name| known.set(&Address::single(name), None));
+        assert!(known.objects().is_empty() && known.identities.is_empty());
     }
 }
