@@ -253,8 +253,8 @@ impl Judge {
         Running { judge: self.clone(), number }
     }
 
-    /// Whether the newest version of the Resource that the replica knew when it wrote its intent permits a destroy. An
-    /// administrator may have restored an earlier intent.
+    /// Whether a version of the Resource that may have been the newest for the replica when it wrote its intent permits
+    /// a destroy. An administrator may have restored an earlier intent.
     fn may_destroy(&self, call: &Call) -> Result<(), String> {
         let address = call.parsed();
         let inside = lock(&self.inside);
@@ -267,11 +267,13 @@ impl Judge {
         let is_restored = inside.restored.contains(&secret);
         let place = (call.namespace.to_string(), address.name.to_string());
         let permits = |intent: &Intent| {
-            let versions = inside.known.get(&intent.replica).and_then(|known| known.get(&place));
-            // The replica may not have processed a version that it received at the time of the intent.
-            let newest = versions.and_then(|all| all.iter().rev().find(|(at, _)| *at < intent.issued));
-            let Some((_, Some(resource))) = newest else { return Ok(()) };
-            permits_destroy(resource, &record, &address, call.id.as_deref())
+            let known = inside.known.get(&intent.replica).and_then(|known| known.get(&place));
+            let Some(newest) = known.and_then(|all| newest_at(all, intent.issued)) else { return Ok(()) };
+            let permits = newest.iter().map(|(_, resource)| match resource {
+                Some(resource) => permits_destroy(resource, &record, &address, call.id.as_deref()),
+                None => Ok(()),
+            });
+            permits.reduce(Result::or).unwrap_or(Ok(()))
         };
         let all = inside.intents.get(&secret).map(Vec::as_slice).unwrap_or_default();
         if is_restored && all.iter().any(|earlier| permits(earlier).is_ok()) {
@@ -416,6 +418,13 @@ impl Inside {
         let last = earlier.rev().take_while(|intent| std::mem::replace(&mut may_be_last, !intent.is_answered));
         own.into_iter().chain(last.filter(|intent| intent.replica != call.replica)).collect()
     }
+}
+
+/// The values of which each may have been the newest for a replica at this time: the last one before it, and those of
+/// that very time, which the replica may or may not have processed. `None`: it may not have known any.
+fn newest_at<T>(all: &[(Instant, T)], time: Instant) -> Option<&[(Instant, T)]> {
+    let last = all.partition_point(|(at, _)| *at < time).checked_sub(1)?;
+    Some(&all[last..all.partition_point(|(at, _)| *at <= time)])
 }
 
 /// Status and reason of a condition.

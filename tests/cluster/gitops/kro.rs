@@ -43,10 +43,12 @@ impl Drop for Kro {
 /// The directory of a Go module that `tests/gitops` uses.
 fn module(name: &str) -> PathBuf {
     let mut command = Command::new("go");
-    command.args(["list", "-m", "-f", "{{.Dir}}", name]).current_dir(root().join("tests/gitops")).env("GOWORK", "off");
+    // `go list` would return no directory if only the programs built from the module are still cached.
+    command.args(["mod", "download", "-json", name]).current_dir(root().join("tests/gitops")).env("GOWORK", "off");
     let output = command.output().expect("go runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    PathBuf::from(String::from_utf8(output.stdout).expect("UTF-8").trim())
+    let module: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    PathBuf::from(module["Dir"].as_str().expect("a directory"))
 }
 
 #[test]
