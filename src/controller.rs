@@ -10,6 +10,7 @@
 //! around them only do the I/O.
 
 pub mod approvals;
+pub mod backlog;
 pub mod connection;
 pub mod context;
 pub mod events;
@@ -44,6 +45,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
+use self::backlog::Backlog;
 use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::elector::Elector;
@@ -222,6 +224,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         status,
         events,
         metrics,
+        backlog: Backlog::default(),
         plannings: Pool::shared(MAX_PLANNINGS),
         provider_plannings: Pool::shared(MAX_PLANNINGS),
         threads,

@@ -260,7 +260,7 @@ impl Reconciler {
         self.handle_changes();
         self.handle_timers(environment);
         let deferred = self.adopt_deferred();
-        let gathered = self.plan_due();
+        let gathered = self.plan_due(environment);
         let paused = self.end_long_pauses();
         self.start_steps(environment);
         let quota = self.next_limited_step();

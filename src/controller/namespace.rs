@@ -18,6 +18,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::approvals;
+use super::backlog::Membership;
 use super::context::Context;
 use super::inputs::{InputSource, InputWatches};
 use super::namespaces::NamespaceHandle;
@@ -52,6 +53,8 @@ pub struct NamespaceTask {
     inputs: InputWatches,
     /// The gauges of this namespace that the metrics include.
     counted: Gauges,
+    /// Counts this namespace while changes wait in it.
+    backlog: Membership,
     /// Whether the leadership counts this namespace as one with running calls.
     is_busy: bool,
     mode: Mode,
@@ -89,6 +92,7 @@ impl NamespaceTask {
         };
         Self {
             workers: Workers::new(context.engine.clone(), shared.name().clone(), desired),
+            backlog: context.backlog.membership(),
             context,
             shared,
             running: BTreeMap::new(),
@@ -170,6 +174,7 @@ impl NamespaceTask {
         commands.into_iter().for_each(|command| self.carry_out(command));
         self.context.metrics.objects.update(&self.counted, &gauges);
         self.context.metrics.objects.add(counts);
+        self.backlog.set(gauges.queued + gauges.waiting > 0);
         self.counted = gauges;
     }
 
@@ -319,5 +324,9 @@ impl Environment for TaskEnvironment<'_> {
     fn is_watching(&self, type_name: &str, address: &Address) -> bool {
         let is_watching = |watcher: &dyn ObjectWatcher| watcher.is_watching(self.shared.name(), address);
         self.context.watcher(type_name).is_some_and(is_watching)
+    }
+
+    fn sharing_namespaces(&self) -> usize {
+        self.context.backlog.namespaces()
     }
 }

@@ -23,6 +23,7 @@ pub struct Policy {
     /// but a slow driver must not block too many of them.
     pub max_names_per_plan: usize,
     /// While so many steps wait for others to end, components with only new Resources are not planned. `None`: no limit.
+    /// Namespaces in which changes wait have equal shares of it.
     pub max_waiting_steps: Option<usize>,
     /// The maximum number of objects in a namespace, unless its annotation sets another one.
     pub max_objects: Option<usize>,
@@ -220,6 +221,9 @@ pub trait Environment: Permits {
 
     /// Whether the object of an instance is being watched.
     fn is_watching(&self, type_name: &str, address: &Address) -> bool;
+
+    /// How many namespaces share [`Policy::max_waiting_steps`]: those in which changes wait.
+    fn sharing_namespaces(&self) -> usize;
 }
 
 /// An environment without watches of objects.
@@ -230,6 +234,10 @@ impl Environment for Workers {
 
     fn is_watching(&self, _type_name: &str, _address: &Address) -> bool {
         false
+    }
+
+    fn sharing_namespaces(&self) -> usize {
+        1
     }
 }
 

@@ -8,6 +8,7 @@ use super::adopted_plans::AdoptedPlans;
 use super::debounce::Debounce;
 use super::index::Index;
 use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope};
+use super::scope::BacklogShare;
 use super::time::Time;
 use super::{Command, Phase, Reconciler};
 use crate::execute::Adoption;
@@ -28,6 +29,8 @@ const MAX_FAILED_CREATES: u32 = 3;
 pub(super) struct Planning {
     /// Names that changed and are not planned yet.
     pub(super) debounce: Debounce,
+    /// The share of this namespace in the steps that may wait. `None`: no limit.
+    pub(super) share: Option<BacklogShare>,
     /// When names were last released that were held back.
     pub(super) released_at: Time,
     /// The names of plans that are being computed. They are disjoint.

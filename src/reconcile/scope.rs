@@ -8,19 +8,43 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Reconciler;
 use super::debounce::Sleep;
 use super::index::Index;
 use super::plan_request::PlanScope;
 use super::time::Time;
+use super::{Environment, Policy, Reconciler};
 use crate::load;
 
 /// How often new components are planned although many steps wait.
 const HELD_ANYWAY: Duration = Duration::from_secs(5);
+/// The smallest share of a namespace in the steps that may wait: planning together is cheaper.
+const SMALLEST_SHARE: usize = 8;
+
+/// The share of one namespace in the backlog of planned steps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BacklogShare {
+    /// How many steps may wait before new components are held back.
+    steps: usize,
+    /// How many names are planned although many steps wait, and how often, so that all namespaces together plan as many
+    /// in a second as one alone.
+    anyway: usize,
+    interval: Duration,
+}
+
+impl BacklogShare {
+    fn new(policy: &Policy, namespaces: usize) -> Option<Self> {
+        let (all, namespaces) = (policy.max_waiting_steps?, namespaces.max(1));
+        let steps = (all / namespaces).max(SMALLEST_SHARE.min(all));
+        let anyway = policy.max_names_per_plan.min(steps);
+        let turns = (anyway * namespaces).div_ceil(policy.max_names_per_plan);
+        Some(Self { steps, anyway, interval: HELD_ANYWAY * u32::try_from(turns).unwrap_or(u32::MAX) })
+    }
+}
 
 impl Reconciler {
     /// Starts planning of the names that are due. Returns when more will be due.
-    pub(super) fn plan_due(&mut self) -> Option<Time> {
+    pub(super) fn plan_due(&mut self, environment: &dyn Environment) -> Option<Time> {
+        self.planning.share = BacklogShare::new(&self.policy, environment.sharing_namespaces());
         let released = self.release_held();
         let due = self.plan_scopes();
         due.into_iter().chain(released).min()
@@ -47,22 +71,22 @@ impl Reconciler {
     /// Releases names for which there is room. Returns when some are released in any case.
     fn release_held(&mut self) -> Option<Time> {
         let now = self.now.time;
-        let Some(limit) = self.policy.max_waiting_steps.filter(|_| self.planning.debounce.holds_any()) else {
+        let Some(share) = self.planning.share.filter(|_| self.planning.debounce.holds_any()) else {
             self.planning.released_at = now;
             return None;
         };
-        let room = limit.saturating_sub(self.backlog(0));
+        let room = share.steps.saturating_sub(self.backlog(0));
         // Not for each step: planning together is cheaper.
-        let count = match room > limit / 2 {
+        let count = match room > share.steps / 2 {
             true => room,
-            false if self.planning.released_at + HELD_ANYWAY <= now => self.policy.max_names_per_plan,
+            false if self.planning.released_at + share.interval <= now => share.anyway,
             false => 0,
         };
         if count > 0 {
             self.planning.debounce.release(count);
             self.planning.released_at = now;
         }
-        self.planning.debounce.holds_any().then(|| self.planning.released_at + HELD_ANYWAY)
+        self.planning.debounce.holds_any().then(|| self.planning.released_at + share.interval)
     }
 
     /// Whether a component is held back: its steps would be too many, and all of its Resources are new.
@@ -73,7 +97,7 @@ impl Reconciler {
                 && self.recorded(name).next().is_none()
                 && !self.planning.debounce.is_released(name)
         };
-        let is_full = self.policy.max_waiting_steps.is_some_and(|limit| self.backlog(scope.names.len()) >= limit);
+        let is_full = self.planning.share.is_some_and(|share| self.backlog(scope.names.len()) >= share.steps);
         is_full && component.iter().all(is_new)
     }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use self::backlog::SharedEnvironment;
 use super::index::{Event, ObservedResource, PublishedStatus};
 use super::time::{Moment, Time};
 use super::*;
@@ -32,6 +33,8 @@ struct Bench {
     reconciler: Reconciler,
     engine: Arc<Engine>,
     workers: Workers,
+    /// How many namespaces share the room for waiting steps.
+    sharing: usize,
     world: Arc<World>,
     now: Duration,
     clock: Arc<BenchClock>,
@@ -83,6 +86,7 @@ impl Bench {
         Self {
             reconciler: Reconciler::new("shop".into(), policy, 7, 0),
             workers: Workers::new(engine.clone(), "shop".into(), DesiredDigests::default()),
+            sharing: 1,
             engine,
             world,
             now: Duration::ZERO,
@@ -116,7 +120,8 @@ impl Bench {
         self.workers.clear_exhausted();
         self.clock.0.store(u64::try_from(self.now.as_nanos()).unwrap(), Ordering::Relaxed);
         let now = Moment { time: Time(self.now), wall: self.clock.now() };
-        let turn = self.reconciler.react([signal], now, &mut self.workers);
+        let mut environment = SharedEnvironment { workers: &mut self.workers, namespaces: self.sharing };
+        let turn = self.reconciler.react([signal], now, &mut environment);
         self.wake = turn.wake;
         for command in self.reconciler.take_commands() {
             self.log.push(format!("{:?}", self.now) + &short(&command));

@@ -1,8 +1,40 @@
 //! New Resources are planned when there is room for their steps.
 
 use super::*;
+use crate::execute::{Permit, Permits};
+use crate::model::{Address, ProviderUse};
 
 const NEW: usize = 40;
+
+/// The environment of one of several namespaces.
+pub(super) struct SharedEnvironment<'a> {
+    pub(super) workers: &'a mut Workers,
+    pub(super) namespaces: usize,
+}
+
+impl Permits for SharedEnvironment<'_> {
+    fn try_take(&mut self, type_name: &str, provider: Option<&ProviderUse>) -> Option<Permit> {
+        self.workers.try_take(type_name, provider)
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.workers.is_exhausted()
+    }
+}
+
+impl Environment for SharedEnvironment<'_> {
+    fn can_watch(&self, type_name: &str) -> bool {
+        self.workers.can_watch(type_name)
+    }
+
+    fn is_watching(&self, type_name: &str, address: &Address) -> bool {
+        self.workers.is_watching(type_name, address)
+    }
+
+    fn sharing_namespaces(&self) -> usize {
+        self.namespaces
+    }
+}
 
 /// A bench with room for four waiting steps, and plans of two names.
 fn bench() -> Bench {
@@ -38,6 +70,21 @@ async fn new_resources_are_planned_as_the_steps_of_others_start() {
     assert!(names().all(|name| bench.ready(&name) == (1, "True Available".to_owned())));
     let longest = longest_backlog(&bench.log);
     assert!(longest <= 8 + 4 + 2, "{longest}: {:#?}", bench.log);
+}
+
+#[tokio::test]
+async fn namespaces_share_the_room_for_waiting_steps() {
+    for (sharing, share) in [(1, 32), (2, 16), (1000, 8)] {
+        let mut bench = bench();
+        bench.reconciler.policy.max_waiting_steps = Some(32);
+        bench.sharing = sharing;
+        names().for_each(|name| bench.observe(thing(&name, 1), 1));
+        bench.react(Signal::Started);
+        bench.run_until_idle(Duration::from_secs(1)).await;
+        assert_eq!(bench.recorded().len(), NEW);
+        let longest = longest_backlog(&bench.log);
+        assert!((share..share + 8 + 2).contains(&longest), "{sharing} namespaces: {longest}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
