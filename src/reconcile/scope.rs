@@ -15,8 +15,9 @@ use super::time::Time;
 use super::{Environment, Policy, Reconciler};
 use crate::load;
 
-/// How often new components are planned although many steps wait.
-const HELD_ANYWAY: Duration = Duration::from_secs(5);
+/// How often new components are planned although many steps wait. Together with the number of names in a plan, that is
+/// slower than the API server writes records, so that the steps that wait become more only behind slow calls.
+const HELD_ANYWAY: Duration = Duration::from_secs(10);
 /// The smallest share of a namespace in the steps that may wait: planning together is cheaper.
 const SMALLEST_SHARE: usize = 8;
 

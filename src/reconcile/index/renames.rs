@@ -34,10 +34,14 @@ impl Index {
         update(&mut self.renames.removed, leaves);
     }
 
-    /// The removed names that are similar to the `movedFrom` of a Resource, if no record has one of its exact names.
+    /// The removed names that are similar to the `movedFrom` of a Resource without a record, if no record has one of its
+    /// exact names.
     pub(super) fn rename_candidates(&self, instance: &Instance) -> Vec<Arc<str>> {
         let named = || instance.moved_from.iter().map(|address| &address.name);
-        if self.renames.removed.is_empty() || named().any(|name| self.addresses(name).next().is_some()) {
+        let is_recorded = |name: &Arc<str>| self.addresses(name).next().is_some();
+        // After a restart, nearly all names count as removed until their Resources are listed.
+        let may_search = !instance.moved_from.is_empty() && !is_recorded(&instance.address.name);
+        if self.renames.removed.is_empty() || !may_search || named().any(is_recorded) {
             return Vec::new();
         }
         let near = |removed: &&Arc<str>| named().any(|name| is_similar(name, removed));
