@@ -9,11 +9,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest, PlanResponse,
-    Provider, RecordedObject, Schema, Value,
+    Address, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
+    PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 
-use super::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, TakeOver, arguments};
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated, ObjectWatcher, TakeOver,
+    WatchedInstance, arguments,
+};
 
 /// The provider address of the type in Terraform and OpenTofu.
 pub const PROVIDER: &str = "terraform.io/builtin/terraform";
@@ -98,6 +101,21 @@ impl Driver for TerraformData {
 
     fn takeover(&self) -> Option<&dyn TakeOver> {
         Some(self)
+    }
+
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        Some(self)
+    }
+}
+
+/// Only Purlin can change an object that exists only in its record, so it need not be read.
+impl ObjectWatcher for TerraformData {
+    fn watch(&self, _instance: &WatchedInstance<'_>, _object: &RecordedObject) {}
+
+    fn unwatch(&self, _namespace: &Arc<str>, _address: &Address) {}
+
+    fn is_watching(&self, _namespace: &Arc<str>, _address: &Address) -> bool {
+        true
     }
 }
 
