@@ -45,7 +45,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 
-use self::backlog::Backlog;
 use self::connection::{connect, connect_without_credentials};
 use self::context::Context;
 use self::elector::Elector;
@@ -224,7 +223,6 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
         status,
         events,
         metrics,
-        backlog: Backlog::default(),
         plannings: Pool::shared(MAX_PLANNINGS),
         provider_plannings: Pool::shared(MAX_PLANNINGS),
         threads,

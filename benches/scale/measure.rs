@@ -17,7 +17,7 @@ use crate::server::{CLIENTS, Server};
 use crate::workload::Workload;
 
 /// How long the benchmark waits until all objects are ready.
-const READY_LIMIT: Duration = Duration::from_mins(60);
+const READY_LIMIT: Duration = Duration::from_hours(1);
 
 /// How long the benchmark waits for a change that is made when a process is killed.
 const CHANGE_LIMIT: Duration = Duration::from_mins(3);

@@ -8,7 +8,6 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-use super::backlog::Backlog;
 use super::crd_guard::CrdGuard;
 use super::events::Events;
 use super::holders::Holders;
@@ -43,7 +42,6 @@ pub struct Context {
     pub holders: Holders,
     /// Holds destroys while the CRD is being deleted.
     pub guard: CrdGuard,
-    pub backlog: Backlog,
     /// Limits the plannings of all namespaces.
     pub plannings: Arc<Pool>,
     /// Limits the plannings that call providers, which may be unresponsive.

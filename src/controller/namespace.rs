@@ -92,7 +92,7 @@ impl NamespaceTask {
         };
         Self {
             workers: Workers::new(context.engine.clone(), shared.name().clone(), desired),
-            backlog: context.backlog.membership(),
+            backlog: context.namespaces.backlog.membership(),
             context,
             shared,
             running: BTreeMap::new(),
@@ -327,6 +327,6 @@ impl Environment for TaskEnvironment<'_> {
     }
 
     fn sharing_namespaces(&self) -> usize {
-        self.context.backlog.namespaces()
+        self.context.namespaces.backlog.namespaces()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use tokio::sync::{Notify, mpsc};
 
+use super::backlog::Backlog;
 use super::leadership::Leadership;
 use crate::execute::Limits;
 use crate::load::ProviderSpec;
@@ -94,6 +95,8 @@ pub struct Namespaces {
     policy: Policy,
     random: Arc<dyn Random>,
     opened: mpsc::UnboundedSender<Arc<NamespaceHandle>>,
+    /// The namespaces in which changes wait.
+    pub backlog: Backlog,
 }
 
 impl Namespaces {
@@ -114,7 +117,8 @@ impl Namespaces {
             destroy_orphans: false,
             requires_approval: true,
         };
-        (Arc::new(Self { leadership, known: Mutex::default(), policy, random, opened }), receiver)
+        let (known, backlog) = (Mutex::default(), Backlog::default());
+        (Arc::new(Self { leadership, known, policy, random, opened, backlog }), receiver)
     }
 
     pub fn apply(&self, namespace: &Arc<str>, event: Event) {
