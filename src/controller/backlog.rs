@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts these namespaces.
+/// The number of these namespaces, shared by their tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Backlog {
     namespaces: Arc<AtomicUsize>,
@@ -17,10 +17,12 @@ pub struct Membership {
 }
 
 impl Backlog {
+    /// How many namespaces have called [`Membership::set`] with `true` last.
     pub fn namespaces(&self) -> usize {
         self.namespaces.load(Ordering::Relaxed)
     }
 
+    /// The membership of a namespace that is not counted yet.
     pub fn membership(&self) -> Membership {
         Membership { backlog: self.clone(), is_counted: false }
     }
