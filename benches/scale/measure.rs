@@ -1,4 +1,5 @@
-//! One row of the table: new objects, the idle controller, its fail-over, and the deletion of everything.
+//! One row of the table: new objects, the idle controller, its fail-over, and the deletion of everything. Each figure is
+//! also printed as soon as it is known: a row with many objects takes more than an hour.
 
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,7 @@ pub(crate) async fn row(
         created.iter().zip(&ready).map(|((_, sent), ready)| ready.duration_since(*sent)).collect();
     times.sort();
     let total = ready.iter().max().map_or(Duration::ZERO, |last| last.duration_since(start));
+    eprintln!("{objects} objects are ready after {total:.0?}");
     quiet(server, workload).await;
     let writes = audit.writes().len();
 
@@ -88,17 +90,20 @@ pub(crate) async fn row(
     let idle_cpu = (cpu(&processes.all()) - used).as_secs_f64() / idle_start.elapsed().as_secs_f64() * 100.0;
     let idle_writes = audit.writes().len();
     let running = processes.all();
-    let memory = running.iter().map(|process| process.memory()).collect();
+    let memory: Vec<u64> = running.iter().map(|process| process.memory()).collect();
+    eprintln!("idle: {idle_cpu:.2} % of a core, {idle_writes} writes, {memory:?} bytes");
     let mut slowest = Duration::ZERO;
     for (key, _) in created.iter().step_by((created.len() / CHANGES).max(1)).take(CHANGES) {
         let (start, to) = (Instant::now(), (workload.change)("one change"));
         let ready = change(api(server, workload, &key.0), observer.history.clone(), key.clone(), to).await;
         slowest = slowest.max(ready.expect("the change is not ready").duration_since(start));
     }
+    eprintln!("the slowest of {CHANGES} changes took {slowest:.0?}");
     quiet(server, workload).await;
     let fail_over = fail_over(server, workload, &observer.history, processes, &first).await;
     quiet(server, workload).await;
-    let memory_after = processes.all().iter().map(|process| process.memory()).collect();
+    let memory_after: Vec<u64> = processes.all().iter().map(|process| process.memory()).collect();
+    eprintln!("fail-over took {fail_over:.0?}; afterwards {memory_after:?} bytes");
     let all = first.iter().chain(&created).map(|(key, _)| key);
     let deletion = delete(server, workload, all, &observer.history).await;
     let (program, kind, replicas) = (workload.program, workload.objects, running.len());

@@ -186,6 +186,12 @@ impl Schedule {
         self.ready.len()
     }
 
+    /// How many of [`Self::ready_steps`] destroy or forget an object.
+    pub fn ready_removals(&self) -> usize {
+        let steps = self.ready.iter().filter_map(|(id, node)| Some(self.batches.get(*id)?.step(*node)));
+        steps.filter(|step| step.operation.removes()).count()
+    }
+
     /// The number of steps that a limit delays.
     pub fn delayed_steps(&self, limit: StepLimit) -> usize {
         self.delayed.values().filter(|delayed| **delayed == limit).count()

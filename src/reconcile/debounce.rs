@@ -24,6 +24,17 @@ const THROTTLE_FACTOR: u32 = 3;
 /// The longest throttle, however slow the drivers are.
 const MAX_THROTTLE: Duration = Duration::from_millis(500);
 
+/// The changes that can be held back. Those of one queue do not wait for those of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    New,
+    Deletions,
+}
+
+impl Queue {
+    pub const ALL: [Self; 2] = [Self::New, Self::Deletions];
+}
+
 /// When a name has changed since it was last planned.
 #[derive(Clone, Copy, Debug)]
 struct PendingChange {
@@ -50,8 +61,8 @@ pub struct Debounce {
     planned: BTreeMap<Arc<str>, PendingChange>,
     /// The names that are held back.
     held: BTreeMap<Arc<str>, PendingChange>,
-    /// The order in which these names are released. Names that are no longer held back are skipped.
-    order: VecDeque<Arc<str>>,
+    /// The order in which these names are released, for each [`Queue`]. Names that are no longer held back are skipped.
+    order: [VecDeque<Arc<str>>; 2],
     /// Until when names are throttled.
     throttled: BTreeMap<Arc<str>, Time>,
     /// The last check found nothing more to plan.
@@ -100,18 +111,19 @@ impl Debounce {
     }
 
     /// Holds names back until they change, or until [`Self::release`].
-    pub fn hold(&mut self, names: &BTreeSet<Arc<str>>) {
+    pub fn hold(&mut self, queue: Queue, names: &BTreeSet<Arc<str>>) {
         for name in names {
             if let Some(touched) = self.touched.remove(name) {
                 self.held.insert(name.clone(), touched);
-                self.order.push_back(name.clone());
+                self.order[queue as usize].push_back(name.clone());
             }
         }
     }
 
-    /// Releases as many names, or fewer if no more are held back.
-    pub fn release(&mut self, count: usize) {
+    /// Releases as many names of a queue, or fewer if no more are held back.
+    pub fn release(&mut self, queue: Queue, count: usize) {
         let Self { touched, held, order, asleep, .. } = self;
+        let order = &mut order[queue as usize];
         let in_order = std::iter::from_fn(|| order.pop_front()).filter_map(|name| held.remove_entry(&name));
         for (name, held) in in_order.take(count) {
             touched.insert(name, PendingChange { released: true, ..held });
@@ -119,8 +131,9 @@ impl Debounce {
         }
     }
 
-    pub fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+    /// Whether names of a queue are held back, or were until they changed.
+    pub fn holds_any(&self, queue: Queue) -> bool {
+        !self.order[queue as usize].is_empty()
     }
 
     /// Whether a name was held back and released.
@@ -245,24 +258,26 @@ mod tests {
         let set = |names: &[Arc<str>]| names.iter().cloned().collect::<BTreeSet<_>>();
         for name in &names {
             debounce.touch(name, start);
-            debounce.hold(&set(std::slice::from_ref(name)));
+            debounce.hold(Queue::New, &set(std::slice::from_ref(name)));
         }
         assert_eq!((debounce.due(start + ms(20)), debounce.len()), (BTreeSet::new(), 3));
         assert!(debounce.contains("a") && debounce.changed_since_planned("a"));
         debounce.touch(&names[0], start + ms(5));
         assert_eq!(debounce.due(start + ms(20)), set(&names[..1]), "it has changed");
-        debounce.hold(&set(&names[..1]));
+        debounce.hold(Queue::New, &set(&names[..1]));
         debounce.begin(&set(&names[1..2]));
         debounce.clear("a");
         assert_eq!(
-            (debounce.contains("a"), debounce.holds_any()),
+            (debounce.contains("a"), debounce.holds_any(Queue::New)),
             (false, true),
             "a was planned with another component"
         );
-        debounce.release(1);
+        debounce.release(Queue::Deletions, 1);
+        assert_eq!(debounce.due(start + ms(20)), BTreeSet::new(), "nothing of that queue is held back");
+        debounce.release(Queue::New, 1);
         assert_eq!((debounce.due(start + ms(20)), debounce.is_released("c")), (set(&names[..1]), true));
-        debounce.release(9);
-        assert_eq!((debounce.due(start + ms(20)).len(), debounce.holds_any()), (2, false));
+        debounce.release(Queue::New, 9);
+        assert_eq!((debounce.due(start + ms(20)).len(), debounce.holds_any(Queue::New)), (2, false));
     }
 
     #[test]

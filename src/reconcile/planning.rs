@@ -31,8 +31,8 @@ pub(super) struct Planning {
     pub(super) debounce: Debounce,
     /// The share of this namespace in the steps that may wait. `None`: no limit.
     pub(super) share: Option<BacklogShare>,
-    /// When names were last released that were held back.
-    pub(super) released_at: Time,
+    /// When names were last released that were held back, for each [`Queue`](super::debounce::Queue).
+    pub(super) released_at: [Time; 2],
     /// The names of plans that are being computed. They are disjoint.
     pub(super) in_progress: BTreeSet<Arc<str>>,
     /// Names that have joined a component that is being planned or moved. They are planned afterwards.
@@ -59,6 +59,11 @@ impl Planning {
 
     pub(super) fn is_quiet(&self) -> bool {
         self.in_progress.is_empty() && self.deferred.is_empty()
+    }
+
+    /// The number of names of the parts that wait until their component is quiet.
+    pub(super) fn deferred_names(&self) -> usize {
+        self.deferred.iter().map(|deferred| deferred.part.names.len()).sum()
     }
 
     fn finish(&mut self, names: &BTreeSet<Arc<str>>) {

@@ -1,21 +1,21 @@
 //! Selects the components to plan next: those of the names that are due.
 //!
 //! A planned object takes several times the memory of one that is up to date. So while many steps wait, components with
-//! nothing but new Resources are held back. A few are planned even then, so that their status soon says what they wait
-//! for, however slow the steps are.
+//! nothing but new Resources, or with nothing but deleted ones, are held back. A few are planned even then, so that their
+//! status soon says what they wait for, however slow the steps are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::debounce::Sleep;
+use super::debounce::{Queue, Sleep};
 use super::index::Index;
 use super::plan_request::PlanScope;
 use super::time::Time;
 use super::{Environment, Policy, Reconciler};
 use crate::load;
 
-/// How often new components are planned although many steps wait. Together with the number of names in a plan, that is
+/// How often held components are planned although many steps wait. Together with the number of names in a plan, that is
 /// slower than the API server writes records, so that the steps that wait become more only behind slow calls.
 const HELD_ANYWAY: Duration = Duration::from_secs(10);
 /// The smallest share of a namespace in the steps that may wait: planning together is cheaper.
@@ -24,7 +24,7 @@ const SMALLEST_SHARE: usize = 8;
 /// The share of one namespace in the backlog of planned steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BacklogShare {
-    /// How many steps may wait before new components are held back.
+    /// How many steps may wait before components are held back: so many creates, and so many destroys.
     steps: usize,
     /// How many names are planned although many steps wait, and how often, so that all namespaces together plan as many
     /// in a second as one alone.
@@ -46,9 +46,9 @@ impl Reconciler {
     /// Starts planning of the names that are due. Returns when more will be due.
     pub(super) fn plan_due(&mut self, environment: &dyn Environment) -> Option<Time> {
         self.planning.share = BacklogShare::new(&self.policy, environment.sharing_namespaces());
-        let released = self.release_held();
+        let released = Queue::ALL.map(|queue| self.release_held(queue));
         let due = self.plan_scopes();
-        due.into_iter().chain(released).min()
+        released.into_iter().flatten().chain(due).min()
     }
 
     fn plan_scopes(&mut self) -> Option<Time> {
@@ -57,54 +57,69 @@ impl Reconciler {
             return until;
         }
         let mut waiting = self.planning.debounce.due(now);
-        while let Some(scope) = self.next_scope(&mut waiting) {
+        let mut room = Queue::ALL.map(|queue| self.planning.share.map_or(usize::MAX, |share| self.room(share, queue)));
+        while let Some(scope) = self.next_scope(&mut waiting, &mut room) {
             waiting.extend(self.planning.drop_deferred(&scope.names));
             self.start_planning(scope);
         }
         self.planning.debounce.sleep(now)
     }
 
-    /// How many steps wait, and how many names are being planned, with this number of further names.
-    fn backlog(&self, more: usize) -> usize {
-        self.schedule.ready_steps() + self.planning.in_progress.len() + more
+    /// How many further names of a queue may be planned: the share, without the steps that wait and the names whose plan
+    /// is not adopted yet.
+    fn room(&self, share: BacklogShare, queue: Queue) -> usize {
+        let removals = self.schedule.ready_removals();
+        let planned = match queue {
+            Queue::New => self.schedule.ready_steps() - removals,
+            Queue::Deletions => removals + self.planning.deferred_names(),
+        };
+        share.steps.saturating_sub(planned + self.planning.in_progress.len())
     }
 
     /// Releases names for which there is room. Returns when some are released in any case.
-    fn release_held(&mut self) -> Option<Time> {
+    fn release_held(&mut self, queue: Queue) -> Option<Time> {
         let now = self.now.time;
-        let Some(share) = self.planning.share.filter(|_| self.planning.debounce.holds_any()) else {
-            self.planning.released_at = now;
+        let Some(share) = self.planning.share.filter(|_| self.planning.debounce.holds_any(queue)) else {
+            self.planning.released_at[queue as usize] = now;
             return None;
         };
-        let room = share.steps.saturating_sub(self.backlog(0));
+        let room = self.room(share, queue);
+        let anyway_at = self.planning.released_at[queue as usize] + share.interval;
         // Not for each step: planning together is cheaper.
         let count = match room > share.steps / 2 {
             true => room,
-            false if self.planning.released_at + share.interval <= now => share.anyway,
+            false if anyway_at <= now => share.anyway,
             false => 0,
         };
         if count > 0 {
-            self.planning.debounce.release(count);
-            self.planning.released_at = now;
+            self.planning.debounce.release(queue, count);
+            self.planning.released_at[queue as usize] = now;
         }
-        self.planning.debounce.holds_any().then(|| self.planning.released_at + share.interval)
+        let holds_more = self.planning.debounce.holds_any(queue);
+        holds_more.then(|| self.planning.released_at[queue as usize] + share.interval)
     }
 
-    /// Whether a component is held back: its steps would be too many, and all of its Resources are new.
-    fn must_wait(&self, component: &BTreeSet<Arc<str>>, scope: &PlanScope) -> bool {
-        let is_new = |name: &Arc<str>| {
-            self.index.instance(name).is_some_and(|instance| !instance.deleting)
-                && self.objects.of(name).next().is_none()
-                && self.recorded(name).next().is_none()
-                && !self.planning.debounce.is_released(name)
+    /// The queue in which a component can wait. `None`: it is planned immediately, because something of it changes or
+    /// must be recovered, or because it is being executed.
+    fn queue_of(&self, component: &BTreeSet<Arc<str>>) -> Option<Queue> {
+        let queue_of = |name: &Arc<str>| {
+            let exists = self.objects.of(name).next().is_some() || self.recorded(name).next().is_some();
+            match (self.index.instance(name)?.deleting, exists) {
+                (false, false) => Some(Queue::New),
+                (true, true) if self.recorded(name).all(|(_, stored)| stored.record.intent.is_none()) => {
+                    Some(Queue::Deletions)
+                }
+                _ => None,
+            }
         };
-        let is_full = self.planning.share.is_some_and(|share| self.backlog(scope.names.len()) >= share.steps);
-        is_full && component.iter().all(is_new)
+        let queue = component.first().and_then(queue_of)?;
+        let is_whole = component.iter().all(|name| queue_of(name) == Some(queue));
+        (is_whole && self.schedule.touching(component).next().is_none()).then_some(queue)
     }
 
-    /// Takes whole components off `waiting`, as many as may be planned together. A component that is being planned, or
-    /// is throttled, stays in the debounce until later.
-    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>) -> Option<PlanScope> {
+    /// Takes whole components off `waiting`, as many as may be planned together, and off the room of each [`Queue`]. A
+    /// component that is being planned, or is throttled, stays in the debounce until later.
+    fn next_scope(&mut self, waiting: &mut BTreeSet<Arc<str>>, room: &mut [usize; 2]) -> Option<PlanScope> {
         let mut scope = PlanScope::default();
         let mut providers = None;
         let mut others = BTreeSet::new();
@@ -122,15 +137,20 @@ impl Reconciler {
                 component.iter().for_each(|name| _ = waiting.remove(name));
                 continue;
             }
-            if self.must_wait(&component, &scope) {
+            let queue = self.queue_of(&component);
+            let is_released = component.iter().any(|name| self.planning.debounce.is_released(name));
+            if let Some(queue) = queue.filter(|queue| room[*queue as usize] == 0 && !is_released) {
                 component.iter().for_each(|name| _ = waiting.remove(name));
-                self.planning.debounce.hold(&component);
+                self.planning.debounce.hold(queue, &component);
                 continue;
             }
             let own = self.providers_of(&component);
             if *providers.get_or_insert_with(|| own.clone()) != own {
                 others.insert(name);
                 continue;
+            }
+            if let Some(queue) = queue {
+                room[queue as usize] = room[queue as usize].saturating_sub(component.len());
             }
             scope.asks_providers = !own.is_empty();
             component.iter().for_each(|name| _ = waiting.remove(name));

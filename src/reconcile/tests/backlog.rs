@@ -1,4 +1,4 @@
-//! New Resources are planned when there is room for their steps.
+//! New Resources, and deleted ones, are planned when there is room for their steps.
 
 use super::*;
 use crate::execute::{Permit, Permits};
@@ -70,6 +70,41 @@ async fn new_resources_are_planned_as_the_steps_of_others_start() {
     assert!(names().all(|name| bench.ready(&name) == (1, "True Available".to_owned())));
     let longest = longest_backlog(&bench.log);
     assert!(longest <= 8 + 4 + 2, "{longest}: {:#?}", bench.log);
+}
+
+#[tokio::test]
+async fn deletions_are_planned_as_the_steps_of_others_start() {
+    let mut bench = bench();
+    names().for_each(|name| bench.observe(thing(&name, 1), 1));
+    bench.react(Signal::Started);
+    bench.run_until_idle(Duration::from_secs(1)).await;
+    bench.log.clear();
+    names().for_each(|name| bench.observe(deleting(thing(&name, 1)), 1));
+    bench.run_until_idle(Duration::from_secs(10)).await;
+    assert_eq!(bench.recorded(), [""; 0]);
+    let longest = longest_backlog(&bench.log);
+    assert!(longest <= 8 + 4 + 2, "{longest}: {:#?}", bench.log);
+}
+
+#[tokio::test]
+async fn new_resources_and_deletions_do_not_wait_for_each_other() {
+    let mut bench = bench();
+    names().for_each(|name| bench.observe(thing(&name, 1), 1));
+    bench.react(Signal::Started);
+    bench.run_until_idle(Duration::from_secs(1)).await;
+    bench.log.clear();
+    let (deleted, new) = (|name: &String| deleting(thing(name, 1)), |name: &String| thing(&format!("{name}-new"), 1));
+    names().for_each(|name| bench.observe(deleted(&name), 1));
+    names().for_each(|name| bench.observe(new(&name), 1));
+    bench.run_until_idle(Duration::from_secs(10)).await;
+    assert_eq!(bench.recorded(), names().map(|name| format!("{name}-new")).collect::<Vec<_>>());
+    let planned = |log: &[String], suffix: &str| {
+        let plans = log.iter().enumerate().filter(|(_, line)| line.contains(" plan {") && line.contains(suffix));
+        let positions: Vec<usize> = plans.map(|(position, _)| position).collect();
+        (positions[0], positions[positions.len() - 1])
+    };
+    let (creates, deletions) = (planned(&bench.log, "-new\""), planned(&bench.log, "0\""));
+    assert!(creates.0 < deletions.1 && deletions.0 < creates.1, "{:#?}", bench.log);
 }
 
 #[tokio::test]
