@@ -32,18 +32,14 @@ use history::History;
 /// The seeds of every test run. They are fixed, so that failures can be reproduced.
 const HISTORIES: Range<u64> = 0..550;
 
-/// The time limit of a history, which takes milliseconds. A slower one blocks permanently. The limit is longer for
-/// `PURLIN_SEEDS`, because such runs share the machine with other work.
-fn patience() -> Duration {
-    let is_by_the_way = variable("PURLIN_SEEDS").is_some();
-    Duration::from_secs(if is_by_the_way { 120 } else { 5 })
-}
+/// The time limit of a history, which takes milliseconds. A slower one blocks permanently, also on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Runs one history. Returns its events, and the objection if there is one.
 fn judge(seed: u64) -> (Vec<String>, Result<(), String>) {
     let mut history = History::new(seed);
     let living = async {
-        let outcome = tokio::time::timeout(patience(), history.live()).await;
+        let outcome = tokio::time::timeout(PATIENCE, history.live()).await;
         outcome.unwrap_or_else(|_| Err("the history makes no progress".into()))
     };
     let lived = catch_unwind(AssertUnwindSafe(|| crate::kit::block_on(living)));

@@ -109,13 +109,17 @@ impl DevSession {
         let mut signals = Signals::listen()?;
         let mut redraw = run::redraw_timer(&self.reporter.progress);
         let mut happened = std::mem::take(&mut self.initial_events);
-        let mut stopping = false;
+        let (mut stopping, mut was_idle) = (false, true);
         loop {
             let turn = self.turn(happened);
             let is_idle = turn.is_quiet && self.workers.is_idle() && self.recoveries.is_empty();
             if is_idle {
                 self.failures.store(&self.state);
             }
+            if is_idle && !was_idle {
+                self.sources.record(self.reconciler.records());
+            }
+            was_idle = is_idle;
             if is_idle && stopping {
                 self.reporter.progress.close("Stopped.", OtherSources::default());
                 return Ok(Exit::Success);
