@@ -57,7 +57,9 @@ impl Reconciler {
             return until;
         }
         let mut waiting = self.planning.debounce.due(now);
-        let mut room = Queue::ALL.map(|queue| self.planning.share.map_or(usize::MAX, |share| self.room(share, queue)));
+        // Often nothing is due, and the steps that wait can be many.
+        let share = self.planning.share.filter(|_| !waiting.is_empty());
+        let mut room = share.map_or([usize::MAX; 2], |share| self.room(share));
         while let Some(scope) = self.next_scope(&mut waiting, &mut room) {
             waiting.extend(self.planning.drop_deferred(&scope.names));
             self.start_planning(scope);
@@ -65,15 +67,12 @@ impl Reconciler {
         self.planning.debounce.sleep(now)
     }
 
-    /// How many further names of a queue may be planned: the share, without the steps that wait and the names whose plan
-    /// is not adopted yet.
-    fn room(&self, share: BacklogShare, queue: Queue) -> usize {
+    /// How many further names of each [`Queue`] may be planned: the share, without the steps that wait and the names whose
+    /// plan is not adopted yet.
+    fn room(&self, share: BacklogShare) -> [usize; 2] {
         let removals = self.schedule.ready_removals();
-        let planned = match queue {
-            Queue::New => self.schedule.ready_steps() - removals,
-            Queue::Deletions => removals + self.planning.deferred_names(),
-        };
-        share.steps.saturating_sub(planned + self.planning.in_progress.len())
+        let planned = [self.schedule.ready_steps() - removals, removals + self.planning.deferred_names()];
+        planned.map(|steps| share.steps.saturating_sub(steps + self.planning.in_progress.len()))
     }
 
     /// Releases names for which there is room. Returns when some are released in any case.
@@ -83,7 +82,7 @@ impl Reconciler {
             self.planning.released_at[queue as usize] = now;
             return None;
         };
-        let room = self.room(share, queue);
+        let room = self.room(share)[queue as usize];
         let anyway_at = self.planning.released_at[queue as usize] + share.interval;
         // Not for each step: planning together is cheaper.
         let count = match room > share.steps / 2 {

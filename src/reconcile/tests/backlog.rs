@@ -49,6 +49,12 @@ fn names() -> impl Iterator<Item = String> {
     (0..NEW).map(|number| format!("n{number:02}"))
 }
 
+async fn create_all(bench: &mut Bench) {
+    names().for_each(|name| bench.observe(thing(&name, 1), 1));
+    bench.react(Signal::Started);
+    bench.run_until_idle(Duration::from_secs(1)).await;
+}
+
 /// The largest number of objects that were planned and not started.
 fn longest_backlog(log: &[String]) -> usize {
     let (mut waiting, mut longest) = (0, 0);
@@ -63,9 +69,7 @@ fn longest_backlog(log: &[String]) -> usize {
 #[tokio::test]
 async fn new_resources_are_planned_as_the_steps_of_others_start() {
     let mut bench = bench();
-    names().for_each(|name| bench.observe(thing(&name, 1), 1));
-    bench.react(Signal::Started);
-    bench.run_until_idle(Duration::from_secs(1)).await;
+    create_all(&mut bench).await;
     assert_eq!(bench.recorded().len(), NEW);
     assert!(names().all(|name| bench.ready(&name) == (1, "True Available".to_owned())));
     let longest = longest_backlog(&bench.log);
@@ -75,9 +79,7 @@ async fn new_resources_are_planned_as_the_steps_of_others_start() {
 #[tokio::test]
 async fn deletions_are_planned_as_the_steps_of_others_start() {
     let mut bench = bench();
-    names().for_each(|name| bench.observe(thing(&name, 1), 1));
-    bench.react(Signal::Started);
-    bench.run_until_idle(Duration::from_secs(1)).await;
+    create_all(&mut bench).await;
     bench.log.clear();
     names().for_each(|name| bench.observe(deleting(thing(&name, 1)), 1));
     bench.run_until_idle(Duration::from_secs(10)).await;
@@ -89,9 +91,7 @@ async fn deletions_are_planned_as_the_steps_of_others_start() {
 #[tokio::test]
 async fn new_resources_and_deletions_do_not_wait_for_each_other() {
     let mut bench = bench();
-    names().for_each(|name| bench.observe(thing(&name, 1), 1));
-    bench.react(Signal::Started);
-    bench.run_until_idle(Duration::from_secs(1)).await;
+    create_all(&mut bench).await;
     bench.log.clear();
     let (deleted, new) = (|name: &String| deleting(thing(name, 1)), |name: &String| thing(&format!("{name}-new"), 1));
     names().for_each(|name| bench.observe(deleted(&name), 1));
@@ -113,9 +113,7 @@ async fn namespaces_share_the_room_for_waiting_steps() {
         let mut bench = bench();
         bench.reconciler.policy.max_waiting_steps = Some(32);
         bench.sharing = sharing;
-        names().for_each(|name| bench.observe(thing(&name, 1), 1));
-        bench.react(Signal::Started);
-        bench.run_until_idle(Duration::from_secs(1)).await;
+        create_all(&mut bench).await;
         assert_eq!(bench.recorded().len(), NEW);
         let longest = longest_backlog(&bench.log);
         assert!((share..share + 8 + 2).contains(&longest), "{sharing} namespaces: {longest}");
