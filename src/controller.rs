@@ -158,8 +158,8 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let division = Division::new(options.shards);
     let leadership = options.election.map_or_else(|| Leadership::alone(division), |_| Leadership::none(division));
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone(), leadership.clone());
-    let (give_up, stop) = tokio::sync::watch::channel(false);
-    let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), stop);
+    let give_up = Shutdown::default();
+    let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), give_up.clone());
     let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock);
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
     let (plans, changed_plans) = mpsc::unbounded_channel();

@@ -23,7 +23,7 @@ use crate::execute::Limits;
 use crate::load::{self, Config, DataLookup, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Value};
 use crate::plan::ObjectBlock;
-use crate::process::{SystemClock, SystemRandom};
+use crate::process::{Shutdown, SystemClock, SystemRandom};
 use crate::store::LoadedRecords;
 use crate::store::secrets::{RequestError, SecretContent, Secrets};
 
@@ -66,10 +66,9 @@ impl Connection {
         Ok(connection)
     }
 
-    // The shutdown channel has no sender, so it never signals a shutdown.
     fn secrets(&self, target: &Cluster) -> Secrets {
-        let stop = tokio::sync::watch::channel(false).1;
-        Secrets::new(self.client.clone(), target.controller_namespace.as_str(), Arc::new(SystemRandom), stop).for_user()
+        let (client, namespace) = (self.client.clone(), target.controller_namespace.as_str());
+        Secrets::new(client, namespace, Arc::new(SystemRandom), Shutdown::default()).for_user()
     }
 
     fn resources(&self) -> Api<Resource> {

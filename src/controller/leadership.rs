@@ -10,10 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::shards::{Division, Shard};
 use crate::model::BUCKETS;
+use crate::process::Observable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -38,6 +37,11 @@ struct Held {
 impl Held {
     fn since(since: u64) -> Self {
         Self { stage: Stage::Held, since, tasks: 0, busy: 0 }
+    }
+
+    /// It is given back, and its tasks have ended.
+    fn is_drained(&self) -> bool {
+        self.stage == Stage::Draining && self.tasks == 0
     }
 }
 
@@ -72,20 +76,20 @@ impl State {
 #[derive(Clone, Debug)]
 pub struct Leadership {
     division: Division,
-    state: Arc<watch::Sender<State>>,
+    state: Arc<Observable<State>>,
 }
 
 impl Leadership {
     /// For a replica that takes part in an election. It holds nothing yet.
     pub fn none(division: Division) -> Self {
-        Self { division, state: Arc::new(watch::Sender::new(State::default())) }
+        Self { division, state: Arc::default() }
     }
 
     /// For a single replica, which always holds all shards.
     pub fn alone(division: Division) -> Self {
         let held = |shard| (shard, Held::since(0));
         let state = State { shards: division.all().map(held).collect(), begun: true, ..State::default() };
-        Self { division, state: Arc::new(watch::Sender::new(state)) }
+        Self { division, state: Arc::new(Observable::new(state)) }
     }
 
     pub fn division(&self) -> Division {
@@ -94,28 +98,27 @@ impl Leadership {
 
     /// Whether this replica may plan and start calls in a namespace.
     pub fn leads(&self, namespace: &str) -> bool {
-        self.state.borrow().is_leading(self.division.shard(namespace))
+        self.state.read(|state| state.is_leading(self.division.shard(namespace)))
     }
 
     /// Whether this replica does what exists once in a cluster.
     pub fn leads_cluster(&self) -> bool {
-        self.state.borrow().is_leading(Shard::Cluster)
+        self.state.read(|state| state.is_leading(Shard::Cluster))
     }
 
     /// The shards that are leading.
     pub fn leading(&self) -> BTreeSet<Shard> {
-        let state = self.state.borrow();
-        state.shards.keys().copied().filter(|shard| state.is_leading(*shard)).collect()
+        self.state.read(|state| state.shards.keys().copied().filter(|shard| state.is_leading(*shard)).collect())
     }
 
     /// The shards whose namespaces are kept in memory, with a number that differs if one was dropped and gained again.
     pub fn gained(&self) -> BTreeMap<Shard, u64> {
-        self.state.borrow().shards.iter().map(|(shard, held)| (*shard, held.since)).collect()
+        self.state.read(|state| state.shards.iter().map(|(shard, held)| (*shard, held.since)).collect())
     }
 
     /// Since when the objects of a namespace are kept in memory, as a number; `None`: they are not.
     pub fn watched_since(&self, namespace: &str) -> Option<u64> {
-        self.state.borrow().shards.get(&self.division.shard(namespace)).map(|held| held.since)
+        self.state.read(|state| state.shards.get(&self.division.shard(namespace)).map(|held| held.since))
     }
 
     /// Whether the objects of a namespace are kept in memory.
@@ -125,25 +128,21 @@ impl Leadership {
 
     /// The buckets of all namespaces that are not kept in memory.
     pub fn unwatched_buckets(&self) -> Vec<u16> {
-        let state = self.state.borrow();
-        let is_watched = |bucket: &u16| state.shards.contains_key(&self.division.shard_of_bucket(*bucket));
-        (0..BUCKETS).filter(|bucket| !is_watched(bucket)).collect()
+        self.state.read(|state| {
+            let is_watched = |bucket: &u16| state.shards.contains_key(&self.division.shard_of_bucket(*bucket));
+            (0..BUCKETS).filter(|bucket| !is_watched(bucket)).collect()
+        })
     }
 
     /// Returns when [`Self::leads`] has the given value.
     pub async fn becomes(&self, namespace: &str, expected: bool) {
         let shard = self.division.shard(namespace);
-        self.wait_for(|state| state.is_leading(shard) == expected).await;
+        self.state.wait_for(|state| state.is_leading(shard) == expected).await;
     }
 
-    /// A receiver that is notified of changes.
-    pub fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
-        self.state.subscribe()
-    }
-
-    async fn wait_for(&self, is_reached: impl FnMut(&State) -> bool) {
-        // The sender lives as long as `self`, so the wait cannot end with an error.
-        let _ = self.state.subscribe().wait_for(is_reached).await;
+    /// Waits for the next change, as [`Observable::changed`] does.
+    pub async fn changed(&self, seen: &mut Option<u64>) {
+        self.state.changed(seen).await;
     }
 }
 
@@ -153,7 +152,7 @@ impl Leadership {
     pub fn start_task(&self, namespace: &str) -> bool {
         let shard = self.division.shard(namespace);
         let mut is_leading = false;
-        self.state.send_if_modified(|state| {
+        self.state.modify(|state| {
             is_leading = state.is_leading(shard);
             if let Some(held) = state.shards.get_mut(&shard).filter(|_| is_leading) {
                 held.tasks += 1;
@@ -166,7 +165,7 @@ impl Leadership {
     /// Calls have started to run in a namespace, or the last one has ended.
     pub fn set_busy(&self, namespace: &str, is_busy: bool) {
         let shard = self.division.shard(namespace);
-        self.state.send_if_modified(|state| {
+        self.state.modify(|state| {
             if let Some(held) = state.shards.get_mut(&shard) {
                 held.busy = if is_busy { held.busy + 1 } else { held.busy.saturating_sub(1) };
             }
@@ -177,7 +176,7 @@ impl Leadership {
     /// The task of a namespace has ended, with all its calls.
     pub fn end_task(&self, namespace: &str) {
         let shard = self.division.shard(namespace);
-        self.state.send_if_modified(|state| {
+        self.state.modify(|state| {
             let Some(held) = state.shards.get_mut(&shard) else { return false };
             held.tasks = held.tasks.saturating_sub(1);
             let is_over = held.tasks == 0 && held.stage != Stage::Held;
@@ -191,23 +190,23 @@ impl Leadership {
 impl Leadership {
     /// Adds a watch: no shard leads before it has listed the namespaces of the shard.
     pub fn add_watch(&self, name: &Arc<str>) {
-        self.state.send_modify(|state| state.listed.extend([(name.clone(), 0)]));
+        self.state.modify(|state| state.listed.insert(name.clone(), 0) != Some(0));
     }
 
     /// Waits for the first attempt to get shards, and returns the generation of the held ones.
     pub async fn begun(self) -> u64 {
-        self.wait_for(|state| state.begun).await;
-        self.state.borrow().generation
+        self.state.wait_for(|state| state.begun).await;
+        self.state.read(|state| state.generation)
     }
 
     /// Waits until shards were gained after a generation.
     pub async fn gained_after(self, generation: u64) {
-        self.wait_for(|state| state.generation > generation).await;
+        self.state.wait_for(|state| state.generation > generation).await;
     }
 
     /// A watch has listed the namespaces of all shards of a generation.
     pub fn listed(&self, watch: &Arc<str>, generation: u64) {
-        self.state.send_if_modified(|state| {
+        self.state.modify(|state| {
             let before = state.listed.get(watch).copied();
             state.listed.insert(watch.clone(), generation);
             before != Some(generation)
@@ -219,7 +218,7 @@ impl Leadership {
 impl Leadership {
     /// An attempt has ended with these shards. Other shards are lost. Those of `give_back` end.
     pub fn hold(&self, shards: &BTreeSet<Shard>, give_back: &BTreeSet<Shard>) {
-        self.state.send_if_modified(|state| {
+        self.state.modify(|state| {
             let before: BTreeMap<Shard, Stage> =
                 state.shards.iter().map(|(shard, held)| (*shard, held.stage)).collect();
             let was_suspended = std::mem::replace(&mut state.suspended, false);
@@ -243,32 +242,32 @@ impl Leadership {
 
     /// Stops all shards, until [`Self::hold`] says which ones this replica still holds.
     pub fn suspend(&self) {
-        self.state.send_if_modified(|state| !std::mem::replace(&mut state.suspended, true));
+        self.state.modify(|state| !std::mem::replace(&mut state.suspended, true));
     }
 
     /// The shards that this replica holds by their Leases, as it knows.
     pub fn held(&self) -> BTreeSet<Shard> {
-        let state = self.state.borrow();
-        state.shards.iter().filter(|(_, held)| held.stage != Stage::Lost).map(|(shard, _)| *shard).collect()
+        self.shards_that(|held| held.stage != Stage::Lost)
     }
 
     /// The shards to release: they are given back, and their tasks have ended.
     pub fn drained(&self) -> BTreeSet<Shard> {
-        let state = self.state.borrow();
-        let is_drained = |held: &Held| held.stage == Stage::Draining && held.tasks == 0;
-        state.shards.iter().filter(|(_, held)| is_drained(held)).map(|(shard, _)| *shard).collect()
+        self.shards_that(Held::is_drained)
     }
 
     /// Waits until there is a shard to release.
     pub async fn becomes_drained(&self) {
-        self.wait_for(|state| state.shards.values().any(|held| held.stage == Stage::Draining && held.tasks == 0)).await;
+        self.state.wait_for(|state| state.shards.values().any(Held::is_drained)).await;
     }
 
     /// The cost of giving a shard back, for comparison: its namespaces wait for their running calls meanwhile.
     pub fn cost(&self, shard: Shard) -> usize {
-        let state = self.state.borrow();
         let cost = |held: &Held| 2 * held.busy + usize::from(held.stage != Stage::Draining);
-        state.shards.get(&shard).map_or(0, cost)
+        self.state.read(|state| state.shards.get(&shard).map_or(0, cost))
+    }
+
+    fn shards_that(&self, test: impl Fn(&Held) -> bool) -> BTreeSet<Shard> {
+        self.state.read(|state| state.shards.iter().filter(|(_, held)| test(held)).map(|(shard, _)| *shard).collect())
     }
 }
 

@@ -36,7 +36,7 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
         queue: PreviewQueue::default(),
         running: JoinSet::new(),
     };
-    let mut changes = previews.context.leadership.changes();
+    let mut seen = None;
     let mut gained = previews.context.leadership.gained();
     loop {
         previews.start_all();
@@ -46,7 +46,7 @@ pub async fn run(context: Arc<Context>, mut events: mpsc::UnboundedReceiver<Plan
             biased;
             () = context.shutdown.triggered() => break,
             // Before the events: those of shards that were gained again follow this change.
-            Ok(()) = changes.changed() => {
+            () = context.leadership.changed(&mut seen) => {
                 let before = std::mem::replace(&mut gained, context.leadership.gained());
                 let shard = |namespace: &str| context.leadership.division().shard(namespace);
                 let is_same = |shard: Shard| before.get(&shard).is_some_and(|since| gained.get(&shard) == Some(since));

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::context::Context;
 use super::namespace::NamespaceTask;
 use super::namespaces::NamespaceHandle;
 use super::shards::Shard;
-use crate::process::Readiness;
+use crate::process::{Readiness, Shutdown};
 
 /// The delay before a task that panicked is restarted, since it is likely to panic again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub async fn supervise(
     context: &Arc<Context>,
     mut opened: mpsc::UnboundedReceiver<Arc<NamespaceHandle>>,
     readiness: &Readiness,
-    give_up: &watch::Sender<bool>,
+    give_up: &Shutdown,
     grace: Duration,
 ) -> bool {
     let mut tasks =
@@ -43,14 +43,12 @@ pub async fn supervise(
         () = readiness.wait() => tracing::info!("ready: every watch has delivered its first list"),
     }
     let leadership = context.leadership.clone();
-    let mut changes = leadership.changes();
-    changes.mark_changed();
-    let mut leading = BTreeSet::new();
+    let (mut seen, mut leading) = (None, BTreeSet::new());
     loop {
         tokio::select! {
             biased;
             () = context.shutdown.triggered() => break,
-            Ok(()) = changes.changed() => {
+            () = leadership.changed(&mut seen) => {
                 context.namespaces.forget_unwatched();
                 let before = std::mem::replace(&mut leading, leadership.leading());
                 report(context, &leading);
@@ -124,7 +122,7 @@ impl Tasks {
     }
 
     /// Waits for the tasks, which receive the shutdown signal directly.
-    async fn drain(mut self, give_up: &watch::Sender<bool>, grace: Duration) -> bool {
+    async fn drain(mut self, give_up: &Shutdown, grace: Duration) -> bool {
         let all = async { while self.set.join_next().await.is_some() {} };
         let (context, late) = (self.context.clone(), grace.min(PROVIDER_STOP_MARGIN));
         let out_of_time = async move {
@@ -145,7 +143,7 @@ impl Tasks {
             () = self.context.shutdown.aborted() => false,
         };
         // Ends writes that would be retried forever.
-        give_up.send_replace(true);
+        give_up.trigger();
         if !drained {
             tracing::error!(?grace, "aborting running calls; the next start resolves their open intents");
         }

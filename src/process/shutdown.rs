@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use super::Observable;
 
 /// The stage of the shutdown, which only advances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
+    #[default]
     Running,
     Draining,
     Aborted,
@@ -16,27 +17,22 @@ enum Stage {
 ///
 /// The first trigger starts to drain: no new work starts, and the process waits for running work. The second trigger
 /// aborts the running work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    stage: Arc<watch::Sender<Stage>>,
-}
-
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self { stage: Arc::new(watch::Sender::new(Stage::Running)) }
-    }
+    stage: Arc<Observable<Stage>>,
 }
 
 impl Shutdown {
     /// Starts to drain, or aborts if the process drains already.
     pub fn trigger(&self) {
-        self.stage.send_modify(|stage| {
+        self.stage.modify(|stage| {
             *stage = if *stage == Stage::Running { Stage::Draining } else { Stage::Aborted };
+            true
         });
     }
 
     pub fn is_triggered(&self) -> bool {
-        *self.stage.borrow() >= Stage::Draining
+        self.stage.read(|stage| *stage >= Stage::Draining)
     }
 
     /// Waits for the first trigger.
@@ -50,8 +46,7 @@ impl Shutdown {
     }
 
     async fn wait_for(&self, target: Stage) {
-        // The sender lives as long as `self`, so the wait cannot end with an error.
-        let _ = self.stage.subscribe().wait_for(|stage| *stage >= target).await;
+        self.stage.wait_for(|stage| *stage >= target).await;
     }
 
     /// Triggers on SIGTERM and SIGINT. The first signal drains, the second aborts.
@@ -88,7 +83,7 @@ mod tests {
         assert!(!shutdown.is_triggered());
         shutdown.clone().trigger();
         shutdown.triggered().await;
-        assert!(*shutdown.stage.borrow() == Stage::Draining);
+        assert!(shutdown.stage.read(|stage| *stage == Stage::Draining));
         shutdown.trigger();
         shutdown.aborted().await;
     }

@@ -8,9 +8,8 @@ use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
-use crate::process::SystemRandom;
+use crate::process::{Shutdown, SystemRandom};
 use crate::store::secrets::Secrets;
 
 /// The outcome of one request.
@@ -76,9 +75,9 @@ pub(crate) fn server() -> (SharedServer, Client) {
     (shared, Client::new(service, "purlin-system"))
 }
 
-pub(crate) fn secrets(client: Client) -> (Secrets, watch::Sender<bool>) {
-    let (stop, stopped) = watch::channel(false);
-    (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stopped), stop)
+pub(crate) fn secrets(client: Client) -> (Secrets, Shutdown) {
+    let stop = Shutdown::default();
+    (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stop.clone()), stop)
 }
 
 impl Server {

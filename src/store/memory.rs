@@ -10,11 +10,10 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
 
 use crate::execute::{Journal, JournalError};
 use crate::model::{Address, Record, Recorded, Stored, Version};
-use crate::process::lock;
+use crate::process::{Observable, lock};
 use crate::store::{Interner, LoadedRecords, UnreadableRecord, codec};
 
 /// An operation of the journal.
@@ -73,7 +72,7 @@ pub struct MemoryJournal {
     durable: Arc<Mutex<Durable>>,
     hook: FaultHook,
     points: Arc<Mutex<u64>>,
-    crashed: Arc<watch::Sender<bool>>,
+    crashed: Arc<Observable<bool>>,
 }
 
 impl Default for MemoryJournal {
@@ -84,7 +83,7 @@ impl Default for MemoryJournal {
 
 impl MemoryJournal {
     pub fn new(hook: FaultHook) -> Self {
-        Self { durable: Arc::default(), hook, points: Arc::default(), crashed: Arc::new(watch::channel(false).0) }
+        Self { durable: Arc::default(), hook, points: Arc::default(), crashed: Arc::default() }
     }
 
     /// The journal of the next process, with the same content and another hook.
@@ -95,13 +94,12 @@ impl MemoryJournal {
 
     /// Completes when this process has ended.
     pub async fn crashed(&self) {
-        // `self` holds the sender, so waiting cannot fail.
-        let _ = self.crashed.subscribe().wait_for(|crashed| *crashed).await;
+        self.crashed.wait_for(|crashed| *crashed).await;
     }
 
     /// Ends this process, between two points.
     pub fn crash(&self) {
-        self.crashed.send_replace(true);
+        self.crashed.modify(|crashed| !std::mem::replace(crashed, true));
     }
 
     pub fn points(&self) -> u64 {
@@ -156,7 +154,7 @@ impl MemoryJournal {
     }
 
     async fn pass(&self, operation: Operation, moment: Moment, record: &Arc<Record>) -> Result<(), JournalError> {
-        if !*self.crashed.borrow() {
+        if !self.crashed.read(|crashed| *crashed) {
             let number = {
                 let mut points = lock(&self.points);
                 *points += 1;

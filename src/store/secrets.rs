@@ -24,10 +24,10 @@ use kube::core::Request;
 use tracing::debug;
 
 use crate::model::{Address, Record, Stored, Version};
-use crate::process::Random;
+use crate::process::{Random, Shutdown};
 use crate::store::{Interner, UnreadableRecord, codec};
 
-pub use retry::{RequestError, RetryPolicy, Stop};
+pub use retry::{RequestError, RetryPolicy};
 pub use shape::{
     FIELD_SELECTOR, Family, SECRET_TYPE, SecretContent, SplitHead, decode, family_name, is_family,
     label_selector_without, namespace_of, record_name, size,
@@ -55,7 +55,7 @@ pub struct Secrets {
 
 impl Secrets {
     /// Stores records in `namespace`. `stop` ends the unlimited retries.
-    pub fn new(client: Client, namespace: impl Into<Arc<str>>, random: Arc<dyn Random>, stop: Stop) -> Self {
+    pub fn new(client: Client, namespace: impl Into<Arc<str>>, random: Arc<dyn Random>, stop: Shutdown) -> Self {
         let namespace = namespace.into();
         let requests = Request::new(<Secret as kube::Resource>::url_path(&(), Some(&namespace)));
         let caller = ApiCaller::new(client, random, stop);

@@ -42,9 +42,10 @@ pub(crate) struct Report {
     pub(crate) requests: u64,
 }
 
-pub(crate) fn play(course: &Course) -> Report {
+/// Plays a history. The tape is kept if it is wanted, or if the judge objects.
+pub(crate) fn play(course: &Course, with_tape: bool) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let report = runtime.block_on(History::run(course));
+    let report = runtime.block_on(History::run(course, with_tape));
     runtime.shutdown_background();
     report
 }
@@ -62,7 +63,7 @@ struct History {
 }
 
 impl History {
-    async fn run(course: &Course) -> Report {
+    async fn run(course: &Course, with_tape: bool) -> Report {
         let (seed, began) = (course.seed, Instant::now());
         let epoch = SimulatedClock::new(began, SignedDuration::ZERO).now();
         let faults = FaultyNetwork::new(seed);
@@ -89,7 +90,7 @@ impl History {
         if history.judge().objection().is_none() {
             history.converge(course).await;
         }
-        history.end().await
+        history.end(with_tape).await
     }
 
     fn judge(&self) -> &Arc<Judge> {
@@ -327,7 +328,7 @@ impl History {
         });
     }
 
-    async fn end(self) -> Report {
+    async fn end(self, with_tape: bool) -> Report {
         let judge = self.env.judge.clone();
         self.env.cluster.with(|server, _| {
             for left in ["resources", "plans"].into_iter().flat_map(|plural| server.objects("purlin.dev", plural)) {
@@ -339,9 +340,8 @@ impl History {
         }
         let (creates, destroys) = judge.counts();
         let objection = judge.objection();
-        let tape = || merged(judge.tape(), self.env.cluster.tape());
-        let keeps_tape = objection.is_some() || crate::shows_tape();
-        let tape = if keeps_tape { tape() } else { Vec::new() };
+        let keeps_tape = with_tape || objection.is_some();
+        let tape = if keeps_tape { merged(judge.tape(), self.env.cluster.tape()) } else { Vec::new() };
         Report { objection, tape, creates, destroys, requests: self.env.cluster.requests() }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use purlin::model::{Address, InstanceKey};
+use purlin::process::Shutdown;
 use purlin::store::secrets::{Secrets, family_name};
 use purlin::store::{ClusterJournal, ResourceMeta, ResourceView};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::apiserver::{Cluster, Server};
 use crate::convergence::{all_records, family, record, text};
@@ -24,8 +24,7 @@ pub(crate) async fn complete_indexes(env: &Environment) {
     for (namespace, uid, address) in waiting {
         env.judge.note(&format!("user runs `purlin state rm {address}`"));
         let client = kube::Client::new(env.cluster.connection("user"), "default");
-        let (_running, stop) = watch::channel(false);
-        let secrets = Secrets::new(client, HOME, Arc::new(SeededRandom::new(env.seed, "user")), stop);
+        let secrets = Secrets::new(client, HOME, Arc::new(SeededRandom::new(env.seed, "user")), Shutdown::default());
         let journal = ClusterJournal::new(secrets, Arc::new(ServerView(env.cluster.clone())));
         if let Err(error) = journal.release_missing(&namespace, &address, &uid).await {
             env.judge.object(&format!("`purlin state rm {address}` failed: {error}"));

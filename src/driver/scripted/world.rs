@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, Value};
@@ -44,7 +44,7 @@ pub struct Crash {
 pub struct World {
     state: Mutex<State>,
     /// Incremented by each change, which wakes the waiters.
-    changes: watch::Sender<u64>,
+    changes: Notify,
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl World {
     pub fn new(script: Script) -> Arc<Self> {
         let mut inside = State { recovery: script.create_recovery, ..State::default() };
         script.lines.into_iter().for_each(|line| inside.queues.add(line));
-        Arc::new(Self { state: Mutex::new(inside), changes: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::new(inside), changes: Notify::new() })
     }
 
     pub fn script(&self, line: ScriptLine) {
@@ -254,16 +254,18 @@ impl World {
     }
 
     async fn until(&self, mut test: impl FnMut(&State) -> bool) {
-        let mut changes = self.changes.subscribe();
-        while !test(&self.state()) {
-            if changes.changed().await.is_err() {
+        loop {
+            // It includes the changes from here on.
+            let changed = self.changes.notified();
+            if test(&self.state()) {
                 return;
             }
+            changed.await;
         }
     }
 
     fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.notify_waiters();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -3,10 +3,10 @@ use std::sync::Mutex;
 use futures::future::join_all;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::*;
 use crate::model::{Holder, Intent};
+use crate::process::Shutdown;
 use crate::store::codec::arbitrary::typical;
 use crate::store::fake::{Fault, SharedServer, secrets, server};
 use crate::store::secrets::SecretContent;
@@ -37,7 +37,7 @@ struct Fixture {
     server: SharedServer,
     journal: ClusterJournal,
     view: Arc<View>,
-    stop: watch::Sender<bool>,
+    stop: Shutdown,
 }
 
 const PATH: &str = "/apis/purlin.dev/v1alpha1/namespaces/shop/resources/web";
@@ -242,7 +242,7 @@ async fn a_result_rejected_until_shutdown_is_reported_as_lost() {
     let journal = &scene.journal;
     let (written, ()) = tokio::join!(journal.record(with_object(&intent), stored(&intent, version)), async {
         tokio::time::sleep(std::time::Duration::from_mins(1)).await;
-        scene.stop.send_replace(true);
+        scene.stop.trigger();
     });
     assert!(matches!(written, Err(JournalError::Unavailable { .. })), "{written:?}");
     assert_eq!((journal.report_lost(), journal.report_lost()), (1, 0));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use kube::Client;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-use crate::process::Random;
+use crate::process::{Random, Shutdown};
 
 /// The time limit of a request. The API server itself gives up after 60 s, but a write normally takes milliseconds, and
 /// reading back its result is cheap.
@@ -25,9 +25,6 @@ const AT_ONCE: usize = 32;
 
 /// The delay after a 429 response without `Retry-After`.
 const THROTTLED: Duration = Duration::from_secs(1);
-
-/// Turns true when the process shuts down; unlimited retries then end.
-pub type Stop = watch::Receiver<bool>;
 
 /// How long a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +109,12 @@ fn classify(error: &kube::Error) -> ErrorClass {
 pub(crate) struct ApiCaller {
     client: Client,
     random: Arc<dyn Random>,
-    stop: Stop,
+    stop: Shutdown,
     permits: Arc<Semaphore>,
 }
 
 impl ApiCaller {
-    pub(crate) fn new(client: Client, random: Arc<dyn Random>, stop: Stop) -> Self {
+    pub(crate) fn new(client: Client, random: Arc<dyn Random>, stop: Shutdown) -> Self {
         Self { client, random, stop, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
@@ -191,17 +188,10 @@ impl ApiCaller {
             sleep(wait).await;
             return true;
         }
-        let mut stop = self.stop.clone();
-        let stopped = async {
-            // Without a sender there is no shutdown.
-            if stop.wait_for(|stop| *stop).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
         tokio::select! {
             biased;
             () = sleep(wait) => true,
-            () = stopped => false,
+            () = self.stop.triggered() => false,
         }
     }
 }

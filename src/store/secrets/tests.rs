@@ -116,7 +116,7 @@ async fn unlimited_retries_end_only_at_shutdown() {
     faults(&server, &[Fault::Code(503); 60]);
     let (outcome, ()) = tokio::join!(secrets.put(&record, Some(base), LONG), async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        stop.send_replace(true);
+        stop.trigger();
     });
     assert!(matches!(outcome, Err(RequestError::Unavailable(_))));
 }

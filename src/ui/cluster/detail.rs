@@ -14,7 +14,7 @@ use crate::model::text::one_line;
 use crate::model::{Address, Record, Stored, Text};
 use crate::plan::published;
 use crate::plan::render::{Detail as Amount, is_shown, write_change};
-use crate::process::SystemRandom;
+use crate::process::{Shutdown, SystemRandom};
 use crate::store::secrets::{RequestError, RetryPolicy, SecretContent, Secrets};
 use crate::ui::observed;
 use crate::ui::{ConditionRow, Detail, Diff, EventRow, HistoryRow, PlanChange, PlanDetail, Refusal, Section};
@@ -87,9 +87,8 @@ impl Reader<'_> {
 
     /// The changes in the records of an object, or of the instances of a family.
     async fn history(&self, address: &Address, is_family: bool) -> Section<HistoryRow> {
-        let (_keep, stop) = tokio::sync::watch::channel(false);
-        let secrets =
-            Secrets::new(self.client.clone(), Arc::clone(self.records), Arc::new(SystemRandom), stop).for_user();
+        let (client, records, random) = (self.client.clone(), Arc::clone(self.records), Arc::new(SystemRandom));
+        let secrets = Secrets::new(client, records, random, Shutdown::default()).for_user();
         let read = match is_family {
             false => self.records_of(&secrets, std::iter::once(address)).await,
             true => match secrets.get_family(self.namespace, &address.name, PATIENCE).await {
