@@ -183,6 +183,11 @@ impl Judge {
         inside.restored.insert(secret.to_owned());
     }
 
+    /// Whether an administrator has restored a Secret.
+    pub(crate) fn is_restored(&self, secret: &str) -> bool {
+        lock(&self.inside).restored.contains(secret)
+    }
+
     /// A replica received a Resource, or its deletion.
     pub(crate) fn delivered(&self, replica: &Arc<str>, place: Place, resource: Option<Value>) {
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! A user who runs `purlin state rm` for families whose index was lost, as their status says.
+//! A user who runs `purlin state rm` for families whose index was lost, or restored from a backup, as their status says.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::judge::{is_desired, is_family};
 use crate::random::SeededRandom;
 use crate::replica::{Environment, HOME};
 
-/// Confirms the indexes that were lost and replaced while an instance waits for it. The records must be restored
-/// before.
+/// Confirms the indexes that were lost and replaced, and those that the administrator has restored, while an instance
+/// waits for it. The records must be restored before.
 pub(crate) async fn complete_indexes(env: &Environment) {
     let waiting = env.cluster.with(|server, _| {
         let resources: Vec<Value> = server.objects("purlin.dev", "resources").map(|one| one.value.clone()).collect();
-        resources.iter().filter_map(|resource| waiting_instance(server, resource)).collect::<Vec<_>>()
+        resources.iter().filter_map(|resource| waiting_instance(env, server, resource)).collect::<Vec<_>>()
     });
     for (namespace, uid, address) in waiting {
         env.judge.note(&format!("user runs `purlin state rm {address}`"));
@@ -32,19 +32,32 @@ pub(crate) async fn complete_indexes(env: &Environment) {
     }
 }
 
-/// Namespace and UID of a family with a replaced index, and its first desired instance without a record.
-fn waiting_instance(server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
+/// Namespace and UID of a family, and its first desired instance without a record: any one if the index was replaced, and
+/// one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
+/// that is restored in between lists a record that is removed on purpose.
+fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
     let (namespace, name) = (text(resource, "namespace"), text(resource, "name"));
-    let index = family(&server.object("", "secrets", HOME, &family_name(namespace, name))?.value)?;
-    if !index.rebuilt || !is_desired(resource) || !is_family(resource) {
+    let secret = family_name(namespace, name);
+    let index = family(&server.object("", "secrets", HOME, &secret)?.value)?;
+    if !is_desired(resource) || !is_family(resource) {
         return None;
     }
+    let world = &env.outside.world;
+    let exists = |address: &str| {
+        let is_here = |id: &str| world.namespace_of(id).as_deref() == Some(namespace);
+        world.objects().into_iter().any(|(id, (of, _))| *of == *address && is_here(&id))
+    };
+    let is_restored = env.judge.is_restored(&secret);
+    let waits = |address: &Address| {
+        let is_stale = || is_restored && index.instances.contains(address) && !exists(&address.to_string());
+        record(server, namespace, address).is_none() && (index.rebuilt || is_stale())
+    };
     let at = |key| Address { name: name.into(), key };
     let spec = &resource["spec"];
     let keys = spec["forEach"].as_array().into_iter().flatten();
     let keys = keys.filter_map(Value::as_str).map(|key| InstanceKey::Key(key.into()));
     let numbers = (0..spec["count"].as_u64().unwrap_or(0)).map(InstanceKey::Index);
-    let address = keys.chain(numbers).map(at).find(|address| record(server, namespace, address).is_none())?;
+    let address = keys.chain(numbers).map(at).find(waits)?;
     Some((namespace.into(), text(resource, "uid").into(), address))
 }
 
