@@ -7,7 +7,7 @@
 //! index, then the record. So no crash can leave these states:
 //!
 //! - An indexed instance without a record: its record was lost.
-//! - A marked Resource without an index: the index was lost. The index that replaces it lists the instances that are
+//! - An annotated Resource without an index: the index was lost. The index that replaces it lists the instances that are
 //!   known to have a record, and says that it was rebuilt, because others may have lost theirs.
 //!
 //! In both states, an instance without a record is not created, because its object may exist. `purlin state rm`
@@ -61,6 +61,15 @@ enum Attached {
     WasMarked,
     /// The index was lost and replaced, so an instance without a record may have had one.
     IndexLost,
+}
+
+/// When the server is asked for the marks of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MarkCheck {
+    /// Unless this process has added or found them: many instances are created at once.
+    OncePerFamily,
+    /// Also if it has, because another client may have removed them since.
+    Always,
 }
 
 /// Stores the records of Resources in a cluster.
@@ -160,7 +169,7 @@ impl ClusterJournal {
     /// # Errors
     /// `Conflict` when the Resource does not exist, is being deleted, or has another UID.
     pub async fn mark(&self, record: &Record) -> Result<(), JournalError> {
-        self.attach(record).await.map(drop).map_err(|failure| journal_error(record, failure))
+        self.attach(record, MarkCheck::Always).await.map(drop).map_err(|failure| journal_error(record, failure))
     }
 
     /// Removes an instance from the index of its family, and the marks from the Resource if it has no other instance:
@@ -238,7 +247,7 @@ impl ClusterJournal {
         }
         self.family_indexes.sweep(|(namespace, name)| self.siblings(namespace, name));
         let version = self.secrets.put(record, None, RetryPolicy::SHORT).await.map_err(failed)?;
-        match self.attach(record).await {
+        match self.attach(record, MarkCheck::OncePerFamily).await {
             Ok(Attached::IndexLost) if creates => {
                 self.remove_unproven(record, version).await.map_err(failed)?;
                 Err(refuse(Loss::Index))
@@ -311,26 +320,25 @@ impl ClusterJournal {
         if matches!(removed, Err(RequestError::Conflict)) {
             // The record stays, so its index entry and marks are restored. If that fails, the next intent restores
             // them.
-            let put_back = self.attach(&base.record).await;
+            let put_back = self.attach(&base.record, MarkCheck::Always).await;
             debug!(object = %address, ?put_back, "restored the marks because another client changed the record");
         }
         removed
     }
 
-    /// Updates the index and the marks after a record is created. At most one patch, and for a family one write of the
-    /// index, which comes first: if the marks exist, a missing index was lost and proves nothing.
-    async fn attach(&self, record: &Record) -> Result<Attached, RequestError> {
+    /// Updates the index and the marks after a record is created or adopted. At most one patch, and for a family one write
+    /// of the index, which comes first: if the marks exist, a missing index was lost and proves nothing.
+    async fn attach(&self, record: &Record, check: MarkCheck) -> Result<Attached, RequestError> {
         let Record { namespace, address, uid, .. } = record;
         let family = self.family_indexes.of(namespace, &address.name);
         let mut guard = family.lock_to_change(self.access(RetryPolicy::SHORT), address, true).await;
         let siblings = self.siblings(namespace, &address.name);
         let is_complete = guard.add(address, uid, &siblings).await?;
-        // In a family, another instance has already added the marks. A single object gets a record if it has none, and
-        // a user may have removed the marks since the last one.
-        if address.key == InstanceKey::None || !guard.marked(uid) {
-            // Marks in the view may be out of date because this process has just removed them; then the server is
-            // queried. For a first create, the usual case, the view shows none.
-            let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked());
+        let is_marked = guard.marked(uid);
+        if !is_marked || address.key == InstanceKey::None || check == MarkCheck::Always {
+            // Marks in the view may be out of date because this process has just added or removed them; then the server
+            // is queried. For a first create, the usual case, the view shows none.
+            let known = self.view.metadata(namespace, &address.name).filter(|meta| !meta.is_marked() && !is_marked);
             match self.marks.add(namespace, &address.name, uid, known, RetryPolicy::SHORT).await? {
                 MarkOutcome::AlreadyMarked if !guard.is_in_family(address, &siblings) => {
                     return Ok(Attached::WasMarked);
@@ -354,7 +362,7 @@ impl ClusterJournal {
         Siblings {
             recorded: self.view.recorded(namespace, name).into_iter().map(at).collect(),
             indexed: self.view.indexed(namespace, name).into_iter().map(at).collect(),
-            marked: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_marked()),
+            annotated: self.view.metadata(namespace, name).is_some_and(|meta| meta.is_annotated()),
         }
     }
 
@@ -380,9 +388,8 @@ impl ClusterJournal {
         let Record { namespace, address, uid, .. } = record;
         let known = self.view.metadata(namespace, &address.name);
         let indexed = self.view.indexed(namespace, &address.name);
-        address.key == InstanceKey::None
-            && known.is_some_and(|meta| meta.uid == *uid && meta.is_marked())
-            && (indexed.is_empty() || indexed.contains(&address.key))
+        let is_indexed = indexed.contains(&address.key) || (address.key == InstanceKey::None && indexed.is_empty());
+        is_indexed && known.is_some_and(|meta| meta.uid == *uid && meta.is_marked())
     }
 }
 

@@ -165,8 +165,12 @@ impl Secrets {
     ) -> Result<(), RequestError> {
         let name = shape::record_name(namespace, address);
         let old = self.parts_of(&name).await;
-        self.delete_secret(&name, base, policy).await?;
-        self.collect(&name, old, None).await;
+        match self.delete_secret(&name, base, policy).await {
+            Ok(()) => self.collect(&name, old, None).await,
+            // The parts can be those of a new record of another replica, which writes the head after them.
+            Err(RequestError::NotFound) => {}
+            Err(other) => return Err(other),
+        }
         Ok(())
     }
 
@@ -181,7 +185,10 @@ impl Secrets {
         base: Version,
         policy: RetryPolicy,
     ) -> Result<(), RequestError> {
-        self.delete_secret(&shape::family_name(namespace, name), base, policy).await
+        match self.delete_secret(&shape::family_name(namespace, name), base, policy).await {
+            Ok(()) | Err(RequestError::NotFound) => Ok(()),
+            Err(other) => Err(other),
+        }
     }
 
     /// Removes an unreadable record or family index.
@@ -315,17 +322,11 @@ impl Secrets {
     async fn delete_secret(&self, name: &str, base: Version, policy: RetryPolicy) -> Result<(), RequestError> {
         let base = match self.is_user {
             false => base,
-            true => match self.mark_forgotten(name, base, policy).await {
-                Err(RequestError::NotFound) => return Ok(()),
-                marked => marked?,
-            },
+            true => self.mark_forgotten(name, base, policy).await?,
         };
         let preconditions = Preconditions { resource_version: Some(base.0.to_string()), uid: None };
         let request = self.requests.delete(name, &DeleteParams::default().preconditions(preconditions));
-        match self.caller.send::<serde_json::Value>(&request.map_err(RequestError::invalid)?, policy).await {
-            Ok(_) | Err(RequestError::NotFound) => Ok(()),
-            Err(other) => Err(other),
-        }
+        self.caller.send::<serde_json::Value>(&request.map_err(RequestError::invalid)?, policy).await.map(drop)
     }
 
     /// A crash afterwards leaves the record as it was; the controller's next write removes the annotation.

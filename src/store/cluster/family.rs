@@ -128,7 +128,7 @@ impl FamilyState {
         let is_recorded = |address: &Address| shown.recorded.contains(address);
         self.index.as_ref().is_none_or(|index| index.instances.is_empty())
             && !self.removed.iter().any(is_recorded)
-            && (self.recorded.is_empty() || (shown.marked && self.recorded.iter().all(is_recorded)))
+            && (self.recorded.is_empty() || (shown.annotated && self.recorded.iter().all(is_recorded)))
     }
 }
 
@@ -151,8 +151,8 @@ fn take_from(ordered: &mut Vec<Address>, address: &Address) -> bool {
 pub(super) struct Siblings {
     pub(super) recorded: Vec<Address>,
     pub(super) indexed: Vec<Address>,
-    /// Whether the Resource has our marks.
-    pub(super) marked: bool,
+    /// Whether the Resource has our annotation.
+    pub(super) annotated: bool,
 }
 
 /// The API server, as a guard uses it.
@@ -212,11 +212,23 @@ impl FamilyGuard<'_> {
         self.state.marked = uid;
     }
 
-    /// Whether no record remains after the pending removals and the one of `address`.
+    /// Whether no record remains after the pending removals and the one of `address`. The server confirms it, because
+    /// another replica may have added an instance since the index was read: only one that has lost its Lease removes
+    /// records at the same time.
     async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
         if !self.is_in_family(address, siblings) {
             return Ok(true);
         }
+        let was_cached = self.state.index.is_some();
+        let mut is_last = self.is_last_indexed(address, siblings).await?;
+        if is_last && was_cached {
+            self.state.index = None;
+            is_last = self.is_last_indexed(address, siblings).await?;
+        }
+        Ok(is_last)
+    }
+
+    async fn is_last_indexed(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
         let index = self.index().await?;
         let indexed = index.instances.clone();
         let is_complete = index.version.is_some() && !index.rebuilt;
@@ -267,7 +279,10 @@ impl FamilyGuard<'_> {
         }
         let found = self.cached_loss(address);
         let is_old = |index: &StoredIndex| index.rebuilt && index.version.is_some();
-        if found == Some(Loss::Index) && self.state.index.as_ref().is_some_and(is_old) && !self.has_marks(uid).await? {
+        if found == Some(Loss::Index)
+            && self.state.index.as_ref().is_some_and(is_old)
+            && !self.is_annotated(uid).await?
+        {
             // The marks were removed with the last instance, so this is about earlier objects.
             if let Some(index) = &mut self.state.index {
                 index.rebuilt = false;
@@ -342,15 +357,23 @@ impl FamilyGuard<'_> {
 
     /// The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
     /// one, and that record, or another one that is removed with it, is what they are for.
-    async fn remove_marks(&mut self, uid: &Arc<str>) -> Result<(), RequestError> {
+    /// Returns the UID of the Resource without marks.
+    async fn remove_marks(&mut self, uid: &Arc<str>) -> Result<Arc<str>, RequestError> {
         let Access { marks, view, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
         // The view may lack marks that were added a moment ago.
         let known = view.metadata(namespace, name).filter(ResourceMeta::is_marked);
-        let present = known.as_ref().map(|meta| meta.uid.clone());
-        marks.remove(namespace, name, present.as_ref().unwrap_or(uid), known, policy).await?;
+        let present = known.as_ref().map_or_else(|| uid.clone(), |meta| meta.uid.clone());
+        marks.remove(namespace, name, &present, known, policy).await?;
         self.state.marked = None;
-        Ok(())
+        Ok(present)
+    }
+
+    /// Adds the marks again for an instance of another replica, which found them before they were removed.
+    async fn restore_marks(&self, uid: &str) -> Result<(), RequestError> {
+        let Access { marks, policy, .. } = self.access;
+        let (namespace, name) = &self.family.name;
+        marks.add(namespace, name, uid, None, policy).await.map(drop)
     }
 
     /// Reads the index from the server.
@@ -374,7 +397,8 @@ impl FamilyGuard<'_> {
     }
 
     /// Does the same as [`Self::try_update`], and repeats it after a conflict, which means that the cached index was out of
-    /// date. Before each attempt, removes the marks if `released` is the last instance.
+    /// date. Before each attempt, removes the marks if `released` is the last instance, or adds them again if it is not
+    /// anymore.
     async fn update(
         &mut self,
         uid: &Arc<str>,
@@ -382,11 +406,14 @@ impl FamilyGuard<'_> {
         completes: bool,
         released: Option<&Address>,
     ) -> Result<(), RequestError> {
+        let mut unmarked = None;
         for _ in 0..ATTEMPTS {
-            if let Some(released) = released
-                && self.is_last(released, siblings).await?
-            {
-                self.remove_marks(uid).await?;
+            if let Some(released) = released {
+                match (self.is_last(released, siblings).await?, unmarked.take()) {
+                    (true, _) => unmarked = Some(self.remove_marks(uid).await?),
+                    (false, Some(present)) => self.restore_marks(&present).await?,
+                    (false, None) => {}
+                }
             }
             match self.try_update(uid, siblings, completes).await {
                 Err(RequestError::Conflict) => {}
@@ -446,9 +473,10 @@ impl FamilyGuard<'_> {
     }
 
     /// Whether the index is missing although it existed. It is written before the marks and removed after them, and an
-    /// object without siblings has none. The server decides, because marks and record in the view may be out of date.
+    /// object without siblings has none. The annotation alone is proof: a user can have removed the finalizer. The server
+    /// decides, because annotation and record in the view may be out of date.
     async fn is_lost(&self, index: &StoredIndex, uid: &Arc<str>, siblings: &Siblings) -> Result<bool, RequestError> {
-        if index.version.is_some() || !(siblings.marked || self.marked(uid)) || !self.has_marks(uid).await? {
+        if index.version.is_some() || !(siblings.annotated || self.marked(uid)) || !self.is_annotated(uid).await? {
             return Ok(false);
         }
         let (namespace, name) = &self.family.name;
@@ -456,11 +484,11 @@ impl FamilyGuard<'_> {
         Ok(self.access.secrets.get(namespace, &single, self.access.policy).await?.is_none())
     }
 
-    /// Whether the Resource has our marks on the server.
-    async fn has_marks(&self, uid: &Arc<str>) -> Result<bool, RequestError> {
+    /// Whether the Resource has our annotation on the server.
+    async fn is_annotated(&self, uid: &Arc<str>) -> Result<bool, RequestError> {
         let (namespace, name) = &self.family.name;
         let found = self.access.marks.read(namespace, name, self.access.policy).await?;
-        Ok(found.as_ref().is_some_and(ResourceMeta::is_marked) && found.is_some_and(|meta| meta.uid == *uid))
+        Ok(found.is_some_and(|meta| meta.is_annotated() && meta.uid == *uid))
     }
 
     /// Takes the cached index. It counts as unknown until a write has succeeded.

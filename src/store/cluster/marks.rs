@@ -47,7 +47,12 @@ pub struct ResourceMeta {
 impl ResourceMeta {
     /// Whether both marks exist and belong to this Resource.
     pub fn is_marked(&self) -> bool {
-        self.has_finalizer() && self.record.as_ref() == Some(&self.uid)
+        self.has_finalizer() && self.is_annotated()
+    }
+
+    /// Whether the annotation belongs to this Resource: it has a record, even if a user has removed the finalizer.
+    pub(super) fn is_annotated(&self) -> bool {
+        self.record.as_ref() == Some(&self.uid)
     }
 
     fn has_finalizer(&self) -> bool {
