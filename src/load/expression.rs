@@ -142,6 +142,11 @@ impl Template {
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let mut problems = Vec::new();
         let value = budget::within_template(|| self.0.evaluate(scope, None, &mut problems));
+        if self.as_literal().is_none()
+            && let Err(problem) = budget::check_size(&value)
+        {
+            problems.push(problem.diagnostic());
+        }
         if problems.is_empty() { Ok(value) } else { Err(problems) }
     }
 }

@@ -208,7 +208,7 @@ pub struct EachValue {
 }
 
 /// One entry of `lifecycle.ignoreChanges`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IgnoredChange {
     /// `all`: every configurable attribute.
     All,

@@ -1,5 +1,6 @@
 //! Reads `spec.managementPolicies` and the entries of `spec.lifecycle` that have a syntax. Problems have no address.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::expression::Variable;
@@ -13,12 +14,15 @@ use crate::model::{Diagnostic, Diagnostics, Path, Reason, Severity};
 pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnostics) {
     let mut found = Diagnostics::new();
     let mut ignored: Vec<IgnoredChange> = Vec::with_capacity(texts.len());
+    let parsed: Vec<_> = texts.iter().map(|text| text.parse::<Path>()).collect();
+    let covering = covering(&parsed.iter().filter_map(|path| path.as_ref().ok()).collect());
     let has_all = texts.iter().any(|text| text == "all");
-    for (index, text) in texts.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for (index, (text, path)) in texts.iter().zip(&parsed).enumerate() {
         let at = ignore_changes_path(index);
-        let entry = match text.parse::<Path>() {
+        let entry = match path {
             _ if text == "all" => IgnoredChange::All,
-            Ok(path) => IgnoredChange::At(path),
+            Ok(path) => IgnoredChange::At(path.clone()),
             Err(problem) => {
                 let what = format!("`{text}` is not a valid attribute path: {problem}");
                 let hint = if text == "*" {
@@ -30,7 +34,14 @@ pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnos
                 continue;
             }
         };
-        if let Some(why) = redundant(&entry, &ignored, texts, has_all) {
+        let is_first = seen.insert(entry.clone());
+        let why = match &entry {
+            IgnoredChange::At(_) if has_all => Some("`all` covers it".to_owned()),
+            _ if !is_first => Some("it is a duplicate".to_owned()),
+            IgnoredChange::All => None,
+            IgnoredChange::At(path) => covering.get(path).map(|other| format!("`{other}` covers it")),
+        };
+        if let Some(why) = why {
             found.push(redundancy_warning(format!("`{text}` has no effect: {why}")).at(at));
         }
         ignored.push(entry);
@@ -47,6 +58,7 @@ pub(super) fn replace_triggered_by(
 ) -> (Arc<[Trigger]>, Diagnostics) {
     let mut found = Diagnostics::new();
     let mut triggers = Vec::with_capacity(texts.len());
+    let mut seen = HashSet::new();
     for (index, text) in texts.iter().enumerate() {
         let at = replace_triggered_by_path(index);
         if text.trim().is_empty() || text.contains("${") {
@@ -57,7 +69,7 @@ pub(super) fn replace_triggered_by(
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint(hint));
             continue;
         }
-        if texts[..index].contains(text) {
+        if !seen.insert(text) {
             let what = format!("duplicate entry `{text}`");
             found.push(Diagnostic::general(Reason::InvalidManifest, what).at(at).hint("remove one of them"));
             continue;
@@ -121,19 +133,19 @@ fn redundancy_warning(what: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::InvalidManifest, what) }
 }
 
-/// Returns why an entry has no effect next to the entries `before` it and to all `texts`.
-fn redundant(entry: &IgnoredChange, before: &[IgnoredChange], texts: &[String], has_all: bool) -> Option<String> {
-    match entry {
-        IgnoredChange::All if before.contains(entry) => Some("it is a duplicate".to_owned()),
-        IgnoredChange::All => None,
-        IgnoredChange::At(_) if has_all => Some("`all` covers it".to_owned()),
-        IgnoredChange::At(_) if before.contains(entry) => Some("it is a duplicate".to_owned()),
-        IgnoredChange::At(path) => {
-            let others = texts.iter().filter_map(|text| text.parse::<Path>().ok());
-            let mut covering = others.filter(|other| other != path && path.starts_with(other));
-            covering.next().map(|other| format!("`{other}` covers it"))
+/// Returns for each path below another one the longest such path.
+fn covering<'a>(paths: &BTreeSet<&'a Path>) -> HashMap<&'a Path, &'a Path> {
+    let mut covering = HashMap::new();
+    let mut above: Vec<&Path> = Vec::new();
+    for path in paths {
+        // In this order, a path is directly before those below it.
+        while above.last().is_some_and(|other| !path.starts_with(other)) {
+            above.pop();
         }
+        covering.extend(above.last().map(|other| (*path, *other)));
+        above.push(path);
     }
+    covering
 }
 
 #[cfg(test)]

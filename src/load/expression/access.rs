@@ -8,7 +8,7 @@ use super::{InstanceSelector, Problem, Scope, Variable};
 use crate::load::intern::Interner;
 use crate::model::{Address, InstanceKey, Number, Path, Segment, Value};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Access {
     pub(super) root: Root,
     /// The root as written in the expression.

@@ -1,21 +1,37 @@
 //! The cost limits of expressions. They are checked during the evaluation, so that no expression can hang or exhaust the
 //! memory, and no Resource can occupy the thread of a plan for long.
 //!
-//! Each argument and result of a call, and each element that a comprehension visits, costs units by its size. The
-//! expressions of one template share [`LIMIT`], and those of one plan share a [`PlanBudget`]. An expression
-//! that exceeds one of them fails. Calls whose cost is not proportional to their operands use functions of
-//! this module, which check the cost before they start.
+//! Each value that an expression reads, each argument and result of a call, each element of a list or map that the
+//! expression writes, each element that a comprehension visits, and each part of a string costs units by its size. The
+//! expressions of one template share [`LIMIT`], and those of one plan share a [`PlanBudget`]. An expression that exceeds
+//! one of them fails. Calls whose cost is not proportional to their operands use functions of this module, which check
+//! the cost before they start.
+//!
+//! A path that is a whole string is returned without a copy and costs nothing. So the value of a template has a limit of
+//! its own, [`MAX_VALUE`].
 #![expect(clippy::needless_pass_by_value, reason = "the evaluator passes arguments by value")]
 
 use std::cell::Cell;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
-use cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type};
+use cel::common::types::{
+    CelBytes, CelInt, CelList, CelMap, CelOptional, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE, Type,
+};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-/// Units for the evaluation of one template: at most about a second and ten megabytes.
+use super::Problem;
+use crate::model::{Number, Value};
+
+/// Units for the evaluation of one template: at most about a second and a few hundred megabytes.
 const LIMIT: u64 = 4_000_000;
+
+/// The maximum size of the value of a template in bytes: as much as the response of a provider. Besides its text, each
+/// element counts [`ELEMENT`].
+const MAX_VALUE: usize = 16 * 1024 * 1024;
+
+/// The bytes of an element besides its text, and of one unit.
+const ELEMENT: usize = 16;
 
 /// An element of a loop costs more than an element of a value.
 const LOOP_FACTOR: u64 = 4;
@@ -24,8 +40,8 @@ const LOOP_FACTOR: u64 = 4;
 const PATTERN: u64 = 2_000;
 
 /// The function names in the errors that end the evaluation.
-pub(super) const TEMPLATE_EXHAUSTED: &str = "@budget";
-pub(super) const PLAN_EXHAUSTED: &str = "@budget_of_plan";
+const TEMPLATE_EXHAUSTED: &str = "@budget";
+const PLAN_EXHAUSTED: &str = "@budget_of_plan";
 
 thread_local! {
     /// The remaining units of the template and of the plan that this thread evaluates: functions of an `Env` have no
@@ -68,17 +84,76 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
     Ok(())
 }
 
+/// The problem of an expression whose evaluation ended with this error because a budget is exhausted.
+pub(super) fn exhausted(error: &ExecutionError) -> Option<Problem> {
+    let ExecutionError::FunctionError { function, .. } = error else { return None };
+    match function.as_str() {
+        TEMPLATE_EXHAUSTED => Some(
+            Problem::new("the expression exceeds the cost limit")
+                .hint("the expressions of an object can process about four million elements; loop over smaller lists"),
+        ),
+        PLAN_EXHAUSTED => Some(
+            Problem::new("the expressions of this plan together exceed the cost limit")
+                .hint("loop over smaller lists, in this object or in those that are planned with it"),
+        ),
+        _ => None,
+    }
+}
+
+/// Charges a value before it is copied for the evaluator.
+pub(super) fn spend_value(value: &Value) -> Result<(), ExecutionError> {
+    let available = usize::try_from(TEMPLATE.get()).unwrap_or(usize::MAX).saturating_mul(ELEMENT);
+    let remaining = subtract(available, value);
+    spend(remaining.map_or(u64::MAX, |remaining| ((available - remaining) / ELEMENT) as u64))
+}
+
+/// Rejects a value that is too large. It may share its parts, which are copied when it is sent or recorded.
+pub(super) fn check_size(value: &Value) -> Result<(), Problem> {
+    let fits = subtract(MAX_VALUE, value).is_some();
+    let problem = || {
+        Problem::new("the value with all that its expressions insert is larger than 16 MiB")
+            .hint("insert large values in fewer places")
+    };
+    fits.then_some(()).ok_or_else(problem)
+}
+
+/// Subtracts the size of a value from a number of bytes. `None`: it is larger. It is not visited further then, because
+/// shared parts can make it much larger than its memory.
+fn subtract(bytes: usize, value: &Value) -> Option<usize> {
+    let bytes = bytes.checked_sub(ELEMENT)?;
+    match value {
+        Value::String(text) | Value::Number(Number::Decimal(text)) => bytes.checked_sub(text.len()),
+        Value::List(items) => items.iter().try_fold(bytes, subtract),
+        Value::Map(entries) => {
+            entries.iter().try_fold(bytes, |bytes, (key, item)| subtract(bytes.checked_sub(key.len())?, item))
+        }
+        Value::Sensitive(inner) => subtract(bytes, inner),
+        Value::Null | Value::Unknown | Value::Bool(_) | Value::Number(_) => Some(bytes),
+    }
+}
+
+/// Charges a part of a string.
+pub(super) fn spend_text(length: usize) -> Result<(), ExecutionError> {
+    spend(units(length))
+}
+
+/// The units of a string or of bytes with this length.
+fn units(length: usize) -> u64 {
+    1 + (length / ELEMENT) as u64
+}
+
 /// Returns the size of a value in units: one for each element, and one for each 16 bytes of a string.
 fn weight(value: &dyn Val) -> u64 {
-    let bytes = |length: usize| 1 + (length as u64) / 16;
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
-        bytes(text.inner().len())
+        units(text.inner().len())
     } else if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         1 + list.inner().iter().map(|item| weight(item.as_ref())).sum::<u64>()
     } else if let Some(map) = value.downcast_ref::<CelMap<'_>>() {
-        1 + map.inner().values().map(|item| 1 + weight(item.as_ref())).sum::<u64>()
+        1 + map.inner().iter().map(|(key, item)| weight(key.inner()) + weight(item.as_ref())).sum::<u64>()
     } else if let Some(data) = value.downcast_ref::<CelBytes<'_>>() {
-        bytes(data.inner().len())
+        units(data.inner().len())
+    } else if let Some(optional) = value.downcast_ref::<CelOptional<'_>>() {
+        1 + optional.option().map_or(0, weight)
     } else {
         1
     }
@@ -128,13 +203,11 @@ fn limit_disproportionate(call: &mut CallExpr) {
     match (call.func_name.as_str(), call.args.as_mut_slice()) {
         ("distinct", []) => wrap(target, "@quadratic"),
         ("indexOf" | "lastIndexOf", [searched, ..]) => {
-            wrap(target, "@quadratic");
-            let searched = searched.clone();
-            if let Expr::Call(wrapped) = &mut target.expr {
-                wrapped.args.push(searched);
-            }
+            wrap_with(target, "@quadratic", searched.clone());
         }
+        ("split", [separator] | [separator, _]) => wrap_with(target, "@pieces", separator.clone()),
         ("matches", [pattern]) => wrap(pattern, "@pattern"),
+        ("unmarshal", [text]) => wrap(text, "@json"),
         ("format", [_]) => wrap(target, "@template"),
         ("replace", [_, _] | [_, _, _]) | ("join", [] | [_]) => {
             // Purlin's own functions compute the size of the result first.
@@ -147,10 +220,15 @@ fn limit_disproportionate(call: &mut CallExpr) {
 }
 
 fn wrap(expression: &mut IdedExpr, function: &str) {
+    wrap_with(expression, function, None);
+}
+
+/// Replaces an expression by the call of a function with it and another argument.
+fn wrap_with(expression: &mut IdedExpr, function: &str, other: impl Into<Option<IdedExpr>>) {
     let inner = std::mem::take(expression);
     let id = inner.id;
-    let call = CallExpr { func_name: function.to_owned(), target: None, args: vec![inner] };
-    *expression = IdedExpr { id, expr: Expr::Call(call) };
+    let args = std::iter::once(inner).chain(other.into()).collect();
+    *expression = IdedExpr { id, expr: Expr::Call(CallExpr { func_name: function.to_owned(), target: None, args }) };
 }
 
 /// Declares the functions that charge values. Expressions cannot name them.
@@ -160,6 +238,8 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@range", "@range", any(), range)?;
     env.add_overload("@quadratic", "@quadratic(list)", any(), quadratic)?;
     env.add_overload("@quadratic", "@quadratic(string)", vec![DYN_TYPE, DYN_TYPE], quadratic)?;
+    env.add_overload("@pieces", "@pieces", vec![DYN_TYPE, DYN_TYPE], pieces)?;
+    env.add_overload("@json", "@json", any(), json)?;
     env.add_overload("@pattern", "@pattern", any(), pattern)?;
     env.add_overload("@template", "@template", any(), template)?;
     let replace_types = |count: usize| -> Vec<Type> {
@@ -207,6 +287,20 @@ fn quadratic<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     first(args)
 }
 
+/// A piece of a string is larger than its text.
+fn pieces<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
+    if let (Ok(text), Ok(separator)) = (text(&args, 0), text(&args, 1)) {
+        spend(text.matches(separator).count() as u64)?;
+    }
+    first(args)
+}
+
+/// The elements of parsed JSON are larger than their text.
+fn json<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
+    spend(text(&args, 0).map_or(1, |text| text.len() as u64 / 2))?;
+    first(args)
+}
+
 fn pattern<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     spend(PATTERN)?;
     first(args)
@@ -234,7 +328,7 @@ fn replace<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
         None => usize::MAX,
     };
     let found = this.matches(from).take(count).count() as u64;
-    spend(this.len() as u64 / 16 + found.saturating_mul(to.len() as u64) / 16)?;
+    spend(units(this.len()) + found.saturating_mul(to.len() as u64) / ELEMENT as u64)?;
     Ok(CowVal::owned(CelString::from(this.replacen(from, to, count))))
 }
 
@@ -242,7 +336,7 @@ fn join<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let separator = if args.len() > 1 { text(&args, 1)? } else { "" };
     let list = args.first().and_then(|arg| arg.downcast_ref::<CelList<'_>>());
     let items = list.map(CelList::inner).ok_or_else(ExecutionError::missing_argument_or_target)?;
-    spend((items.len() as u64).saturating_mul(separator.len() as u64) / 16)?;
+    spend((items.len() as u64).saturating_mul(separator.len() as u64) / ELEMENT as u64)?;
     let texts = items.iter().map(|item| item.downcast_ref::<CelString<'_>>().map(CelString::inner));
     let texts: Option<Vec<&str>> = texts.collect();
     let texts = texts.ok_or_else(|| ExecutionError::function_error("join", "every list item must be a string"))?;

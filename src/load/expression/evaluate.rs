@@ -30,31 +30,19 @@ impl Program {
         let mut context = Context::with_env(functions::environment().clone());
         for (position, (slot, read)) in self.slots.iter().zip(reads).enumerate() {
             // A path that does not exist stays unbound: it is an error only if it is evaluated.
-            if let Some(value) = slot.bind(read).map_err(Failure::Execution)? {
+            if let Some(value) = slot.bind(read)? {
                 context.add_variable_as_val(format!("@{position}"), value);
             }
         }
-        let value = context.resolve(&self.expression).map_err(Failure::Execution)?;
+        let value = context.resolve(&self.expression)?;
         convert::from_cel(value).map_err(Failure::Result)
     }
 
     fn explain(&self, failure: Failure, reads: &[SlotResult], sensitive: bool) -> Problem {
         let problem = match failure {
             Failure::Result(what) => Problem::new(format!("the result is {what}")),
+            Failure::Exhausted(problem) => problem,
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
-            Failure::Execution(ExecutionError::FunctionError { function, .. })
-                if function == budget::TEMPLATE_EXHAUSTED =>
-            {
-                Problem::new("the expression exceeds the cost limit").hint(
-                    "the expressions of an object can process about four million elements; loop over smaller lists",
-                )
-            }
-            Failure::Execution(ExecutionError::FunctionError { function, .. })
-                if function == budget::PLAN_EXHAUSTED =>
-            {
-                Problem::new("the expressions of this plan together exceed the cost limit")
-                    .hint("loop over smaller lists, in this object or in those that are planned with it")
-            }
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
                 .because("the cause is hidden because the expression reads a sensitive value"),
@@ -86,8 +74,16 @@ impl SlotValue {
 
 enum Failure {
     Execution(ExecutionError),
+    /// A budget is exhausted.
+    Exhausted(Problem),
     /// Describes a result that is not a value.
     Result(&'static str),
+}
+
+impl From<ExecutionError> for Failure {
+    fn from(error: ExecutionError) -> Self {
+        budget::exhausted(&error).map_or(Self::Execution(error), Self::Exhausted)
+    }
 }
 
 impl Slot {
@@ -111,7 +107,10 @@ impl Slot {
     fn bind(&self, read: &SlotResult) -> Result<Option<Box<dyn Val>>, ExecutionError> {
         let Ok(SlotValue { value, .. }) = read else { return Ok(None) };
         let converted = || match value {
-            Some(value) => Box::<dyn Val>::try_from(convert::to_cel(value)).map(Some),
+            Some(value) => {
+                budget::spend_value(value)?;
+                Box::<dyn Val>::try_from(convert::to_cel(value)).map(Some)
+            }
             None => Ok(None),
         };
         Ok(Some(match self.mode {
@@ -243,6 +242,8 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
             };
             problem.hint(hint).within(&source, column)
         })?;
+        let exhausted = |error| budget::exhausted(&error).unwrap_or_else(|| Problem::new(describe(&error)));
+        budget::spend_text(text.len()).map_err(|error| exhausted(error).within(&source, column))?;
         joined.push_str(&text);
     }
     let value = if unknown { Value::Unknown } else { Value::String(to_nfc(&joined)) };

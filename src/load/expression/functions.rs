@@ -131,7 +131,8 @@ pub(super) fn expand_variadic(call: &mut CallExpr) {
         "least" if math => "math.@min",
         _ => return,
     };
-    let elements = std::mem::take(&mut call.args);
+    let mut elements = std::mem::take(&mut call.args);
+    elements.iter_mut().for_each(budget::charge);
     call.args =
         if elements.len() > 2 { vec![IdedExpr { id: 0, expr: Expr::List(ListExpr::new(elements)) }] } else { elements };
     name.clone_into(&mut call.func_name);

@@ -38,7 +38,7 @@ const TYPES: &[&str] =
 /// Namespaces of functions.
 const NAMESPACES: &[&str] = &["base64", "json", "lists", "math", "optional", "strings"];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Root {
     Object(Address),
     /// `ns`.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use super::scan::{Piece, Unclosed, split};
 use super::{Access, Node, Part, Problem, Program, Template, Variable, names};
 use crate::load::intern::Interner;
@@ -19,10 +21,11 @@ impl Template {
         variables: &'static [Variable],
         interner: &mut Interner,
     ) -> (Self, Vec<Reference>, Diagnostics) {
-        let (references, problems) = (Vec::new(), Vec::new());
-        let mut reader = Reader { at: at.0.clone(), variables, references, problems, interner };
+        let (references, problems) = (IndexSet::new(), Vec::new());
+        let allowance = Allowance { expressions: MAX_EXPRESSIONS, bytes: MAX_BYTES };
+        let mut reader = Reader { at: at.0.clone(), variables, references, allowance, problems, interner };
         let node = reader.node(tree);
-        (Self(node), reader.references, reader.problems)
+        (Self(node), reader.references.into_iter().collect(), reader.problems)
     }
 
     /// Parses a JSON value.
@@ -37,10 +40,36 @@ impl Template {
     }
 }
 
+/// The maximum number of expressions in a tree, so that the threads that serve all namespaces decode it quickly.
+const MAX_EXPRESSIONS: usize = 10_000;
+
+/// The maximum length of all expressions of a tree in bytes.
+const MAX_BYTES: usize = 512 * 1024;
+
+/// What the expressions of a tree can still have.
+struct Allowance {
+    expressions: usize,
+    bytes: usize,
+}
+
+impl Allowance {
+    /// Takes an expression with this source from the rest.
+    fn take(&mut self, source: &str) -> Result<(), Problem> {
+        let rest = (self.expressions.checked_sub(1), self.bytes.checked_sub(source.len()));
+        let (Some(expressions), Some(bytes)) = rest else {
+            let what = format!("there are more than {MAX_EXPRESSIONS} expressions, or more than 512 KiB of them");
+            return Err(Problem::new(what).hint("divide the object into several"));
+        };
+        (self.expressions, self.bytes) = (expressions, bytes);
+        Ok(())
+    }
+}
+
 struct Reader<'a> {
     at: Vec<Segment>,
     variables: &'static [Variable],
-    references: Vec<Reference>,
+    references: IndexSet<Reference>,
+    allowance: Allowance,
     problems: Diagnostics,
     interner: &'a mut Interner,
 }
@@ -88,7 +117,7 @@ impl Reader<'_> {
             return Node::Literal(Value::String(text.clone()));
         }
         let result = match plain_path(text, self.interner) {
-            Some((source, access)) => access
+            Some((source, access)) => (self.allowance.take(source).and(access))
                 .and_then(|access| self.check_variable(&access).map(|()| Part::Path(access, 1)))
                 .map_err(|problem| problem.within(source, 1)),
             None => match self.pieces(text) {
@@ -121,30 +150,29 @@ impl Reader<'_> {
     /// Splits a string into parts, with adjacent literals joined.
     fn pieces(&mut self, text: &str) -> Result<Vec<Part>, Problem> {
         let pieces = split(text).map_err(|Unclosed(at)| {
-            Problem::new(format!("the expression at column {} has no closing `}}`", column(text, at)))
+            Problem::new(format!("the expression at column {} has no closing `}}`", Columns::of(text).at(at)))
                 .hint("write `$${` for a literal `${`")
         })?;
-        let mut parts: Vec<Part> = Vec::with_capacity(pieces.len());
+        let mut columns = Columns::of(text);
+        let mut parts: Vec<Part> = Vec::new();
+        let mut literal = String::new();
         for piece in pieces {
-            let literal = match piece {
-                Piece::Text(text) => text,
-                Piece::Escaped => "${",
+            match piece {
+                Piece::Text(text) => literal.push_str(text),
+                Piece::Escaped => literal.push_str("${"),
                 Piece::Expression(source, at) => {
-                    let column = column(text, at - "${".len());
-                    let part = self.expression(source, column).map_err(|problem| problem.within(source, column))?;
-                    parts.push(part);
-                    continue;
+                    parts.extend(take_literal(&mut literal));
+                    let column = columns.at(at - "${".len());
+                    parts.push(self.expression(source, column).map_err(|problem| problem.within(source, column))?);
                 }
-            };
-            match parts.last_mut() {
-                Some(Part::Literal(before)) => *before = format!("{before}{literal}").into(),
-                _ => parts.push(Part::Literal(literal.into())),
             }
         }
+        parts.extend(take_literal(&mut literal));
         Ok(parts)
     }
 
     fn expression(&mut self, source: &str, column: usize) -> Result<Part, Problem> {
+        self.allowance.take(source)?;
         if let Some(access) = Access::parse(source, self.interner) {
             let access = access?;
             return self.check_variable(&access).map(|()| Part::Path(access, column));
@@ -184,12 +212,12 @@ impl Reader<'_> {
         let Some(target) = access.target() else { return };
         let at = Path(self.at.clone());
         let segments = Arc::clone(&access.segments);
-        let reference = Reference { target: target.clone(), at, explicit: false, selector: choice, segments };
-        // The expressions of one string are adjacent.
-        if !self.references.iter().rev().take_while(|known| known.at == reference.at).any(|known| *known == reference) {
-            self.references.push(reference);
-        }
+        self.references.insert(Reference { target: target.clone(), at, explicit: false, selector: choice, segments });
     }
+}
+
+fn take_literal(literal: &mut String) -> Option<Part> {
+    (!literal.is_empty()).then(|| Part::Literal(std::mem::take(literal).into()))
 }
 
 /// Returns the path and its source if the string is `${`, one plain path, and `}`.
@@ -205,6 +233,21 @@ fn literal(node: Node) -> Value {
     }
 }
 
-fn column(text: &str, at: usize) -> usize {
-    text[..at].chars().count() + 1
+/// The columns of increasing byte offsets in a text, counted from 1 in characters.
+struct Columns<'a> {
+    text: &'a str,
+    counted: usize,
+    column: usize,
+}
+
+impl<'a> Columns<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, counted: 0, column: 1 }
+    }
+
+    fn at(&mut self, offset: usize) -> usize {
+        self.column += self.text[self.counted..offset].chars().count();
+        self.counted = offset;
+        self.column
+    }
 }

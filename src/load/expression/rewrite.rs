@@ -3,6 +3,7 @@
 //! A path is the longest constant chain of names, keys and indexes that starts at a name which no comprehension binds.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
+use indexmap::IndexSet;
 
 use super::slot::{ReadMode, Slot};
 use super::{Access, Problem, budget, functions, hyphen, names};
@@ -11,9 +12,9 @@ use crate::model::Segment;
 
 /// Rewrites the expression and returns the paths that it reads. A path that is read twice has one slot.
 pub(super) fn prepare(expression: &mut IdedExpr, source: &str, interner: &mut Interner) -> Result<Vec<Slot>, Problem> {
-    let mut pass = Pass { slots: Vec::new(), bound: Vec::new(), depth: 0, source, interner };
+    let mut pass = Pass { slots: IndexSet::new(), bound: Vec::new(), depth: 0, source, interner };
     pass.visit(expression)?;
-    Ok(pass.slots)
+    Ok(pass.slots.into_iter().collect())
 }
 
 /// The maximum nesting of operations, so that the evaluation fits the stack of a small thread.
@@ -35,7 +36,7 @@ struct ConstantPath {
 }
 
 struct Pass<'a> {
-    slots: Vec<Slot>,
+    slots: IndexSet<Slot>,
     /// The variables of the enclosing comprehensions, innermost last.
     bound: Vec<String>,
     depth: usize,
@@ -63,15 +64,15 @@ impl Pass<'_> {
             Expr::Call(_) => self.call(expression),
             Expr::Select(select) => self.visit(&mut select.operand),
             Expr::List(list) => {
-                list.elements.iter_mut().try_for_each(|element| self.visit(element))?;
+                list.elements.iter_mut().try_for_each(|element| self.element(element))?;
                 self.charge_inside_comprehensions(expression);
                 Ok(())
             }
             Expr::Map(map) => {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                        self.visit(&mut entry.key)?;
-                        self.visit(&mut entry.value)?;
+                        self.element(&mut entry.key)?;
+                        self.element(&mut entry.value)?;
                     }
                 }
                 self.charge_inside_comprehensions(expression);
@@ -82,6 +83,13 @@ impl Pass<'_> {
                 .hint("write the keys of a map in quotes: `{\"key\": value}`")),
             Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
         }
+    }
+
+    /// Visits an element of a list or map, which is charged before it is copied into it.
+    fn element(&mut self, expression: &mut IdedExpr) -> Result<(), Problem> {
+        self.visit(expression)?;
+        budget::charge(expression);
+        Ok(())
     }
 
     /// Replaces a constant path by a variable that is read in this mode. Returns whether the expression is such a path.
@@ -109,11 +117,7 @@ impl Pass<'_> {
 
     /// Returns the variable that replaces a path.
     fn slot(&mut self, access: Access, how: ReadMode) -> String {
-        let slot = Slot { access, mode: how };
-        let position = self.slots.iter().position(|known| *known == slot).unwrap_or_else(|| {
-            self.slots.push(slot);
-            self.slots.len() - 1
-        });
+        let (position, _) = self.slots.insert_full(Slot { access, mode: how });
         format!("@{position}")
     }
 
@@ -170,11 +174,7 @@ impl Pass<'_> {
             Expr::Call(call) if call.func_name == operators::CONDITIONAL => {
                 call.args.iter_mut().try_for_each(|arg| self.step(arg, accumulator))
             }
-            Expr::List(ListExpr { elements, .. }) if elements.len() == 1 => {
-                self.visit(&mut elements[0])?;
-                budget::charge(&mut elements[0]);
-                Ok(())
-            }
+            Expr::List(ListExpr { elements, .. }) if elements.len() == 1 => self.element(&mut elements[0]),
             _ => self.visit(expression),
         }
     }

@@ -3,14 +3,14 @@
 use super::Access;
 
 /// A path, replaced by the variable `@` + its position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot {
     pub(super) access: Access,
     pub(super) mode: ReadMode,
 }
 
 /// How an expression reads a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ReadMode {
     Value,
     /// The number of its items, for `size(…)`. The items may be unknown or sensitive.

@@ -46,6 +46,78 @@ fn an_expression_cannot_overflow_the_stack() {
     assert_eq!(evaluate(&format!("${{1{}}}", "+1".repeat(60))), "61");
 }
 
+/// An object with a text of a megabyte, which all readers share.
+struct Large(Value);
+
+impl Scope for Large {
+    fn object(&self, address: &Address) -> Option<Value> {
+        (address.key == InstanceKey::None).then(|| self.0.clone())
+    }
+
+    fn namespace(&self) -> Value {
+        Value::Null
+    }
+}
+
+fn large() -> Large {
+    Large(Value::map([("text", Value::String("x".repeat(1 << 20).into()))]))
+}
+
+#[test]
+fn copies_of_large_values_exceed_the_budget() {
+    let copies = |copy: &str, separator: &str| vec![copy; 500].join(separator);
+    for text in [
+        copies("${large.text}", ""),
+        copies("${large.text + 'x'}", ""),
+        format!("${{[{}]}}", copies("large.text", ", ")),
+        format!("${{[{}]}}", copies("?large.?text", ", ")),
+        format!("${{{{{}}}}}", (0..900).map(|i| format!("{i}: large.text")).collect::<Vec<_>>().join(", ")),
+        format!("${{math.greatest({})}}", copies("large.text", ", ")),
+        "${lists.range(10000).map(i, {large.text: i})}".to_owned(),
+        "${lists.range(10000).map(i, [large.text])}".to_owned(),
+        format!("${{size([{}])}}", copies("large.text.split('')", ", ")),
+        "${json.unmarshal('[' + large.text.replace('x', '0,0,0,0,0,') + '0]')}".to_owned(),
+    ] {
+        let template = Template::parse_json(&serde_json::json!({ "a": text }), &Path::default(), &[]).0;
+        let problems = template.evaluate(&large()).expect_err(&text[..80.min(text.len())]);
+        let message = problems[0].message();
+        assert!(message.contains("the expression exceeds the cost limit"), "{text:.80}: {message:.200}");
+    }
+}
+
+#[test]
+fn a_value_that_shares_large_parts_has_a_maximum_size() {
+    let evaluate = |count: usize| {
+        let json = serde_json::json!({ "list": vec!["${large.text}"; count] });
+        Template::parse_json(&json, &Path::default(), &[]).0.evaluate(&large())
+    };
+    assert!(evaluate(15).is_ok());
+    let message = evaluate(9_000).unwrap_err()[0].message();
+    assert!(message.contains("is larger than 16 MiB"), "{message}");
+}
+
+#[test]
+fn a_tree_has_a_maximum_number_and_length_of_expressions() {
+    let parse = |texts: Vec<String>| {
+        let json = serde_json::json!(texts);
+        Template::parse_json(&json, &Path::default(), &[]).2.iter().map(Diagnostic::message).collect::<Vec<_>>()
+    };
+    assert!(parse(vec!["${a.b}${c.d + 'x'}".to_owned(); 5_000]).is_empty());
+    let many = parse(vec!["${a.b}".to_owned(); 10_001]);
+    assert!(many.len() == 1 && many[0].contains("more than 10000 expressions"), "{many:?}");
+    let long = parse(vec![format!("${{'{}'}}", "x".repeat(16_000)); 40]);
+    assert!(long.len() == 8 && long[0].contains("more than 512 KiB"), "{long:.500?}");
+}
+
+/// These took minutes when each reference was compared with all others of its string, and each literal was copied.
+#[test]
+fn a_long_string_is_parsed_in_linear_time() {
+    let references: String = (0..10_000).map(|i| format!("${{object{i}.x}} ")).collect();
+    let escapes = format!("{}${{a.b}}", "$${ ".repeat(300_000));
+    let (_, found, problems) = Template::parse_json(&serde_json::json!([references, escapes]), &Path::default(), &[]);
+    assert_eq!((found.len(), problems.len()), (10_000, 1), "the last expression exceeds the maximum number");
+}
+
 #[test]
 fn loops_over_small_lists_stay_within_the_budget() {
     assert_eq!(evaluate("${size(lists.range(20000).map(x, x * 2))}"), "20000");
