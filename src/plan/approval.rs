@@ -74,7 +74,7 @@ impl Approvals {
         recorded: &Recorded,
         component: &BTreeSet<Arc<str>>,
     ) -> Option<Guarded> {
-        let digester = Digester::new(salt, plan);
+        let digester = Digester::new(salt, plan, config);
         let own = plan.changes.iter().filter(|change| component.contains(&change.address.name));
         let guarded = own.filter(|change| self.guards(change, config, recorded));
         let changes: Vec<GuardedChange> = guarded.map(|change| self.judge(&digester, change)).collect();
@@ -266,14 +266,15 @@ fn feed(hasher: &mut Sha256, bytes: &[u8]) {
 
 struct Digester<'a> {
     salt: &'a [u8],
+    config: &'a Config,
     /// The random parts of the names that this plan generates.
     suffixes: Vec<String>,
 }
 
 impl<'a> Digester<'a> {
-    fn new(salt: &'a [u8], plan: &Plan) -> Self {
+    fn new(salt: &'a [u8], plan: &Plan, config: &'a Config) -> Self {
         let new = plan.prepared.values().filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
-        Self { salt, suffixes: new.map(|prepared| generated_suffix(prepared.entropy)).collect() }
+        Self { salt, config, suffixes: new.map(|prepared| generated_suffix(prepared.entropy)).collect() }
     }
 
     fn change(&self, change: &Change) -> ChangeDigest {
@@ -294,10 +295,13 @@ impl<'a> Digester<'a> {
             after = with_unknown(&after, path.0.as_slice());
         }
         let mut hasher = Sha256::new();
-        feed(&mut hasher, b"purlin change 1");
+        feed(&mut hasher, b"purlin change 2");
         feed(&mut hasher, self.salt);
         let what = format!("{:?} {:?} {}", change.action, change.order, change.forget);
         for part in [change.address.to_string().as_str(), &change.type_name, &what] {
+            feed(&mut hasher, part.as_bytes());
+        }
+        for part in self.credentials(change) {
             feed(&mut hasher, part.as_bytes());
         }
         let mut paths = before.differences(&after);
@@ -312,6 +316,15 @@ impl<'a> Digester<'a> {
             self.value(&mut hasher, &new);
         }
         hex(&hasher.finalize())
+    }
+
+    /// With whose rights the change is made: the names of the ProviderConfig and of the ServiceAccount. Not those of a
+    /// destroy, whose digest is the same with and without the Resource.
+    fn credentials(&self, change: &Change) -> [&str; 2] {
+        let resource = self.config.instances.get(&change.address);
+        let resource = resource.filter(|_| change.action != Action::Destroy);
+        let provider_config = resource.and_then(|resource| resource.provider_config.as_deref());
+        [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
     }
 
     fn value(&self, hasher: &mut Sha256, value: &Value) {

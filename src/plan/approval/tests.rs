@@ -1,4 +1,5 @@
 use super::*;
+use crate::load::Instance;
 use crate::model::ApprovalKind;
 use crate::plan::PreparedStep;
 
@@ -11,7 +12,7 @@ fn object(entries: &[(&str, Value)]) -> Value {
 }
 
 fn digest(salt: &[u8], change: &Change) -> ChangeDigest {
-    Digester { salt, suffixes: Vec::new() }.change(change)
+    Digester::new(salt, &Plan::default(), &Config::default()).change(change)
 }
 
 fn update(from: i64, to: impl Into<Value>) -> Change {
@@ -38,6 +39,23 @@ fn a_digest_covers_what_changes_and_nothing_else() {
     assert_eq!(digest(b"s", &other).digest, known.digest);
     let replacement = Change { action: Action::Replace, ..update(1, Value::from(2)) };
     assert_ne!(digest(b"s", &replacement).digest, known.digest);
+}
+
+#[test]
+fn the_credentials_of_a_change_are_part_of_the_digest() {
+    let with = |action: Action, provider_config: &str, service_account: &str| {
+        let address = Address::single("a");
+        let provider_config = Some(provider_config.into());
+        let plain = Instance::plain(address.clone(), "thing");
+        let instance = Instance { provider_config, service_account: service_account.into(), ..plain };
+        let config = Config { instances: BTreeMap::from([(address, Arc::new(instance))]), ..Config::default() };
+        let change = Change { action, ..update(1, Value::from(2)) };
+        Digester::new(b"s", &Plan::default(), &config).change(&change).digest
+    };
+    let known = with(Action::Update, "staging", "app");
+    assert_ne!(with(Action::Update, "production", "app"), known);
+    assert_ne!(with(Action::Update, "staging", "admin"), known);
+    assert_eq!(with(Action::Destroy, "staging", "app"), with(Action::Destroy, "production", "app"));
 }
 
 #[test]
@@ -89,7 +107,7 @@ fn the_random_part_of_a_name_does_not_count() {
         };
         let prepared = BTreeMap::from([(Address::single("a"), prepared)]);
         let plan = Plan { prepared, ..Plan::default() };
-        Digester::new(b"s", &plan).change(&change).digest
+        Digester::new(b"s", &plan, &Config::default()).change(&change).digest
     };
     assert_eq!(planned(1), planned(2));
 }
