@@ -495,8 +495,11 @@ impl Index {
                 }
                 Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
             }
-            _ => {
+            other => {
                 self.wake_with_renames(&instance);
+                if let Some(old) = other {
+                    self.wake_with_renames(&old.instance);
+                }
                 Entry { instance, status: StatusCache::new(published), meta, overlay: Overlay::None }
             }
         };

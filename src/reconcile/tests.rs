@@ -3,6 +3,7 @@
 
 mod approvals;
 mod backlog;
+mod moves;
 mod preview;
 mod quota;
 mod statuses;
@@ -154,6 +155,7 @@ impl Bench {
                     warnings,
                 }))
             }
+            Command::Move(request) => self.carry_out_moves(*request).await,
             Command::WriteApproval(write) => self.write_approval(*write),
             Command::WriteStatus { name, status, .. } => {
                 self.status.insert(name.to_string(), *status);

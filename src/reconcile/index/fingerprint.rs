@@ -20,11 +20,13 @@ impl Index {
         hasher.finish()
     }
 
-    /// A digest of the desired state of a Resource, without anything that steps change. While it is unchanged, the
-    /// destructive steps of a plan may still start.
+    /// A digest of the desired state of a Resource, and of the claims of other Resources to its objects, without anything
+    /// that steps change. While it is unchanged, the destructive steps of a plan may still start. Every change of it
+    /// must plan the name again: until then, these steps wait.
     pub fn desired_digest(&self, name: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.namespace_version, self.approvals.withdrawals(name)).hash(&mut hasher);
+        self.claimants(name).for_each(|uid| uid.hash(&mut hasher));
         if let Some(entry) = self.entries.get(name) {
             let instance = &entry.instance;
             (&instance.uid, instance.generation, instance.deleting, instance.suspended).hash(&mut hasher);

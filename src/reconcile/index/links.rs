@@ -83,6 +83,11 @@ impl Links {
         self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
     }
 
+    /// The names of which this one is a target.
+    pub(super) fn sources(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+        self.sources.get(name).into_iter().flat_map(|names| &names.0)
+    }
+
     /// All names that are connected with any of these, including these.
     pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
         let mut open: Vec<Arc<str>> = names.into_iter().collect();

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Index;
+use super::links::Links;
 use crate::load::Instance;
 use crate::model::suggest::is_similar;
 
@@ -18,6 +19,9 @@ pub(super) struct RenameCandidates {
     renamed: Names,
     /// Names with a record that are no longer desired.
     removed: Names,
+    /// The names in `movedFrom`, for each Resource that is not being deleted. Unlike the sets above, it does not depend
+    /// on records, so no step changes it.
+    claims: Links,
 }
 
 impl Index {
@@ -29,9 +33,18 @@ impl Index {
         let says_so = entry.is_some_and(|instance| !instance.moved_from.is_empty());
         let searches = is_wanted && says_so && !is_recorded;
         let leaves = is_recorded && !is_wanted;
+        let claims = entry.filter(|_| is_wanted).into_iter().flat_map(|instance| instance.moved_from.iter());
+        let claimed = claims.map(|address| address.name.clone()).collect();
         let update = |all: &mut Names, is_one| if is_one { all.insert(name.clone()) } else { all.remove(name) };
         update(&mut self.renames.renamed, searches);
         update(&mut self.renames.removed, leaves);
+        self.renames.claims.set(name, claimed);
+    }
+
+    /// The UIDs of the Resources whose `movedFrom` names this name.
+    pub(super) fn claimants(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+        let entries = self.renames.claims.sources(name).filter_map(|claimant| self.entries.get(claimant));
+        entries.map(|entry| &entry.instance.uid)
     }
 
     /// The removed names that are similar to the `movedFrom` of a Resource without a record, if no record has one of its

@@ -141,6 +141,47 @@ fn the_desired_digest_changes_with_the_resource_and_not_with_records() {
     assert_ne!(index.desired_digest("a"), newer);
 }
 
+/// A destroy that waits must not start once another Resource claims the object, and must not wait for ever afterwards:
+/// each change of the digest plans the name.
+#[test]
+fn the_desired_digest_changes_with_the_claims_of_other_resources() {
+    let claims = |generation, from: &[&str]| Instance {
+        moved_from: from.iter().map(|name| Address::single(*name)).collect(),
+        ..resource("b", generation, &[])
+    };
+    let deleting = || Instance { deleting: true, ..claims(1, &["a"]) };
+    let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
+    let free = index.desired_digest("a");
+    wakes(&mut index, applied(claims(1, &["a"])), &["a", "b"]);
+    let claimed = index.desired_digest("a");
+    assert_ne!(claimed, free);
+    index.apply(Event::RecordApplied(record("b", 6, &[])));
+    index.apply(Event::RecordDeleted(Address::single("b"), Version(7)));
+    assert_eq!(index.desired_digest("a"), claimed, "steps do not change it");
+    index.take_changes();
+    wakes(&mut index, applied(claims(2, &["other"])), &["a", "b", "other"]);
+    assert_eq!(index.desired_digest("a"), free, "the claim was corrected");
+    index.apply(applied(claims(3, &["a"])));
+    index.take_changes();
+    wakes(&mut index, applied(deleting()), &["a", "b"]);
+    assert_eq!(index.desired_digest("a"), free);
+    wakes(&mut index, Event::ResourceDeleted("b".into()), &["a"]);
+    assert_eq!(index.desired_digest("a"), free);
+    index.apply(applied(claims(1, &["a"])));
+    index.take_changes();
+    let successor = Instance { uid: "uid-of-the-next".into(), ..claims(1, &[]) };
+    wakes(&mut index, applied(successor), &["a", "b"]);
+    assert_eq!(index.desired_digest("a"), free, "the watch has omitted the deletion");
+    index.apply(applied(claims(1, &["a"])));
+    index.take_changes();
+    wakes(&mut index, Event::ResourceDeleted("b".into()), &["a", "b"]);
+    assert_eq!(index.desired_digest("a"), free);
+    index.apply(Event::ResourceDeleted("a".into()));
+    let abandoned = index.desired_digest("a");
+    index.apply(applied(claims(1, &["a"])));
+    assert_ne!(index.desired_digest("a"), abandoned);
+}
+
 #[test]
 fn components_follow_configuration_and_records() {
     let mut index = index([
