@@ -269,10 +269,15 @@ impl Index {
         self.entries.get(name).map(|entry| entry.status.published())
     }
 
-    /// Records a status that is being written.
-    pub fn publish(&mut self, name: &str, published: PublishedStatus) {
+    /// Whether a status with this digest, computed from this generation, need not be written.
+    pub fn is_published(&self, name: &str, digest: u64, generation: i64) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.status.is_published(digest, generation))
+    }
+
+    /// Records a status that is being written, and the generation that it was computed from.
+    pub fn publish(&mut self, name: &str, published: PublishedStatus, generation: i64) {
         if let Some(entry) = self.entries.get_mut(name) {
-            entry.status.publish(published);
+            entry.status.publish(published, generation);
         }
     }
 

@@ -266,11 +266,11 @@ impl Reconciler {
         let before = followed.state.replace((state, reason));
         self.resources.state_changed(before, Some((state, reason)));
         let new = self.resources.published(&status);
-        if self.index.published(name).is_some_and(|old| old.digest == new.digest) {
+        let digest = new.digest;
+        if self.index.is_published(name, digest, shared.generation) {
             return;
         }
-        let digest = new.digest;
-        self.index.publish(name, new);
+        self.index.publish(name, new, shared.generation);
         for note in notes {
             self.report(ReportSubject::Resource(shared.clone()), note);
         }

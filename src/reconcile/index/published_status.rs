@@ -23,7 +23,7 @@ pub struct PublishedStatus {
     pub revision: Option<Arc<str>>,
     /// The last handled reconcile request.
     pub handled_reconcile: Arc<str>,
-    /// A digest of the whole status: a status with the same digest is not written again.
+    /// A digest of the whole status: a status with the same digest is not written again once the server has it.
     pub digest: u64,
 }
 

@@ -22,6 +22,9 @@ pub enum StatusOutcome {
 pub(super) struct StatusCache {
     /// The current status.
     published: PublishedStatus,
+    /// The generation that it was computed from, until the server has it. A server with a newer generation rejects it,
+    /// and then the same status must be written for that one.
+    pending_for: Option<i64>,
     /// The version of the last answered write.
     written_version: Version,
     /// A write is in flight; events cannot be judged until its response arrives.
@@ -32,16 +35,23 @@ pub(super) struct StatusCache {
 
 impl StatusCache {
     pub(super) fn new(published: PublishedStatus) -> Self {
-        Self { published, written_version: Version(0), is_writing: false, deferred: None }
+        Self { published, pending_for: None, written_version: Version(0), is_writing: false, deferred: None }
     }
 
     pub(super) fn published(&self) -> &PublishedStatus {
         &self.published
     }
 
-    /// Records that a status is being written.
-    pub(super) fn publish(&mut self, published: PublishedStatus) {
+    /// Whether the server has a status with this digest, or may accept the one that was written last as a status of
+    /// this generation.
+    pub(super) fn is_published(&self, digest: u64, generation: i64) -> bool {
+        self.published.digest == digest && self.pending_for.is_none_or(|pending| pending == generation)
+    }
+
+    /// Records that a status is being written, which was computed from this generation.
+    pub(super) fn publish(&mut self, published: PublishedStatus, generation: i64) {
         self.published = published;
+        self.pending_for = Some(generation);
         self.is_writing = true;
     }
 
@@ -56,6 +66,9 @@ impl StatusCache {
             return false;
         }
         self.is_writing = false;
+        if matches!(outcome, StatusOutcome::Stored(_)) {
+            self.pending_for = None;
+        }
         let is_missing = outcome == StatusOutcome::NotLeading;
         if is_missing {
             // The lease may be held again already: the same status counts as a new one, and is written.
@@ -75,6 +88,7 @@ impl StatusCache {
             return false;
         }
         self.published = status;
+        self.pending_for = None;
         true
     }
 
@@ -100,8 +114,8 @@ mod tests {
     #[test]
     fn writes_of_another_process_are_detected_and_own_writes_are_not() {
         let mut status = StatusCache::new(says(0));
-        status.publish(says(1));
-        status.publish(says(2));
+        status.publish(says(1), 1);
+        status.publish(says(2), 1);
         assert!(!status.written(1, StatusOutcome::Stored(Version(10))), "the second write is in flight");
         assert!(!status.observed(Version(10), says(1)), "the watch delivers the first own write");
         assert!(!status.written(2, StatusOutcome::Stored(Version(12))));
@@ -114,26 +128,41 @@ mod tests {
     #[test]
     fn an_event_during_a_write_counts_after_the_response() {
         let mut status = StatusCache::new(says(0));
-        status.publish(says(1));
+        status.publish(says(1), 1);
         assert!(!status.observed(Version(20), says(7)));
         assert!(status.written(1, StatusOutcome::Stored(Version(15))), "the other write is newer");
-        status.publish(says(1));
+        status.publish(says(1), 1);
         assert!(!status.observed(Version(21), says(8)));
         assert!(!status.written(1, StatusOutcome::Stored(Version(22))), "the own write is newer");
-        status.publish(says(2));
+        status.publish(says(2), 1);
         assert!(!status.observed(Version(25), says(9)));
         status.begin_again();
         assert_eq!(status.published().digest, 9);
     }
 
+    /// The status of a suspended Resource does not contain the generation.
+    #[test]
+    fn a_rejected_status_is_written_for_the_next_generation() {
+        let mut status = StatusCache::new(says(0));
+        assert!(status.is_published(0, 3), "the server has it");
+        status.publish(says(1), 3);
+        assert!(!status.is_published(1, 4), "the server may reject it");
+        assert!(!status.written(1, StatusOutcome::Rejected));
+        assert!(status.is_published(1, 3), "it would be rejected again");
+        assert!(!status.is_published(1, 4));
+        status.publish(says(1), 4);
+        status.written(1, StatusOutcome::Stored(Version(10)));
+        assert!(status.is_published(1, 5) && !status.is_published(2, 5));
+    }
+
     #[test]
     fn a_status_that_was_not_sent_is_missing_and_a_rejected_one_is_not() {
         let mut status = StatusCache::new(says(0));
-        status.publish(says(1));
+        status.publish(says(1), 1);
         assert!(!status.written(1, StatusOutcome::Rejected), "a newer one follows");
         assert_eq!(status.published().digest, 1);
-        status.publish(says(2));
-        status.publish(says(3));
+        status.publish(says(2), 1);
+        status.publish(says(3), 1);
         assert!(!status.written(2, StatusOutcome::NotLeading), "the write of a newer one has not ended");
         assert!(status.written(3, StatusOutcome::NotLeading));
         assert_ne!(status.published().digest, 3, "the same status is written again");

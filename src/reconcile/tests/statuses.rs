@@ -1,6 +1,7 @@
 //! In which order statuses are written.
 
 use super::*;
+use crate::reconcile::index::StatusOutcome;
 
 /// The statuses that were written since the log was cleared, as `name reason`.
 fn written(bench: &Bench) -> Vec<String> {
@@ -41,4 +42,32 @@ async fn a_resource_with_a_new_generation_gets_no_status_before_its_change_is_ma
     bench.react(Signal::Wake);
     bench.run_until_idle(MINUTE).await;
     assert_eq!(written(&bench), ["a Available"]);
+}
+
+/// The status of a suspended Resource keeps its `observedGeneration`, so those of two generations are equal.
+#[tokio::test(start_paused = true)]
+async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation() {
+    let mut bench = Bench::new();
+    bench.observe(thing("a", 1), 2);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    let suspended = |value| {
+        let mut manifest = thing("a", value);
+        manifest["spec"]["suspend"] = true.into();
+        manifest
+    };
+    let writes_for = |bench: &Bench, of| {
+        bench.pending.iter().any(|c| matches!(c, Command::WriteStatus { generation, .. } if *generation == of))
+    };
+    bench.observe(suspended(1), 3);
+    bench.react(Signal::Wake);
+    let planned = bench.compute_due_plan().await;
+    bench.observe(suspended(2), 4);
+    bench.react(Signal::Planned(Box::new(planned)));
+    assert!(writes_for(&bench, 3), "{:?}", bench.log);
+    let digest = bench.reconciler.index().published("a").unwrap().digest;
+    let outcome = StatusOutcome::Rejected;
+    bench.reconciler.observe(Event::StatusWritten { name: "a".into(), uid: "u".into(), digest, outcome });
+    bench.run_until("the status of the newest generation", |bench| writes_for(bench, 4)).await;
+    assert_eq!(bench.reconciler.index().published("a").unwrap().digest, digest);
 }
