@@ -39,8 +39,8 @@ struct TrackedProviderConfig {
     is_checking: bool,
     /// Nothing used it at its last check.
     is_trial: bool,
-    /// Waits for the end of another trial.
-    is_queued: bool,
+    /// A check is due, but waits: for the end of another trial, or until something uses it.
+    is_due: bool,
     /// A request to the API server is in flight.
     is_writing: bool,
     /// Consecutive rejections by the provider.
@@ -62,7 +62,7 @@ impl Reconciler {
         if next > now {
             return Some(next);
         }
-        self.provider_configs.check_at = None;
+        self.provider_configs.end_timers(now);
         let views = self.index.provider_configs(self.schedule.readings());
         self.provider_configs.known.retain(|name, _| views.iter().any(|view| view.name == *name));
         let mut is_trying = self.provider_configs.known.values().any(|known| known.is_checking && known.is_trial);
@@ -87,7 +87,7 @@ impl Reconciler {
             // The inputs are being read. The previous status remains until then.
             return;
         }
-        if let Some(used) = known.next_check(&view, self.now.time, *is_trying) {
+        if let Some(used) = known.next_check(&view, *is_trying) {
             *is_trying |= known.is_trial;
             let (name, keep) = (view.name.clone(), !known.is_trial);
             self.commands.push(Command::ConfigureProvider { name, used, keep });
@@ -151,6 +151,15 @@ impl ProviderConfigs {
         self.known.values_mut().for_each(|known| known.retry_at = known.retry_at.map(|at| at.min(now)));
     }
 
+    /// Ends the timers that are due. What is not checked now, because something else must happen first, has no timer:
+    /// one in the past would cause a turn immediately after each turn.
+    fn end_timers(&mut self, now: Time) {
+        self.check_at = None;
+        for known in self.known.values_mut() {
+            known.is_due |= known.retry_at.take_if(|at| *at <= now).is_some();
+        }
+    }
+
     fn next(&self) -> Option<Time> {
         self.known.values().filter_map(|known| known.retry_at).chain(self.check_at).min()
     }
@@ -160,7 +169,7 @@ impl TrackedProviderConfig {
     /// The configuration to check with the provider now. `None` if no check is due.
     /// `others_try`: another trial is in flight. A namespace tries one `ProviderConfig` that nothing uses at a time,
     /// because each trial starts a process. The end of a trial checks the others again.
-    fn next_check(&mut self, view: &ProviderConfigView, now: Time, others_try: bool) -> Option<Arc<ProviderUse>> {
+    fn next_check(&mut self, view: &ProviderConfigView, others_try: bool) -> Option<Arc<ProviderUse>> {
         let desired = view.configuration.as_ref().ok();
         if let Some(message) = self.accepted.take() {
             self.checked = desired.cloned();
@@ -171,11 +180,11 @@ impl TrackedProviderConfig {
         }
         // An unused `ProviderConfig` that is being deleted is not worth a provider process.
         let needed = !(view.meta.deleting && view.users.is_empty());
-        let due = self.checked.is_none() || self.is_queued || self.retry_at.is_some_and(|at| at <= now);
+        let due = self.checked.is_none() || self.is_due;
         let used = desired.filter(|_| needed && due && !self.is_checking)?;
         self.retry_at = None;
-        self.is_queued = view.users.is_empty() && others_try;
-        if self.is_queued {
+        self.is_due = view.users.is_empty() && others_try;
+        if self.is_due {
             return None;
         }
         self.checked = Some(used.clone());
@@ -197,7 +206,7 @@ impl TrackedProviderConfig {
             check: ConfigurationCheck::Pending,
             is_checking: false,
             is_trial: false,
-            is_queued: false,
+            is_due: false,
             is_writing: false,
             failures: 0,
             write_failures: 0,
@@ -234,19 +243,18 @@ mod tests {
     fn a_provider_config_without_users_waits_for_the_trial_of_another() {
         let (unused, used) = (view("unused", &[]), view("used", &["disk"]));
         let mut tracked = TrackedProviderConfig::of(&unused.meta);
-        let start = Time(Duration::ZERO);
-        assert_eq!(tracked.next_check(&unused, start, true), None);
-        assert!(tracked.is_queued && tracked.retry_at.is_none(), "the end of the other trial checks it");
-        assert!(tracked.next_check(&unused, start, false).is_some());
-        assert!(tracked.is_trial && !tracked.is_queued);
+        assert_eq!(tracked.next_check(&unused, true), None);
+        assert!(tracked.is_due && tracked.retry_at.is_none(), "the end of the other trial checks it");
+        assert!(tracked.next_check(&unused, false).is_some());
+        assert!(tracked.is_trial && !tracked.is_due);
         let mut tracked = TrackedProviderConfig::of(&used.meta);
-        assert!(tracked.next_check(&used, start, true).is_some(), "objects need it");
+        assert!(tracked.next_check(&used, true).is_some(), "objects need it");
         assert!(!tracked.is_trial);
-        // A retry that is due waits too, without a timer.
-        (tracked.is_checking, tracked.retry_at) = (false, Some(start));
+        // A retry that is due waits too.
+        (tracked.is_checking, tracked.is_due) = (false, true);
         let no_longer_used = ProviderConfigView { users: Vec::new().into_iter().collect(), ..used };
-        assert_eq!(tracked.next_check(&no_longer_used, start, true), None);
-        assert_eq!((tracked.retry_at, tracked.is_queued), (None, true));
-        assert!(tracked.next_check(&no_longer_used, start, false).is_some());
+        assert_eq!(tracked.next_check(&no_longer_used, true), None);
+        assert!(tracked.is_due);
+        assert!(tracked.next_check(&no_longer_used, false).is_some());
     }
 }

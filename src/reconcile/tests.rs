@@ -5,6 +5,7 @@ mod approvals;
 mod backlog;
 mod moves;
 mod preview;
+mod provider_configs;
 mod quota;
 mod statuses;
 mod waits;
