@@ -366,7 +366,6 @@ impl Reconciler {
         self.reset();
         self.objects.restore_started(started);
         schedule.cancel_all();
-        schedule.restart();
         (self.schedule, self.recovering, self.moving) = (schedule, recovering, moving);
         self.commands.extend([Command::CancelPlans, Command::WatchInputs(BTreeSet::new())]);
         let (schedule, recovering, moving) = (&self.schedule, &self.recovering, &self.moving);
@@ -377,6 +376,8 @@ impl Reconciler {
         all.extend(self.schedule.records().keys().cloned());
         all.retain(|address| !self.moving.contains(&address.name));
         all.iter().for_each(|address| self.sync_record(address));
+        // Only now do steps end that have ended during a pause: the index must still defer the events of their records.
+        self.schedule.restart();
         self.has_begun = true;
     }
 

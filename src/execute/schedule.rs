@@ -209,6 +209,11 @@ impl Schedule {
         }
     }
 
+    fn resume_all(&mut self) {
+        let paused = std::mem::take(&mut self.paused);
+        self.resume(&paused);
+    }
+
     /// Resumes these objects and handles the steps that have ended.
     pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
         self.paused.retain(|name| !names.contains(name));
@@ -343,8 +348,7 @@ impl Schedule {
     /// Starts no more steps, also of plans that are adopted later, and skips the waiting ones. Running steps continue.
     pub fn stop(&mut self) {
         self.stopped = true;
-        let paused = std::mem::take(&mut self.paused);
-        self.resume(&paused);
+        self.resume_all();
         let turn_came = std::mem::take(&mut self.ready);
         self.delayed.clear();
         let mut skipped: Vec<Step> =
@@ -359,9 +363,10 @@ impl Schedule {
         }
     }
 
-    /// Reverts `stop`: steps of plans that are adopted from now on start.
+    /// Reverts `stop` and every `pause`: steps of plans that are adopted from now on start.
     pub fn restart(&mut self) {
         self.stopped = false;
+        self.resume_all();
     }
 
     fn drop_batches(&mut self, scope: &BTreeSet<Address>) {

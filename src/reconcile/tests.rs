@@ -4,6 +4,7 @@
 mod approvals;
 mod backlog;
 mod moves;
+mod panics;
 mod preview;
 mod provider_configs;
 mod quota;
