@@ -57,7 +57,7 @@ mod tracked;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::execute::{Schedule, StepLimit, WorkerCommand, WorkerEvent};
@@ -167,15 +167,11 @@ impl Reconciler {
     }
 
     /// One turn: processes events in order and decides everything that can be decided. [`Self::take_commands`] returns
-    /// the resulting commands, also after a turn that panicked.
-    pub fn react(
-        &mut self,
-        signals: impl IntoIterator<Item = Signal>,
-        now: Moment,
-        environment: &mut dyn Environment,
-    ) -> Turn {
+    /// the resulting commands, also after a turn that panicked. What such a turn has not handled remains in `signals`:
+    /// the result of a step comes only once.
+    pub fn react(&mut self, signals: &mut VecDeque<Signal>, now: Moment, environment: &mut dyn Environment) -> Turn {
         self.now = now;
-        for signal in signals {
+        while let Some(signal) = signals.pop_front() {
             self.handle(signal);
             self.handle_progress();
         }

@@ -8,7 +8,7 @@ mod provider_configs;
 mod recovery;
 mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,13 +111,13 @@ impl NamespaceTask {
     /// after every running call has ended and is recorded.
     ///
     /// If a turn panics because of a bug in Purlin, running calls continue: only the plans are dropped, and after a
-    /// delay everything is checked again.
+    /// delay everything is checked again, and the signals that the turn has not handled follow.
     pub async fn work(mut self) {
         tracing::debug!(namespace = &**self.shared.name(), "namespace opened");
         self.context.journal.forget(self.shared.name());
         let mut signals = self.initial_signals();
         loop {
-            match self.turn(signals) {
+            match self.turn(&mut signals) {
                 Some(turn) if self.is_over(turn) => break,
                 Some(turn) => signals = self.wait(turn).await,
                 None => {
@@ -126,7 +126,8 @@ impl NamespaceTask {
                         "the reconciler panicked because of a bug in Purlin; it restarts after a delay"
                     );
                     tokio::time::sleep(AFTER_PANIC).await;
-                    signals = self.initial_signals();
+                    let left = std::mem::replace(&mut signals, self.initial_signals());
+                    signals.extend(left);
                 }
             }
         }
@@ -141,16 +142,17 @@ impl NamespaceTask {
     }
 
     /// The first signals of a reconciler that has no state except its running calls.
-    fn initial_signals(&self) -> Vec<Signal> {
+    fn initial_signals(&self) -> VecDeque<Signal> {
         match self.mode {
-            Mode::Leading => vec![Signal::Started],
-            Mode::StandingBy => vec![Signal::Started, Signal::LeadershipLost],
-            Mode::ShuttingDown => vec![Signal::Started, Signal::ShuttingDown],
+            Mode::Leading => [Signal::Started].into(),
+            Mode::StandingBy => [Signal::Started, Signal::LeadershipLost].into(),
+            Mode::ShuttingDown => [Signal::Started, Signal::ShuttingDown].into(),
         }
     }
 
-    /// Runs one turn of the reconciler and starts its commands; `None` if it panicked.
-    fn turn(&mut self, signals: Vec<Signal>) -> Option<Turn> {
+    /// Runs one turn of the reconciler and starts its commands; `None` if it panicked. Signals that it has not handled
+    /// remain.
+    fn turn(&mut self, signals: &mut VecDeque<Signal>) -> Option<Turn> {
         let now = self.context.moment();
         self.workers.clear_exhausted();
         let mut reconciler = self.shared.lock();
@@ -190,7 +192,7 @@ impl NamespaceTask {
     }
 
     /// Waits for the next signals, at most until the requested time.
-    async fn wait(&mut self, turn: Turn) -> Vec<Signal> {
+    async fn wait(&mut self, turn: Turn) -> VecDeque<Signal> {
         let context = self.context.clone();
         let leads = self.mode == Mode::Leading;
         let namespace = self.shared.name().clone();
@@ -218,15 +220,15 @@ impl NamespaceTask {
             () = self.shared.process_available.notified(), if leads => Signal::ProcessAvailable,
             () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Signal::Wake,
         };
-        let mut all = vec![signal];
+        let mut all = VecDeque::from([signal]);
         // Signals that are already available go into the same turn, so that many fast steps are not slowed down. Nothing
         // follows a permit: the next call would release it before the turn can use it.
         while all.len() < BATCH
-            && !matches!(all.last(), Some(Signal::Worker(WorkerEvent::PermitAvailable)))
+            && !matches!(all.back(), Some(Signal::Worker(WorkerEvent::PermitAvailable)))
             && !self.workers.is_idle()
             && let Some(report) = self.workers.next().now_or_never()
         {
-            all.push(Signal::Worker(report));
+            all.push_back(Signal::Worker(report));
         }
         all
     }

@@ -118,13 +118,17 @@ impl Bench {
         }));
     }
 
-    /// Runs one turn and queues its commands.
     fn react(&mut self, signal: Signal) -> Turn {
+        self.react_to_all(&mut [signal].into())
+    }
+
+    /// Runs one turn and queues its commands.
+    fn react_to_all(&mut self, signals: &mut VecDeque<Signal>) -> Turn {
         self.workers.clear_exhausted();
         self.clock.0.store(u64::try_from(self.now.as_nanos()).unwrap(), Ordering::Relaxed);
         let now = Moment { time: Time(self.now), wall: self.clock.now() };
         let mut environment = SharedEnvironment { workers: &mut self.workers, namespaces: self.sharing };
-        let turn = self.reconciler.react([signal], now, &mut environment);
+        let turn = self.reconciler.react(signals, now, &mut environment);
         self.wake = turn.wake;
         for command in self.reconciler.take_commands() {
             self.log.push(format!("{:?}", self.now) + &short(&command));

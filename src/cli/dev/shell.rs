@@ -154,7 +154,7 @@ impl DevSession {
     fn turn(&mut self, happened: Vec<Signal>) -> Turn {
         self.workers.clear_exhausted();
         let now = Moment { time: Time(self.started.elapsed()), wall: self.engine.clock.now() };
-        let turn = self.reconciler.react(happened, now, &mut self.workers);
+        let turn = self.reconciler.react(&mut happened.into(), now, &mut self.workers);
         for command in self.reconciler.take_commands() {
             self.carry_out(command);
         }
