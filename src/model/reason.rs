@@ -110,11 +110,11 @@ reasons! {
     ImportNotFound,
     /// The object was changed outside of Purlin. `spec.drift.action` configures the response.
     Drifted,
-    /// The object no longer exists, and `spec.drift.action: Report` prevents its recreation.
+    /// The object no longer exists, and `spec.drift.action: Report` keeps Purlin from creating it again.
     ObjectMissing,
     /// The object was not found, but the provider configuration has changed since the last successful read.
     ObjectMissingAfterConfigChange,
-    /// Many objects are missing at the same time. Purlin does not recreate them without confirmation by the user.
+    /// Many objects are missing at the same time. Purlin does not create them again without confirmation by the user.
     ManyObjectsMissing,
     /// The change waits for the approval of a Plan, with everything that depends on it.
     ApprovalRequired,
@@ -134,7 +134,7 @@ reasons! {
     /// `--target` does not select the object, or its manifest is not in the given files or not part of a preview, so it
     /// stays unchanged.
     NotSelected,
-    /// The service account lacks a required permission.
+    /// The ServiceAccount lacks a required permission.
     Forbidden,
     /// The desired state could not be read completely, or a source contains no Resource, so Purlin does not destroy
     /// orphans.

@@ -36,16 +36,28 @@ fn next_step(reason: Reason) -> &'static str {
             "Read the message, which is defined in the Resource. `docs/conditions.md` documents conditions."
         }
         Reason::HookFailed => "Correct the hook or its requirements. The message contains the end of its output.",
-        Reason::OperationRejected | Reason::RepeatedCreateFailures | Reason::ReplacementFailed => {
+        Reason::OperationRejected => {
             "Correct the spec of the Resource. A change of the spec also resets the count of failures."
+        }
+        Reason::ReplacementFailed => {
+            "Read the error. Purlin tries again until the create has failed three times in a row. If the error is permanent, \
+             correct the spec."
+        }
+        Reason::RepeatedCreateFailures => {
+            "Correct the cause. Then change the spec, or set the annotation `purlin.dev/replace-requested-at` to a new value. \
+             A change of the spec resets the count."
         }
         Reason::TooManyDeposedObjects => {
             "Find out why the deposed objects cannot be destroyed. `status.deposed` lists them."
         }
         Reason::CreateOutcomeUnknown => {
-            "Run `purlin state recover`, which lists such creates, and say which objects exist. Or set `spec.import.id`."
+            "Run `purlin state recover` (in a cluster with `-n NAMESPACE`), which lists such creates, and say which objects \
+             exist. Or set `spec.import.id`."
         }
-        Reason::RecordMissing => "Set `spec.import.id` to adopt the object, or forget it with `purlin state rm`.",
+        Reason::RecordMissing => {
+            "Restore the record from a backup, or set `spec.import.id` to adopt the object. Run `purlin state rm` (in a cluster \
+             with `-n NAMESPACE`) only if you know that the object does not exist: Purlin then creates a new one."
+        }
         Reason::RecordTypeMismatch => "Rename the Resource, or delete it with its old type first.",
         Reason::RecordUnreadable => {
             "Upgrade Purlin if a newer version wrote the record. Otherwise, restore the record from a backup."
@@ -60,20 +72,23 @@ fn next_step(reason: Reason) -> &'static str {
             "With `spec.drift.action: Correct`, nothing. Otherwise, set it or adjust the spec. See `docs/drift.md`."
         }
         Reason::ObjectMissingAfterConfigChange => {
-            "Restore the previous provider configuration. Or recreate the object with the annotation \
-             `purlin.dev/replace-requested-at` (locally `purlin apply --replace`), or forget it with `purlin state rm`."
+            "Restore the previous provider configuration. Or create the object again with the annotation \
+             `purlin.dev/replace-requested-at` (on files, `purlin apply --replace`), or forget it with `purlin state rm` (in \
+             a cluster with `-n NAMESPACE`)."
         }
         Reason::ManyObjectsMissing => {
-            "Find out why the objects are missing. To recreate one, set the annotation \
-             `purlin.dev/replace-requested-at` on its Resource (locally `purlin apply --replace`)."
+            "Find out why the objects are missing. To create one again, set the annotation \
+             `purlin.dev/replace-requested-at` on its Resource (on files, `purlin apply --replace`)."
         }
-        Reason::ObjectMissing => "Set `spec.drift.action: Correct` to recreate the object, or delete the Resource.",
+        Reason::ObjectMissing => "Set `spec.drift.action: Correct` to create the object again, or delete the Resource.",
         Reason::ApprovalRequired => {
             "Look at the Plan that the message names, and approve or reject it (`docs/approval.md`)."
         }
-        Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; locally also `purlin state unprotect`.",
+        Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; on files also `purlin state unprotect`.",
         Reason::MoveBlocked => {
-            "Delete the Resource of the old address, or remove the annotation `purlin.dev/moved-from`."
+            "Read the hint in the message. If the Resource of the old address still exists, delete it. If the annotation \
+             `purlin.dev/moved-from` is wrong, correct it. Removing the annotation can destroy the old object: see \
+             `docs/moves.md`."
         }
         Reason::InUse => "Delete the dependent object, or remove its reference.",
         Reason::CreateBeforeDestroyImpossible => {
@@ -89,7 +104,7 @@ fn next_step(reason: Reason) -> &'static str {
         }
         Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
         Reason::Forbidden => {
-            "Bind a Role with the missing verbs to the service account in the message. In a namespace that is being \
+            "Bind a Role with the missing verbs to the ServiceAccount in the message. In a namespace that is being \
              deleted, clean up the remaining objects."
         }
         Reason::SourceIncomplete => {
@@ -97,7 +112,9 @@ fn next_step(reason: Reason) -> &'static str {
              objects of a source that contains no Resource."
         }
         Reason::CustomResourceDefinitionTerminating => {
-            "Run `purlin state release --all` to release the Resources and keep their objects."
+            "Save the Resources (`kubectl get resources.purlin.dev -A -o yaml`). Run `purlin state release --all -n NAMESPACE` in \
+             each namespace, which keeps the objects and their records. When the CRD is deleted, install it again with the \
+             chart, and apply the Resources, without their `uid` and `resourceVersion`: Purlin adopts the records."
         }
         Reason::CustomResourceDefinitionUnknown | Reason::RecordUnavailable => {
             "Fix the problem with the API server in the message. Purlin then continues automatically."
@@ -114,7 +131,7 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::DriverFault => "Report it to the authors of the provider. Another version of the provider can help.",
         Reason::InternalError => "Report the bug with the message.",
         Reason::Abandoned => {
-            "Create the Resource again to adopt the object, or forget the object with `purlin state rm`."
+            "Create the Resource again to adopt the object, or forget the object with `purlin state rm -n NAMESPACE`."
         }
         Reason::PlanComputed => {
             "Read the changes: `kubectl get pplan NAME -o yaml`. `docs/preview.md` documents Plans."
@@ -135,7 +152,7 @@ fn next_step(reason: Reason) -> &'static str {
         }
         Reason::OperationFailed => {
             "Read the error in the message. The controller retries after 1 second, then with delays of up to 5 \
-             minutes, and immediately after a change of the Resource. Locally, run `purlin apply` again."
+             minutes, and immediately after a change of the Resource. On files, run `purlin apply` again."
         }
         Reason::OperationInProgress => {
             "Wait. Purlin checks again automatically. The message names the latest time at which the operation counts as \
@@ -158,13 +175,33 @@ fn next_step(reason: Reason) -> &'static str {
     }
 }
 
+const BEGIN: &str = "# Reasons
+
+The status of a Resource, and of the other kinds, has these conditions:
+
+| Condition | Meaning |
+|---|---|
+| `Ready` | The object exists and matches its Resource. |
+| `Synced` | Nothing is left to do, including deposed objects and removed instances. |
+| `Reconciling` | A change runs, waits, or is retried. You need not act. |
+| `Stalled` | Purlin waits until you act. |
+| `Drifted` | The object was changed outside of Purlin. |
+| `ApprovalRequired` | A change waits for the approval of a Plan. |
+| `DeletionBlocked` | The Resource is being deleted, and its object (or a user of a ProviderConfig) prevents this. |
+| `Unconfined` (Provider) | The provider runs without a sandbox. |
+| `Computed`, `Approved` (Plan) | The changes are computed; the changes may be made. |
+
+`Ready` and `Synced` are always present; the others of a Resource only while they are true. In scripts, use the short names
+`pres`, `pds`, `ppc`, `pprov` and `pplan` with kubectl: other projects have kinds with the same names.
+
+A condition's `reason`, and the `reason` of a blocked change, is one of those below. The message names the object, the field
+and the next step. Until version 1.0, reasons can change; the [changelog](../CHANGELOG.md) names each change. The condition
+`Approved` of a Plan is an exception: its reason is `status.approval` ([Approve changes](approval.md)).
+";
+
 #[test]
 fn every_reason_is_documented() {
-    let mut text = String::from(
-        "# Reasons\n\nA condition's `reason`, and the `reason` of a blocked change, is one of these. They are part of \
-         the API: the\nmeaning of a reason does not change. The message names the object, the field and the \
-         next step.\n",
-    );
+    let mut text = BEGIN.to_owned();
     for reason in Reason::ALL {
         let meaning = reason.explanation().trim();
         let _ = write!(text, "\n## {reason}\n\n{meaning}\n\nWhat to do: {}\n", next_step(*reason));
