@@ -93,7 +93,7 @@ pub struct DataSourceSpec {
     pub depends_on: Vec<Dependency>,
 
     /// Values from ConfigMaps and Secrets in this namespace, available to expressions as `${inputs.NAME}`. Purlin reads
-    /// them with the service account `serviceAccountName`. Values from Secrets are sensitive.
+    /// them with the ServiceAccount `serviceAccountName`. Values from Secrets are sensitive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 100),
@@ -109,7 +109,7 @@ pub struct DataSourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DataSourceDrift>,
 
-    /// The service account in this namespace with which Purlin reads Kubernetes objects and inputs. The controller
+    /// The ServiceAccount in this namespace with which Purlin reads Kubernetes objects and inputs. The controller
     /// configures the default, usually `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]

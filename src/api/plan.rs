@@ -203,7 +203,7 @@ pub struct Preview {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::refresh")]
     pub refresh: Option<PreviewRefresh>,
-    /// The service accounts that the manifests name. A manifest that names another one is an error.
+    /// The ServiceAccounts that the manifests name. A manifest that names another one is an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(max = 253)), extend("x-kubernetes-list-type" = "set"))]
     pub service_account_names: Vec<String>,

@@ -231,7 +231,7 @@ pub struct ProviderConfigSpec {
     )]
     pub inputs: Vec<Input>,
 
-    /// The service account in this namespace with which Purlin reads the inputs, and creates the Pod of `runner`.
+    /// The ServiceAccount in this namespace with which Purlin reads the inputs, and creates the Pod of `runner`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,

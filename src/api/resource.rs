@@ -97,7 +97,7 @@ pub struct ResourceSpec {
     pub depends_on: Vec<Dependency>,
 
     /// Values from ConfigMaps and Secrets in this namespace, available to expressions as `${inputs.NAME}`. Purlin reads
-    /// them with the service account `serviceAccountName` and updates the object when they change. Values from Secrets
+    /// them with the ServiceAccount `serviceAccountName` and updates the object when they change. Values from Secrets
     /// are sensitive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -107,7 +107,7 @@ pub struct ResourceSpec {
     pub inputs: Vec<Input>,
 
     /// Outputs to publish in ConfigMaps and Secrets in this namespace, for use by other programs. Purlin writes them
-    /// with the service account `serviceAccountName` when the object is ready, keeps them up to date, and deletes them
+    /// with the ServiceAccount `serviceAccountName` when the object is ready, keeps them up to date, and deletes them
     /// with the object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "atomic"))]
@@ -151,7 +151,7 @@ pub struct ResourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
 
-    /// The service account in this namespace with which Purlin reads and writes Kubernetes objects. The controller
+    /// The ServiceAccount in this namespace with which Purlin reads and writes Kubernetes objects. The controller
     /// configures the default, usually `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
@@ -312,7 +312,7 @@ pub struct Hook {
     /// A program to run. Only supported for Resources in local files; in a cluster, use `job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Exec>,
-    /// A Job to run with the service account of the Resource. Only supported in a cluster; for local files, use
+    /// A Job to run with the ServiceAccount of the Resource. Only supported in a cluster; for local files, use
     /// `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
@@ -383,11 +383,11 @@ pub struct Approval {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
     /// The interval between refreshes of the object, such as `1h30m`. The default is `30m`. Purlin detects changes of
-    /// Kubernetes objects immediately if the service account is allowed to watch them.
+    /// Kubernetes objects immediately if the ServiceAccount is allowed to watch them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub interval: Option<String>,
-    /// `Correct` reverts the change, and recreates a missing object. `Report` only sets the condition `Drifted`.
+    /// `Correct` reverts the change, and creates a missing object again. `Report` only sets the condition `Drifted`.
     /// `Ignore` does not refresh the object, unless `spec.publish` needs its current values. The default is `Correct`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::drift_action")]
@@ -397,7 +397,7 @@ pub struct Drift {
 /// What Purlin does when an object was changed outside of Purlin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftAction {
-    /// Revert the change, or recreate the missing object.
+    /// Revert the change, or create the missing object again.
     #[default]
     Correct,
     /// Set the condition `Drifted`.
@@ -452,7 +452,8 @@ pub struct ResourceStatus {
     #[serde(default)]
     pub observed_generation: i64,
 
-    /// Always `Ready` and `Synced`. `Reconciling`, `Stalled`, `Drifted` and `DeletionBlocked` only while they are true.
+    /// Always `Ready` and `Synced`. `Reconciling`, `Stalled`, `Drifted`, `ApprovalRequired` and `DeletionBlocked` only
+    /// while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -15,8 +15,8 @@ pub struct ProviderRunner {
     /// configuration. The other fields are for `Pod`.
     #[schemars(schema_with = "schema::runner_kind")]
     pub kind: RunnerKind,
-    /// The service account of the Pod, for the workload identity of a cloud. The provider gets its token. The default is the
-    /// service account that creates the Pod (`spec.serviceAccountName` of the ProviderConfig), without its token.
+    /// The ServiceAccount of the Pod, for the workload identity of a cloud. The provider gets its token. The default is the
+    /// ServiceAccount that creates the Pod (`spec.serviceAccountName` of the ProviderConfig), without its token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,

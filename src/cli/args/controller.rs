@@ -11,7 +11,7 @@ use crate::process::telemetry;
 
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
-    /// The path of the kubeconfig file. By default, the Pod's service account is used, then the user's kubeconfig.
+    /// The path of the kubeconfig file. By default, the Pod's ServiceAccount is used, then the user's kubeconfig.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig context to use.
@@ -23,7 +23,7 @@ pub struct ControllerArgs {
     /// Watch only this namespace. Can be repeated.
     #[arg(long = "watch-namespace", value_name = "NAME")]
     pub watch_namespaces: Vec<String>,
-    /// The service account for Resources that do not specify one.
+    /// The ServiceAccount for Resources that do not specify one.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub default_service_account: String,
     /// The maximum number of concurrent steps.

@@ -109,7 +109,8 @@ fn about(field: &Json, is_required: bool) -> String {
         ("maxItems", "Maximum number of items:"),
         ("maxLength", "Maximum length:"),
     ] {
-        if let Some(limit) = find(key) {
+        // The CRDs have limits as floating-point numbers.
+        if let Some(limit) = find(key).and_then(Json::as_f64) {
             parts.push(format!("{text} {limit}."));
         }
     }

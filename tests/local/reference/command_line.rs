@@ -58,7 +58,7 @@ const VARIABLES: [(&str, &str); 16] = [
     ("POD_NAME", "Controller: the name of its Pod, with `POD_UID`. The chart sets both."),
     (
         "POD_SERVICE_ACCOUNT",
-        "Controller: the service account of its Pod, as which no object can act. The chart sets it.",
+        "Controller: the ServiceAccount of its Pod, as which no object can act. The chart sets it.",
     ),
 ];
 
