@@ -68,7 +68,7 @@ impl PreviewRequest {
         ];
         if let Some((flag, _)) = refused.iter().find(|(_, is_set)| *is_set) {
             let message = format!("{flag} cannot be used with files and a cluster: the controller makes the plan");
-            return Err(Failure::hinted(message, format!("omit {flag}, or omit -n and --context to plan locally")));
+            return Err(Failure::hinted(message, format!("omit {flag}, or omit -n and --context to plan on files")));
         }
         Ok(Some(Self {
             cluster: Cluster {

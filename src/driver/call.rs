@@ -16,7 +16,7 @@ pub struct CallContext {
     pub address: Arc<str>,
     /// The provider and its configuration; `None` for built-in types.
     pub provider: Option<Arc<ProviderUse>>,
-    /// The service account to impersonate; empty for the identity of the process (local mode).
+    /// The service account to impersonate; empty for the identity of the process (on files).
     pub service_account: Arc<str>,
     /// Reads and plans return by the deadline. A change that cannot be repeated continues until it returns; at the
     /// deadline Purlin sends its provider a stop request and reports the delay to the user.

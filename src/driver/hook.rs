@@ -13,7 +13,7 @@ use crate::model::RecordedHook;
 #[derive(Clone, Debug)]
 pub struct HookCall {
     pub context: CallContext,
-    /// The UID of the Resource; empty in local mode.
+    /// The UID of the Resource; empty on files.
     pub uid: Arc<str>,
     /// Identifies the object that the hook runs for. The same hook for the same object is the same run.
     pub object: Arc<str>,

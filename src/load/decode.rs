@@ -44,7 +44,7 @@ pub(super) struct Written<'a> {
     pub(super) free: FreeFields<'a>,
     /// The kind of hooks that can run: `Exec` for files, `Job` in a cluster.
     pub(super) runs: HookKind,
-    /// Empty in local mode.
+    /// Empty on files.
     pub(super) service_account: Arc<str>,
     /// The errors that are known already.
     pub(super) findings: Findings,

@@ -48,7 +48,7 @@ pub(super) enum Manifest {
 #[derive(Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) file: &'a Arc<str>,
-    /// `None` in local mode.
+    /// `None` on files.
     pub(super) cluster: Option<ClusterOrigin<'a>>,
 }
 
@@ -243,7 +243,7 @@ impl Document<'_> {
         Manifest::Resource(Box::new(instance), self.namespace())
     }
 
-    /// The account that the object acts as; empty in local mode.
+    /// The account that the object acts as; empty on files.
     fn service_account(&self, named: Option<&str>, interner: &mut Interner) -> (Arc<str>, Option<Diagnostic>) {
         match self.origin.cluster {
             Some(cluster) => cluster.accounts.choose(Some(cluster.namespace), named, interner),

@@ -52,7 +52,7 @@ pub fn parse_recorded(hook: &RecordedHook) -> (Template, Diagnostics) {
     (template, problems)
 }
 
-/// Parses the hooks of a Resource with the `job.template` of each. `runs` is the supported kind: `Exec` in local mode,
+/// Parses the hooks of a Resource with the `job.template` of each. `runs` is the supported kind: `Exec` on files,
 /// `Job` in a cluster.
 pub(super) fn parse(
     written: &[api::Hook],
@@ -107,7 +107,7 @@ impl Reader<'_> {
             (Some(exec), None) => (HookKind::Exec, Cow::Owned(Tree::list(&exec.command))),
             (None, Some(_)) => (HookKind::Job, job.map_or_else(|| Cow::Owned(Tree::list(&[])), Cow::Borrowed)),
             (None, None) => {
-                self.problem(at.clone(), "the hook runs nothing", "set `exec` in local mode, or `job` in a cluster");
+                self.problem(at.clone(), "the hook runs nothing", "set `exec` on files, or `job` in a cluster");
                 return None;
             }
             (Some(_), Some(_)) => {
@@ -140,7 +140,7 @@ impl Reader<'_> {
     fn check_definition(&mut self, kind: HookKind, tree: &Tree, place: &Path) -> Option<()> {
         let (what, hint) = match (kind, &tree.node) {
             (HookKind::Exec, _) if self.runs != kind => {
-                ("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`", "use `job`")
+                ("`exec` hooks run only on files, with `purlin apply` and `purlin dev`", "use `job`")
             }
             (HookKind::Job, _) if self.runs != kind => ("`job` hooks run only in a cluster", "use `exec`"),
             (HookKind::Exec, Node::List(items)) if items.is_empty() => {

@@ -11,9 +11,9 @@ use crate::model::{Address, Diagnostics, ImportRequest, Path, RequiredApprovals,
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about the Resource")]
 pub struct Instance {
     pub address: Address,
-    /// Empty in local mode.
+    /// Empty on files.
     pub uid: Arc<str>,
-    /// `metadata.generation`. In local mode, a hash of the spec.
+    /// `metadata.generation`. On files, a hash of the spec.
     pub generation: i64,
     pub type_name: Arc<str>,
     /// `spec.providerConfigRef.name`.
@@ -55,7 +55,7 @@ pub struct Instance {
     pub drift: Drift,
     /// `spec.approval.requireFor`.
     pub require_approval: RequiredApprovals,
-    /// The ServiceAccount of the built-in drivers; empty in local mode.
+    /// The ServiceAccount of the built-in drivers; empty on files.
     pub service_account: Arc<str>,
     /// `suspend`, or the annotation `purlin.dev/paused`.
     pub suspended: bool,

@@ -36,7 +36,7 @@ pub struct ProviderConfig {
     pub config: Template,
     /// `spec.inputs`.
     pub inputs: Inputs,
-    /// The ServiceAccount that reads the inputs and creates Pods; empty in local mode.
+    /// The ServiceAccount that reads the inputs and creates Pods; empty on files.
     pub service_account: Arc<str>,
     /// `spec.runner`.
     pub runner: Option<Runner>,

@@ -82,7 +82,7 @@ impl Tree {
         Self { line: 0, node }
     }
 
-    /// A hash of the content without its lines. In local mode it replaces `metadata.generation`.
+    /// A hash of the content without its lines. On files it replaces `metadata.generation`.
     pub fn fingerprint(&self) -> i64 {
         let mut hasher = crc32fast::Hasher::new();
         self.feed(&mut hasher);

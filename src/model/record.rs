@@ -186,10 +186,10 @@ pub struct PublishedCopy {
 /// The recorded state of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The namespace of the Resource. In local mode, the namespace in the files.
+    /// The namespace of the Resource. On files, the namespace in the files.
     pub namespace: Arc<str>,
     pub address: Address,
-    /// The UID of the Resource; empty in local mode.
+    /// The UID of the Resource; empty on files.
     pub uid: Arc<str>,
     /// The resource type. It changes only if the driver of another type takes over the object in a move.
     pub type_name: Arc<str>,
@@ -215,7 +215,7 @@ pub struct Record {
     pub moved_from: Vec<Address>,
     /// The last changes. It is written only together with something else.
     pub history: History,
-    /// The file that the manifest was last read from, as local mode stores it. `None` in a cluster, and in the records
+    /// The file that the manifest was last read from, as a state file stores it. `None` in a cluster, and in the records
     /// of earlier versions. Only a state file stores it, beside the encoded record.
     pub source: Option<Arc<str>>,
 }

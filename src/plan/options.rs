@@ -145,7 +145,7 @@ pub struct PlanOptions {
     pub hold_destroys: Option<ObjectBlock>,
     /// The variable `ns` of expressions.
     pub namespace_value: Value,
-    /// Whether an object without a Resource is destroyed (local mode) or abandoned (cluster).
+    /// Whether an object without a Resource is destroyed (on files) or abandoned (in a cluster).
     pub destroy_orphans: bool,
     /// The limit of consecutive failed creations. `None` for one-off runs, which only warn.
     pub max_failed_creates: Option<u32>,

@@ -138,7 +138,7 @@ fn an_exec_hook_is_rejected_in_a_cluster() {
     plane().apply(&["-n", &ns], &[with_hooks("a", "one", &[exec]), data("b", "one", "")].concat());
     let refused = wait_reason(&ns, "a", "Ready", "InvalidManifest");
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("spec.hooks[0].exec.command: `exec` hooks run only in local mode"), "{message}");
+    assert!(message.contains("spec.hooks[0].exec.command: `exec` hooks run only on files"), "{message}");
     wait_ready(&ns, &["b"]);
     let both =
         data("c", "one", "hooks: [{ name: x, when: AfterCreate, exec: { command: [a] }, job: { template: {} } }]");

@@ -44,7 +44,7 @@ impl JobHooks {
 
     async fn job(&self, call: &HookCall) -> HookOutcome {
         if call.hook.kind != HookKind::Job {
-            return HookOutcome::failed("`exec` hooks run only in local mode, with `purlin apply` and `purlin dev`");
+            return HookOutcome::failed("`exec` hooks run only on files, with `purlin apply` and `purlin dev`");
         }
         if call.context.service_account.is_empty() {
             return HookOutcome::failed("no service account is set for the Job");

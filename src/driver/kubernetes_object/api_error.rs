@@ -57,7 +57,7 @@ pub(crate) struct ErrorContext<'a> {
 }
 
 impl ErrorContext<'_> {
-    /// Whether the object is in the namespace of its Resource. Always false in local mode, where Resources are files.
+    /// Whether the object is in the namespace of its Resource. Always false on files.
     fn is_in_own_namespace(&self) -> bool {
         !self.service_account.is_empty() && self.object_namespace == self.namespace
     }

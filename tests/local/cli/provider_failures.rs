@@ -1,4 +1,4 @@
-//! Failures of providers in local mode: what is reported and recorded, and how the next apply continues.
+//! Failures of providers on files: what is reported and recorded, and how the next apply continues.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
