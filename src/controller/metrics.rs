@@ -131,7 +131,8 @@ impl Default for Metrics {
         metrics.permits.register(&mut registry);
         registry.register("events_dropped", "Events dropped because of the rate limit", metrics.events_dropped.clone());
         registry.register("panics", "Panics, which are bugs in Purlin", metrics.panics.clone());
-        registry.register("leader", "Whether this replica holds the Lease of the cluster", metrics.leader.clone());
+        let help = "Whether this replica holds the shard `cluster`, which has what exists once in a cluster";
+        registry.register("leader", help, metrics.leader.clone());
         registry.register("shards", "Shards of namespaces in this installation", metrics.shards.clone());
         let help = "Shards of namespaces whose objects this replica reconciles";
         registry.register("shards_held", help, metrics.shards_held.clone());
