@@ -32,7 +32,7 @@ fn run(page: &Path) -> Vec<String> {
             controller = Some(Controller::start(&plane));
         } else if block.contains("helm uninstall purlin") || block.contains("--context old scale deployment purlin") {
             controller.take().expect("a running controller").terminate(&plane);
-        } else if block.contains("--context new scale deployment purlin") {
+        } else if block.contains("--kube-context new upgrade purlin") {
             controller = other.as_ref().map(Controller::start);
         }
     })

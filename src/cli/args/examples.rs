@@ -143,7 +143,7 @@ examples! {
 
     APPROVE: "
   # Show the changes that wait, and approve them
-  kubectl get plans -n shop
+  kubectl get pplan -n shop
   purlin approve database-3f2a91c0de -n shop
 
   # Without a question, in a script

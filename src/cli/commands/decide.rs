@@ -50,7 +50,7 @@ async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> any
     let user = decision::user(client).await.ok();
     decision::write(&plans, &plan, decision, user, FIELD_MANAGER).await.map_err(|error| refused(error, &namespace))?;
     let next = match decision {
-        Decision::Approve => format!("; `kubectl -n {namespace} get plan {}` shows the progress", args.name),
+        Decision::Approve => format!("; `kubectl -n {namespace} get pplan {}` shows the progress", args.name),
         Decision::Reject => String::new(),
     };
     console.notice(&format!("{}{next}.", decision.done(&args.name)));
