@@ -109,11 +109,14 @@ pub(super) fn without_removed(now: Value, recorded: &Value, ignored: &[IgnoredCh
             let (Some(asked), Some(shown)) = (value.at(&path), recorded.at(&elsewhere)) else { continue };
             value = match value.at(&elsewhere).filter(|shown| *shown.unmarked() != Value::Null) {
                 Some(now) => set_at(value, &path.0, without_removed_keys(&asked, &shown, &now)),
-                // If the other attribute is null, the current value is not known.
-                None if path.0.len() > 1 && value.get(other).is_some_and(|shown| *shown.unmarked() != Value::Null) => {
-                    remove_at(value, &path.0)
-                }
-                None => value,
+                None => match value.get(other).filter(|shown| *shown.unmarked() != Value::Null) {
+                    Some(shown) if path.0.len() > 1 => {
+                        let shown = Value::map([(name.clone(), shown.clone())]);
+                        remove_at(value, &path.0, &shown)
+                    }
+                    // If the other attribute is null, the current value is not known.
+                    _ => value,
+                },
             };
         }
     }
@@ -164,7 +167,7 @@ fn keep_at(config: Value, prior: &Value, path: &Path, schema: &Schema) -> Value 
         }
         // A required attribute cannot be removed.
         PathValue::Absent if path.0.len() == 1 && attribute.required => config,
-        PathValue::Absent => remove_at(config, &path.0),
+        PathValue::Absent => remove_at(config, &path.0, prior),
         PathValue::NoSuchItem => config,
     }
 }
@@ -174,18 +177,22 @@ enum PathValue {
     Present(Value),
     /// A key on the path is missing or null.
     Absent,
-    /// A list on the path is too short: a new item has its configured value.
+    /// A list on the path is missing or too short: a new item has its configured value.
     NoSuchItem,
 }
 
 fn found(prior: &Value, segments: &[Segment]) -> PathValue {
+    let is_index = |segment: &Segment| matches!(segment, Segment::Index(_));
     for length in 1..=segments.len() {
         match prior.at(&Path(segments[..length].to_vec())) {
-            Some(value) if matches!(value.unmarked(), Value::Null) => return PathValue::Absent,
-            Some(value) if length == segments.len() => return PathValue::Present(value),
-            Some(_) => {}
-            None if matches!(segments[length - 1], Segment::Index(_)) => return PathValue::NoSuchItem,
-            None => return PathValue::Absent,
+            Some(value) if *value.unmarked() != Value::Null => {
+                if length == segments.len() {
+                    return PathValue::Present(value);
+                }
+            }
+            None if is_index(&segments[length - 1]) => return PathValue::NoSuchItem,
+            _ if segments[length..].iter().any(is_index) => return PathValue::NoSuchItem,
+            _ => return PathValue::Absent,
         }
     }
     PathValue::Absent
@@ -228,25 +235,27 @@ fn set_at(value: Value, segments: &[Segment], new: Value) -> Value {
     }
 }
 
-/// The value without the one at a path. A map that becomes empty is removed too.
-fn remove_at(value: Value, segments: &[Segment]) -> Value {
+/// The value without the one at a path. A map that becomes empty is removed too, unless `prior` has one there: an empty
+/// map, or an object whose attributes are all null.
+fn remove_at(value: Value, segments: &[Segment], prior: &Value) -> Value {
     let Some((segment, rest)) = segments.split_first() else { return Value::Null };
+    let prior_below = prior.at(&Path(vec![segment.clone()])).unwrap_or_default();
     match (value, segment) {
-        (Value::Sensitive(inner), _) => match remove_at(inner.as_ref().clone(), segments) {
+        (Value::Sensitive(inner), _) => match remove_at(inner.as_ref().clone(), segments, prior) {
             Value::Null => Value::Null,
             other => other.into_sensitive(),
         },
         (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
             let mut map = map.to_tree();
-            let inner = remove_at(map.remove(name).unwrap_or_default(), rest);
+            let inner = remove_at(map.remove(name).unwrap_or_default(), rest, &prior_below);
             if !matches!(inner, Value::Null) {
                 map.insert(name.clone(), inner);
             }
-            if map.is_empty() { Value::Null } else { Value::Map(map.into()) }
+            if map.is_empty() && *prior.unmarked() == Value::Null { Value::Null } else { Value::Map(map.into()) }
         }
         (Value::List(items), Segment::Index(index)) if *index < items.len() && !rest.is_empty() => {
             let mut items = items.to_vec();
-            items[*index] = remove_at(std::mem::take(&mut items[*index]), rest);
+            items[*index] = remove_at(std::mem::take(&mut items[*index]), rest, &prior_below);
             Value::list(items)
         }
         (other, _) => other,
@@ -255,6 +264,8 @@ fn remove_at(value: Value, segments: &[Segment]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use expect_test::{Expect, expect};
     use serde_json::json;
 
@@ -303,7 +314,6 @@ mod tests {
             kept(json!({"input": {"x": 2}}), json!({"input": {"Owner": 1}}), keys),
             r#"{"input":{"Owner":1,"x":2}}"#
         );
-        assert_eq!(kept(json!({"input": {"Owner": 1}}), json!({"input": null}), keys), "null");
         assert_eq!(kept(json!({}), json!({"input": {"Owner": 1}}), keys), r#"{"input":{"Owner":1}}"#);
     }
 
@@ -320,6 +330,22 @@ mod tests {
         assert_eq!(keep(unknown.clone(), &prior, &ignored(&["input.a"]), &schema()), unknown);
         let whole = keep(unknown, &prior, &ignored(&["input"]), &schema());
         assert_eq!(whole.get("input"), prior.get("input"));
+    }
+
+    #[test]
+    fn what_becomes_empty_is_as_in_the_object() {
+        let keys = &["input[\"Owner\"]"];
+        let config = json!({"input": {"Owner": 1}});
+        assert_eq!(kept(config.clone(), json!({"input": null}), keys), "{}");
+        assert_eq!(kept(config.clone(), json!({}), keys), "{}");
+        assert_eq!(kept(config, json!({"input": {}}), keys), r#"{"input":{}}"#);
+        let (config, port) = (json!({"input": [{"port": 80}]}), &["input[0].port"]);
+        assert_eq!(kept(config.clone(), json!({"input": [{"port": null}]}), port), r#"{"input":[{}]}"#);
+        assert_eq!(kept(config.clone(), json!({"input": [{}]}), port), r#"{"input":[{}]}"#);
+        // A list that the object does not have is new.
+        for prior in [json!({"input": null}), json!({"input": []}), json!({})] {
+            assert_eq!(kept(config.clone(), prior, port), config.to_string());
+        }
     }
 
     #[test]
@@ -353,6 +379,8 @@ mod tests {
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["all"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.a"]), r#"{"m":{"x":1,"y":2},"written":"only"}"#);
         assert_eq!(read(json!({"a": 1}), &["input.m.x"]), r#"{"a":1,"m":{"y":2},"written":"only"}"#);
+        assert_eq!(read(json!({"a": 1}), &["input.m.x", "input.m.y"]), r#"{"a":1,"written":"only"}"#);
+        assert_eq!(read(json!({"m": {}}), &["input.m.x", "input.m.y", "input.a"]), r#"{"m":{},"written":"only"}"#);
         // Values that are not ignored, were never reported, or are not reported at all stay.
         assert_eq!(read(json!({"m": {"x": 1, "y": 2}}), &["input.m"]), all);
         assert_eq!(read(json!({"a": 1, "m": {"x": 1, "y": 2}}), &["input.written"]), all);

@@ -10,6 +10,7 @@ mod formats;
 mod help;
 mod history;
 mod hooks;
+mod ignored_changes;
 mod importing;
 mod inputs;
 mod invalid_input;
