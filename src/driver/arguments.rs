@@ -113,8 +113,8 @@ fn fits(kind: &AttributeType, value: &Value) -> bool {
             | (AttributeType::String, Value::String(_))
             | (AttributeType::Bool, Value::Bool(_))
             | (AttributeType::Number, Value::Number(_))
-            | (AttributeType::List(_), Value::List(_))
-            | (AttributeType::Map(_), Value::Map(_))
+            | (AttributeType::List(_) | AttributeType::Set, Value::List(_))
+            | (AttributeType::Map(_) | AttributeType::Object(_), Value::Map(_))
     )
 }
 
@@ -126,6 +126,8 @@ fn describe(kind: &AttributeType) -> &'static str {
         AttributeType::Number => "a number",
         AttributeType::List(_) => "a list",
         AttributeType::Map(_) => "a map",
+        AttributeType::Set => "a set",
+        AttributeType::Object(_) => "an object",
     }
 }
 

@@ -120,7 +120,7 @@ impl KubernetesObject {
                 arguments::computed(object, "The object as returned by the API server, without `managedFields`."),
             ),
         ]);
-        let schema = Arc::new(Schema { version: 0, attributes });
+        let schema = Arc::new(Schema { attributes, ..Schema::default() });
         let server = Arc::new(Server::new(connection, clock));
         let data_schema = Arc::new(data::schema());
         Self { server, watches: None, cluster: OnceCell::new(), scope, impersonates, schema, data_schema }

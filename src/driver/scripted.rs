@@ -53,7 +53,7 @@ impl Scripted {
             (Arc::from("secret"), secret.clone()),
             (Arc::from("value"), any("Any value; returned unchanged.")),
         ]);
-        let data_schema = Arc::new(Schema { version: 0, attributes: data });
+        let data_schema = Arc::new(Schema { attributes: data, ..Schema::default() });
         let attributes = BTreeMap::from([
             (Arc::from("computed"), arguments::computed(AttributeType::Number, "Counts the changes of the object.")),
             (
@@ -68,7 +68,7 @@ impl Scripted {
             (Arc::from("secret"), secret),
             (Arc::from("value"), any("Any value; updated in place.")),
         ]);
-        Self { world, schema: Arc::new(Schema { version: 0, attributes }), data_schema }
+        Self { world, schema: Arc::new(Schema { attributes, ..Schema::default() }), data_schema }
     }
 
     /// Plays the script up to the next outcome, and waits at its gates.

@@ -39,7 +39,7 @@ impl TerraformData {
                 arguments::argument(AttributeType::Any, false, "Any value; a change replaces the object."),
             ),
         ]);
-        Self { schema: Arc::new(Schema { version: 0, attributes }) }
+        Self { schema: Arc::new(Schema { attributes, ..Schema::default() }) }
     }
 }
 

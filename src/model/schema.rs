@@ -12,6 +12,10 @@ pub enum AttributeType {
     List(Box<AttributeType>),
     /// A map with values of one type. An object with arbitrary attributes is `Map(Any)`.
     Map(Box<AttributeType>),
+    /// An unordered collection: its items have no path.
+    Set,
+    /// An object with these attributes.
+    Object(BTreeMap<Arc<str>, AttributeType>),
 }
 
 /// An attribute of a resource type.
@@ -38,4 +42,6 @@ pub struct Schema {
     /// The schema version of recorded values.
     pub version: u64,
     pub attributes: BTreeMap<Arc<str>, Attribute>,
+    /// The driver converts values to the types of its attributes, and checks them. The types only describe the paths.
+    pub converted_by_driver: bool,
 }

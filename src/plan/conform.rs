@@ -102,7 +102,7 @@ impl Check<'_> {
             self.report("is computed by the provider and cannot be set".to_owned());
             return None;
         }
-        self.convert(value, &attribute.kind)
+        if schema.converted_by_driver { None } else { self.convert(value, &attribute.kind) }
     }
 
     fn unknown_name(&mut self, name: &str, schema: &Schema) {
@@ -187,6 +187,8 @@ fn type_word(expected: &AttributeType) -> &'static str {
         AttributeType::Number => "a number",
         AttributeType::List(_) => "a list",
         AttributeType::Map(_) => "a map",
+        AttributeType::Set => "a set",
+        AttributeType::Object(_) => "an object",
     }
 }
 

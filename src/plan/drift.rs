@@ -236,7 +236,7 @@ mod tests {
         };
         let attributes = [("given", true, false), ("both", true, true), ("id", false, true)];
         let attributes = attributes.map(|(name, optional, computed)| (name.into(), attribute(optional, computed)));
-        let schema = Schema { version: 0, attributes: BTreeMap::from(attributes) };
+        let schema = Schema { attributes: BTreeMap::from(attributes), ..Schema::default() };
         let recorded = value(json!({"given": 1, "both": "x", "id": "i"}));
         let asks = |config| matches(&recorded, &value(config), &schema);
         assert!(asks(json!({"given": 1})) && asks(json!({"given": 1, "both": "x"})));

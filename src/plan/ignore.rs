@@ -24,43 +24,54 @@ pub(super) fn check(instance: &Instance, schema: &Schema) -> Diagnostics {
                 let what = format!("`{path}` has no effect: only the provider sets it");
                 Diagnostic::warning(address, Reason::InvalidConfig, what)
             }
-            Err(what) => {
-                let names: Vec<&str> =
-                    schema.attributes.iter().filter(|(_, a)| is_settable(a)).map(|(name, _)| name.as_ref()).collect();
-                let error = Diagnostic::error(address, Reason::InvalidConfig, what);
-                error.hint(format!("configurable attributes are {}", names.join(", ")))
-            }
+            Err((what, hint)) => Diagnostic::error(address, Reason::InvalidConfig, what).hint(hint),
         };
         found.push(problem.at(ignore_changes_path(index)));
     }
     found
 }
 
-/// The attribute that contains a path.
-fn find_attribute<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, String> {
+/// The attribute that contains a path. If the type does not have the path: why, and what to write instead.
+fn find_attribute<'s>(path: &Path, schema: &'s Schema) -> Result<&'s Attribute, (String, String)> {
     let mut segments = path.0.iter();
     let attribute = match segments.next() {
         Some(Segment::Name(name)) => schema.attributes.get(name),
         _ => None,
     };
-    let Some(attribute) = attribute else { return Err(format!("`{path}` is not an attribute of this type")) };
+    let Some(attribute) = attribute else {
+        let settable = schema.attributes.iter().filter(|(_, attribute)| is_settable(attribute));
+        let hint = format!("configurable attributes are {}", joined(settable.map(|(name, _)| name)));
+        return Err((format!("`{path}` is not an attribute of this type"), hint));
+    };
     let mut kind = &attribute.kind;
     for (position, segment) in segments.enumerate() {
         kind = match (kind, segment) {
             (AttributeType::Any, _) => return Ok(attribute),
             (AttributeType::List(item), Segment::Index(_)) | (AttributeType::Map(item), Segment::Name(_)) => item,
-            _ => {
-                let whole = Path(path.0[..=position].to_vec());
-                let what = match kind {
-                    AttributeType::List(_) => "a list, whose items have an index",
-                    AttributeType::Map(_) => "a map, whose items have a key",
-                    _ => "a single value",
-                };
-                return Err(format!("`{path}` does not exist: `{whole}` is {what}"));
-            }
+            (AttributeType::Object(inner), Segment::Name(name)) if inner.contains_key(name) => &inner[name],
+            _ => return Err(does_not_exist(path, &Path(path.0[..=position].to_vec()), kind)),
         };
     }
     Ok(attribute)
+}
+
+/// Why a path does not exist below `whole`, and what to write instead.
+fn does_not_exist(path: &Path, whole: &Path, kind: &AttributeType) -> (String, String) {
+    let ignore_all = || format!("write `{whole}` to ignore all of it");
+    let (what, hint) = match kind {
+        AttributeType::List(_) => ("a list, whose items have an index", ignore_all()),
+        AttributeType::Map(_) => ("a map, whose items have a key", ignore_all()),
+        AttributeType::Set => ("a set, whose items have neither an index nor a key", ignore_all()),
+        AttributeType::Object(inner) => {
+            ("an object without this attribute", format!("its attributes are {}", joined(inner.keys())))
+        }
+        _ => ("a single value", ignore_all()),
+    };
+    (format!("`{path}` does not exist: `{whole}` is {what}"), hint)
+}
+
+fn joined(names: impl Iterator<Item = impl AsRef<str>>) -> String {
+    names.map(|name| name.as_ref().to_owned()).collect::<Vec<String>>().join(", ")
 }
 
 fn is_settable(attribute: &Attribute) -> bool {
@@ -318,21 +329,6 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_unknown_values_are_kept() {
-        let secret = Value::from("old").into_sensitive();
-        let prior = Value::map([("input", Value::map([("a", secret.clone())]))]);
-        let config =
-            Value::map([("input", Value::map([("a", Value::Unknown), ("b", Value::from(1))]).into_sensitive())]);
-        let here = keep(config, &prior, &ignored(&["input.a"]), &schema());
-        assert_eq!(here.get("input").unwrap().get("a"), Some(&secret));
-        assert!(matches!(here.get("input"), Some(Value::Sensitive(_))));
-        let unknown = Value::map([("input", Value::Unknown)]);
-        assert_eq!(keep(unknown.clone(), &prior, &ignored(&["input.a"]), &schema()), unknown);
-        let whole = keep(unknown, &prior, &ignored(&["input"]), &schema());
-        assert_eq!(whole.get("input"), prior.get("input"));
-    }
-
-    #[test]
     fn what_becomes_empty_is_as_in_the_object() {
         let keys = &["input[\"Owner\"]"];
         let config = json!({"input": {"Owner": 1}});
@@ -346,6 +342,21 @@ mod tests {
         for prior in [json!({"input": null}), json!({"input": []}), json!({})] {
             assert_eq!(kept(config.clone(), prior, port), config.to_string());
         }
+    }
+
+    #[test]
+    fn marks_and_unknown_values_are_kept() {
+        let secret = Value::from("old").into_sensitive();
+        let prior = Value::map([("input", Value::map([("a", secret.clone())]))]);
+        let config =
+            Value::map([("input", Value::map([("a", Value::Unknown), ("b", Value::from(1))]).into_sensitive())]);
+        let here = keep(config, &prior, &ignored(&["input.a"]), &schema());
+        assert_eq!(here.get("input").unwrap().get("a"), Some(&secret));
+        assert!(matches!(here.get("input"), Some(Value::Sensitive(_))));
+        let unknown = Value::map([("input", Value::Unknown)]);
+        assert_eq!(keep(unknown.clone(), &prior, &ignored(&["input.a"]), &schema()), unknown);
+        let whole = keep(unknown, &prior, &ignored(&["input"]), &schema());
+        assert_eq!(whole.get("input"), prior.get("input"));
     }
 
     #[test]
@@ -388,21 +399,26 @@ mod tests {
     }
 
     fn check_entries(texts: &[&str], expected: &Expect) {
+        let mut schema = schema();
+        let inner = BTreeMap::from([("port".into(), AttributeType::Number), ("names".into(), AttributeType::Set)]);
+        schema.attributes.get_mut("force").unwrap().kind = AttributeType::List(Box::new(AttributeType::Object(inner)));
         let instance = Instance { ignore_changes: ignored(texts), ..instance(Address::single("a")) };
-        let lines = check(&instance, &schema()).into_iter().map(|found| format!("{:?}: {found}\n", found.severity));
+        let lines = check(&instance, &schema).into_iter().map(|found| format!("{:?}: {found}\n", found.severity));
         expected.assert_eq(&lines.collect::<String>());
     }
 
     #[test]
     fn paths_are_checked_against_the_schema() {
-        check_entries(&["all", "input.anything[0]", "ports[1]"], &expect![""]);
+        check_entries(&["all", "input.anything[0]", "ports[1]", "force[0].port", "force[0].names"], &expect![""]);
         check_entries(
-            &["inptu", "ports.x", "name[0]", "id"],
+            &["inptu", "ports.x", "name[0]", "id", "force[0].prot", "force[0].names[1]"],
             &expect![[r#"
                 Error: a: spec.lifecycle.ignoreChanges[0]: `inptu` is not an attribute of this type (hint: configurable attributes are force, input, name, ports, secret)
-                Error: a: spec.lifecycle.ignoreChanges[1]: `ports.x` does not exist: `ports` is a list, whose items have an index (hint: configurable attributes are force, input, name, ports, secret)
-                Error: a: spec.lifecycle.ignoreChanges[2]: `name[0]` does not exist: `name` is a single value (hint: configurable attributes are force, input, name, ports, secret)
+                Error: a: spec.lifecycle.ignoreChanges[1]: `ports.x` does not exist: `ports` is a list, whose items have an index (hint: write `ports` to ignore all of it)
+                Error: a: spec.lifecycle.ignoreChanges[2]: `name[0]` does not exist: `name` is a single value (hint: write `name` to ignore all of it)
                 Warning: a: spec.lifecycle.ignoreChanges[3]: `id` has no effect: only the provider sets it
+                Error: a: spec.lifecycle.ignoreChanges[4]: `force[0].prot` does not exist: `force[0]` is an object without this attribute (hint: its attributes are names, port)
+                Error: a: spec.lifecycle.ignoreChanges[5]: `force[0].names[1]` does not exist: `force[0].names` is a set, whose items have neither an index nor a key (hint: write `force[0].names` to ignore all of it)
             "#]],
         );
     }

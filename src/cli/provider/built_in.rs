@@ -51,6 +51,11 @@ fn type_json(kind: &AttributeType) -> serde_json::Value {
         AttributeType::Number => "number".into(),
         AttributeType::List(element) => serde_json::json!(["list", type_json(element)]),
         AttributeType::Map(element) => serde_json::json!(["map", type_json(element)]),
+        AttributeType::Set => serde_json::json!(["set", "dynamic"]),
+        AttributeType::Object(attributes) => {
+            let types = attributes.iter().map(|(name, kind)| (name.to_string(), type_json(kind)));
+            serde_json::json!(["object", types.collect::<serde_json::Map<_, _>>()])
+        }
     }
 }
 

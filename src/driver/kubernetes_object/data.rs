@@ -27,7 +27,7 @@ pub(super) fn schema() -> Schema {
     ];
     let attributes: BTreeMap<Arc<str>, _> =
         texts.into_iter().chain(computed).map(|(name, attribute)| (Arc::from(name), attribute)).collect();
-    Schema { version: 0, attributes }
+    Schema { attributes, ..Schema::default() }
 }
 
 /// Rejects strings that cannot name an object.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cty::schema::{Attribute, Block, NestedBlock, NestedType, Schema, Shape};
+use crate::cty::schema::{Attribute, Block, NestedBlock, NestedType, Nesting, Schema, Shape};
 use crate::cty::{Type, TypeError};
-use crate::model;
+use crate::model::{self, AttributeType};
 use crate::plugin::schema as wire;
 
 #[derive(Debug)]
@@ -87,11 +87,11 @@ fn identity(source: &wire::IdentitySchema) -> Result<Identity, TypeError> {
     Ok(Identity { version: source.version, ty, required: required.map(|one| one.name.as_str().into()).collect() })
 }
 
-/// The top-level attributes and blocks. The provider validates nested values itself.
+/// The top-level attributes and blocks, with the types of what is in them.
 fn outline(schema: &Schema) -> model::Schema {
     let attribute = |(name, attribute): (&Arc<str>, &Attribute)| {
         let outlined = model::Attribute {
-            kind: model::AttributeType::Any,
+            kind: kind(attribute),
             required: attribute.required,
             optional: attribute.optional,
             computed: attribute.computed,
@@ -103,7 +103,7 @@ fn outline(schema: &Schema) -> model::Schema {
     };
     let nested = |(name, nested): (&Arc<str>, &NestedBlock)| {
         let outlined = model::Attribute {
-            kind: model::AttributeType::Any,
+            kind: nested_kind(nested.nesting, block_kind(&nested.block)),
             required: false,
             optional: true,
             computed: false,
@@ -117,5 +117,48 @@ fn outline(schema: &Schema) -> model::Schema {
     model::Schema {
         version: schema.version.max(0).unsigned_abs(),
         attributes: attributes.chain(schema.block.blocks().iter().map(nested)).collect(),
+        converted_by_driver: true,
+    }
+}
+
+fn block_kind(block: &Block) -> AttributeType {
+    let attributes = block.attributes().iter().map(|(name, attribute)| (name.clone(), kind(attribute)));
+    let nested = |(name, nested): (&Arc<str>, &NestedBlock)| {
+        (name.clone(), nested_kind(nested.nesting, block_kind(&nested.block)))
+    };
+    AttributeType::Object(attributes.chain(block.blocks().iter().map(nested)).collect())
+}
+
+fn kind(attribute: &Attribute) -> AttributeType {
+    match &attribute.shape {
+        Shape::Plain(ty) => plain_kind(ty),
+        Shape::Nested(nested) => {
+            let attributes = nested.attributes().iter().map(|(name, attribute)| (name.clone(), kind(attribute)));
+            nested_kind(nested.nesting, AttributeType::Object(attributes.collect()))
+        }
+    }
+}
+
+fn nested_kind(nesting: Nesting, object: AttributeType) -> AttributeType {
+    match nesting {
+        Nesting::Single | Nesting::Group => object,
+        Nesting::List => AttributeType::List(Box::new(object)),
+        Nesting::Map => AttributeType::Map(Box::new(object)),
+        Nesting::Set => AttributeType::Set,
+    }
+}
+
+fn plain_kind(ty: &Type) -> AttributeType {
+    match ty {
+        Type::Dynamic | Type::Tuple(_) => AttributeType::Any,
+        Type::String => AttributeType::String,
+        Type::Bool => AttributeType::Bool,
+        Type::Number => AttributeType::Number,
+        Type::List(element) => AttributeType::List(Box::new(plain_kind(element))),
+        Type::Map(element) => AttributeType::Map(Box::new(plain_kind(element))),
+        Type::Set(_) => AttributeType::Set,
+        Type::Object(attributes) => {
+            AttributeType::Object(attributes.iter().map(|(name, ty)| (name.clone(), plain_kind(ty))).collect())
+        }
     }
 }

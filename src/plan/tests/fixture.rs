@@ -61,7 +61,8 @@ pub(crate) fn schema() -> Schema {
         ("id", attribute(AttributeType::String, false, false)),
         ("output", attribute(any, false, false)),
     ];
-    Schema { version: 0, attributes: attributes.into_iter().map(|(name, a)| (Arc::from(name), a)).collect() }
+    let attributes = attributes.into_iter().map(|(name, a)| (Arc::from(name), a)).collect();
+    Schema { attributes, ..Schema::default() }
 }
 
 pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {

@@ -1,5 +1,7 @@
 //! `lifecycle.ignoreChanges` with providers.
 
+use expect_test::expect;
+
 use super::provider_sandbox::ProviderSandbox;
 
 /// Replaces all Resources by one, with a type, a configuration and ignored paths.
@@ -37,4 +39,27 @@ fn a_block_or_map_that_loses_its_only_key_is_kept() {
     bench.apply();
     thing(&bench, "legacy_nested", "metadata: [{ labels: { a: b } }]", labels);
     assert_eq!(planned(&bench), [""; 0]);
+}
+
+#[test]
+fn paths_are_checked_against_the_schema_of_the_provider() {
+    let bench = ProviderSandbox::new("legacy");
+    let config = "name: n, unordered: [{ key: b, value: '1' }, { key: a, value: '2' }], many: [{ key: k }], as_attribute: [{ key: z }]";
+    let paths = "'many[0].value', 'tags[\"x\"]', tags.y, 'one[0]', 'timeouts.create'";
+    thing(&bench, "legacy_thing", config, paths);
+    bench.apply();
+    assert_eq!(planned(&bench), [""; 0]);
+    let paths = "'unordered[0].value', 'many[0].valeu', many.value, 'tags[0]', name.x, nmae";
+    thing(&bench, "legacy_thing", config, paths);
+    expect![[r#"
+    "#]]
+    .assert_eq(&planned(&bench).join("\n"));
+    let bench = ProviderSandbox::new("corner");
+    let paths = "'any.deep[0]', one.key, 'by_key[\"a b\"].key', 'rule[1].value'";
+    thing(&bench, "corner_thing", "name: n, any: { deep: [1] }", paths);
+    assert_eq!(planned(&bench), ["Create"]);
+    thing(&bench, "corner_thing", "name: n", "'unordered[0]', 'names[0]', one.x, 'one[0]', 'many[0][\"key\"].x'");
+    expect![[r#"
+    "#]]
+    .assert_eq(&planned(&bench).join("\n"));
 }

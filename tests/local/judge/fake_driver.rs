@@ -303,7 +303,8 @@ impl Driver for FakeDriver {
         };
         let arguments = ARGUMENTS.iter().map(|name| (Arc::from(*name), attribute(false)));
         let results = ["id", "echo"].iter().map(|name| (Arc::from(*name), attribute(true)));
-        (type_name == TYPE).then(|| Arc::new(Schema { version: 0, attributes: arguments.chain(results).collect() }))
+        (type_name == TYPE)
+            .then(|| Arc::new(Schema { attributes: arguments.chain(results).collect(), ..Schema::default() }))
     }
 
     fn validate<'a>(&'a self, _: &'a CallContext, _: &'a Value) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
