@@ -14,6 +14,7 @@ mod decimal;
 mod dynamic;
 mod dynamic_types;
 mod error;
+mod ignored;
 mod nested;
 mod normalize;
 mod plan_check;
@@ -37,6 +38,7 @@ pub use config_from_state::{
 pub use decimal::Decimal;
 pub use dynamic_types::DynamicTypes;
 pub use error::ValueError;
+pub use ignored::with_ignored;
 pub use normalize::normalize;
 pub use plan_check::plan_errors;
 pub use propose::{proposed_state, unread_data_source};

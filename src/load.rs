@@ -45,9 +45,7 @@ pub use expression::{InstanceSelector, Reference, Scope, Template};
 pub use family::{Expansion, Family};
 pub use hook::{Hook, HookPhase};
 pub use inputs::{DataLookup, Inputs};
-pub use instance::{
-    DeletionPolicy, Drift, DriftAction, EachValue, IgnoredChange, Instance, Policies, Timeouts, Trigger,
-};
+pub use instance::{DeletionPolicy, Drift, DriftAction, EachValue, Instance, Policies, Timeouts, Trigger};
 pub use instance_scope::{InstanceScope, SelfScope};
 pub use intern::Interner;
 pub use lines::Lines;

@@ -13,9 +13,10 @@ pub(crate) async fn validate_and_plan<'a>(
     read_by: &(dyn Fn() -> Vec<&'a Value> + Sync),
 ) -> (Diagnostics, Result<Option<PlanResponse>, DriverError>) {
     let (config, prior) = (request.config.clone(), request.prior.clone());
+    let written = request.ignored.as_ref().map_or(&config, |ignored| &ignored.written);
     // Only reported text must be masked, and most plans report nothing.
     let secrets = || mask::secrets(driver, context, &config, prior.as_deref(), &read_by());
-    let mut found = match driver.validate(context, request.written.as_ref().unwrap_or(&config)).await {
+    let mut found = match driver.validate(context, written).await {
         Ok(found) => mask::diagnostics(found, secrets),
         Err(error) => return (Vec::new(), Err(secrets().redact_error(error))),
     };

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
-use crate::model::{Address, Diagnostics, ImportRequest, Path, RequiredApprovals, Source, Value, has_errors};
+use crate::model::{
+    Address, Diagnostics, IgnoredChange, ImportRequest, Path, RequiredApprovals, Source, Value, has_errors,
+};
 
 /// One desired instance of a Resource.
 #[derive(Clone, Debug)]
@@ -205,15 +207,6 @@ pub struct EachValue {
     pub value: Value,
     /// The `forEach` expression, which gives the value when everything is known.
     pub source: Template,
-}
-
-/// One entry of `lifecycle.ignoreChanges`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum IgnoredChange {
-    /// `all`: every configurable attribute.
-    All,
-    /// The attribute at this path and everything below it.
-    At(Path),
 }
 
 /// One entry of `lifecycle.replaceTriggeredBy`.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::expression::Variable;
 use super::intern::{Interner, shared_slice};
 use super::tree::Tree;
-use super::{IgnoredChange, Policies, Reference, Template, Trigger};
+use super::{Policies, Reference, Template, Trigger};
 use crate::api::ManagementPolicy;
-use crate::model::{Diagnostic, Diagnostics, Path, Reason, Severity};
+use crate::model::{Diagnostic, Diagnostics, IgnoredChange, Path, Reason, Severity};
 
 /// Parses `lifecycle.ignoreChanges`: attribute paths, or `all`. Checks that need a schema are done by the planner.
 pub(super) fn ignore_changes(texts: &[String]) -> (Arc<[IgnoredChange]>, Diagnostics) {

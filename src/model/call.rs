@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Path, RecordedObject, Value};
+use super::{Ignored, Path, RecordedObject, Value};
 
 /// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,8 +11,8 @@ pub struct PlanRequest {
     pub prior: Option<Arc<RecordedObject>>,
     /// The evaluated configuration. Values that are not known yet are `Unknown`.
     pub config: Value,
-    /// The configuration as written, if ignored attributes in `config` have the values of the object instead.
-    pub written: Option<Value>,
+    /// Present if ignored attributes in `config` have the values of the object.
+    pub ignored: Option<Ignored>,
     /// Random bytes for values that the driver generates (IDs, name suffixes). Equal bytes result in equal plans.
     pub entropy: [u8; 16],
     /// The earlier plan of the same step, if this is the final plan. The driver keeps its generated values.

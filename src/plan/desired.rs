@@ -19,7 +19,7 @@ use super::requests::replacement_requested;
 use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, seed, trigger, up_to_date};
 use crate::load::{DriftAction, Instance};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, Drift, DriverError, ObjectStatus, PlanRequest, PlanResponse, Reason,
+    Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ObjectStatus, PlanRequest, PlanResponse, Reason,
     RecordedObject, Severity, Value, has_errors,
 };
 
@@ -229,8 +229,9 @@ fn request_plan(
         return decided(unchanged_decision(input.nodes[id], progress, object, unchanged));
     }
     let entropy = seed::entropy(input.options.seed, input.address(id));
-    let (config, written) = (progress.config.clone(), progress.configured.clone());
-    let request = PlanRequest { prior, config, written, entropy, previous_plan: None };
+    let written = progress.configured.clone().zip(input.nodes[id].instance);
+    let ignored = written.map(|(written, instance)| Ignored { written, changes: instance.ignore_changes.clone() });
+    let request = PlanRequest { prior, config: progress.config.clone(), ignored, entropy, previous_plan: None };
     NextAction::Call(vec![(CallPurpose::Plan, DriverRequest::Plan(request))])
 }
 

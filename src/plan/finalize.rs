@@ -13,7 +13,7 @@ use super::{PreparedStep, contract, ignore, marks, protect, trigger};
 use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope};
 use crate::model::{
-    Address, Diagnostic, Diagnostics, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Value,
+    Address, Diagnostic, Diagnostics, Ignored, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Value,
 };
 
 /// The final plan of a step: the input of `apply`, which its result is checked against.
@@ -54,14 +54,17 @@ pub fn partial_request(
 ) -> Result<PlanRequest, Diagnostics> {
     let written = evaluated(instance, schema, scope)?;
     let ignoring = prepared.prior.as_ref().filter(|_| !instance.ignore_changes.is_empty());
-    let (config, written) = match ignoring {
-        Some(prior) => (ignore::keep(written.clone(), &prior.value, &instance.ignore_changes, schema), Some(written)),
+    let (config, ignored) = match ignoring {
+        Some(prior) => {
+            let changes = instance.ignore_changes.clone();
+            (ignore::keep(written.clone(), &prior.value, &changes, schema), Some(Ignored { written, changes }))
+        }
         None => (written, None),
     };
     Ok(PlanRequest {
         prior: prepared.prior.clone(),
         config,
-        written,
+        ignored,
         entropy: prepared.entropy,
         previous_plan: Some(prepared.planned.clone()),
     })

@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::load::Instance;
 use crate::load::lifecycle::ignore_changes_path;
-use crate::load::{IgnoredChange, Instance};
-use crate::model::{Attribute, AttributeType, Diagnostic, Diagnostics, Path, Reason, Schema, Segment, Value};
+use crate::model::{
+    Attribute, AttributeType, Diagnostic, Diagnostics, IgnoredChange, Path, Reason, Schema, Segment, Value,
+};
 
 /// Checks the entries against the schema: an error for a path that the type does not have, a warning for a path that
 /// cannot be configured.

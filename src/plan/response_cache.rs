@@ -78,8 +78,8 @@ impl ResponseCache {
 fn is_same(one: &DriverCall, other: &DriverCall) -> bool {
     let questions = match (&one.request, &other.request) {
         (DriverRequest::Plan(one), DriverRequest::Plan(other)) => {
-            (&one.config, &one.written, &one.prior, &one.previous_plan)
-                == (&other.config, &other.written, &other.prior, &other.previous_plan)
+            (&one.config, &one.ignored, &one.prior, &one.previous_plan)
+                == (&other.config, &other.ignored, &other.prior, &other.previous_plan)
         }
         (one, other) => one == other,
     };
@@ -113,7 +113,7 @@ mod tests {
                 config,
                 entropy,
                 previous_plan: None,
-                written: None,
+                ignored: None,
             }),
         }
     }

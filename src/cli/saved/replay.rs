@@ -12,8 +12,8 @@ use crate::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, TakeOver, unsupported_move,
 };
 use crate::model::{
-    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
-    RecordedObject, Schema, Value,
+    Diagnostics, DriverError, ErrorKind, Ignored, IgnoredChange, ImportRequest, ObjectState, PlanRequest, PlanResponse,
+    Provider, RecordedObject, Schema, Value,
 };
 use crate::store::codec;
 
@@ -116,6 +116,14 @@ impl CallKey {
         }
     }
 
+    fn ignored(self, ignored: Option<&Ignored>) -> Self {
+        let changes = ignored.into_iter().flat_map(|ignored| ignored.changes.iter());
+        changes.fold(self, |key, change| match change {
+            IgnoredChange::All => key.bytes(b"all"),
+            IgnoredChange::At(path) => key.bytes(path.to_string().as_bytes()),
+        })
+    }
+
     fn key(self) -> String {
         super::hex(&self.0.finalize())
     }
@@ -152,6 +160,7 @@ impl Driver for ReplayDriver {
         let key = CallKey::new(context, "plan")
             .object(request.prior.as_deref())
             .value(&request.config)
+            .ignored(request.ignored.as_ref())
             .bytes(&request.entropy)
             .value(request.previous_plan.as_ref().unwrap_or(&Value::Null));
         self.call(key, self.inner.plan(context, request)).boxed()

@@ -86,7 +86,7 @@ fn prior() -> Arc<RecordedObject> {
 impl Play {
     async fn create(&self) -> ApplyResponse {
         let request =
-            PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None, written: None };
+            PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None, ignored: None };
         let plan = self.driver.plan(&context(TYPE_NAME), request).await.unwrap();
         let call = ApplyRequest { prior: None, config: config(), planned: Some(plan.planned), private: plan.private };
         self.driver.apply(&context(TYPE_NAME), call).await
@@ -250,7 +250,7 @@ async fn plan_update(lines: Lines) -> (Play, Result<PlanResponse, DriverError>) 
         config: config.clone(),
         entropy: [7; 16],
         previous_plan: None,
-        written: None,
+        ignored: None,
     };
     let response = play.driver.plan(&context(TYPE_NAME), request).await;
     (play, response)
@@ -289,7 +289,7 @@ async fn a_final_plan_of_a_known_manifest_sends_no_request() {
         config: config(),
         entropy: [7; 16],
         previous_plan: Some(before.clone()),
-        written: None,
+        ignored: None,
     };
     assert_eq!(play.driver.plan(&context(TYPE_NAME), request).await.unwrap().planned, before);
     assert!(play.requests.lock().unwrap().is_empty());
@@ -315,7 +315,7 @@ async fn the_final_plan_keeps_a_generated_name() {
         config,
         entropy: [entropy; 16],
         previous_plan,
-        written: None,
+        ignored: None,
     };
     let name =
         |response: &PlanResponse| response.planned.get("object").unwrap().get("metadata").unwrap().get("name").cloned();

@@ -124,18 +124,24 @@ impl ObjectClient<'_> {
         let answer = self.client.plan_resource_change(call).await.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
         reject_deferred(answer.deferred.is_some())?;
-        let planned = self.decode(&answer.state, "the planned state")?;
-        if planned.is_null() {
+        let answered = self.decode(&answer.state, "the planned state")?;
+        if answered.is_null() {
             return Err(diagnostics::protocol_error("the provider returned an empty plan"));
         }
-        let found = cty::plan_errors(block, &prior.state, &config, &planned);
+        let found = cty::plan_errors(block, &prior.state, &config, &answered);
         self.check("produced an invalid plan", &found, answer.legacy_type_system)?;
+        let ignored = request.ignored.as_ref().map_or(&[][..], |ignored| &ignored.changes);
+        let planned = match answer.legacy_type_system {
+            // Such providers change configured values, for example hash a value that is already the hash.
+            true => cty::with_ignored(&answered, &prior.state, ignored),
+            false => answered.clone(),
+        };
         self.check_final_plan(request.previous_plan.as_ref(), &planned, answer.legacy_type_system)?;
         let requires_replace = cty::replace_paths(block, &prior.state, &planned, &answer.requires_replace);
         let forcing = requires_replace.map_err(|error| diagnostics::protocol_error(error.to_string()))?;
         let state = match answer.state {
-            EncodedValue::Msgpack(bytes) => bytes,
-            EncodedValue::Json(_) => self.encode(&planned)?.0,
+            EncodedValue::Msgpack(bytes) if planned == answered => bytes,
+            _ => self.encode(&planned)?.0,
         };
         let identity = answer.identity.filter(|identity| !identity.is_null());
         let identity = identity.map(|identity| self.identity_bytes(identity)).transpose()?;

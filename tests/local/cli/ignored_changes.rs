@@ -20,6 +20,36 @@ fn planned(bench: &ProviderSandbox) -> Vec<String> {
     changes.map(|change| text(&change["action"])).chain(errors).collect()
 }
 
+fn shown(bench: &ProviderSandbox) -> serde_json::Value {
+    bench.sandbox.json(&["state", "show", "thing", "--state", "purlin.db", "-o", "json"])["objects"][0]["values"]
+        .clone()
+}
+
+#[test]
+fn a_value_that_a_legacy_provider_hashes_is_not_hashed_again() {
+    let bench = ProviderSandbox::new("legacy");
+    let made = "text: t, user_data: a, note: n";
+    thing(&bench, "legacy_hashed", made, "user_data, note");
+    bench.apply();
+    for ignored in ["user_data, note", "all"] {
+        for config in [made, "text: t, user_data: b, note: m", "text: t"] {
+            thing(&bench, "legacy_hashed", config, ignored);
+            assert_eq!(planned(&bench), [""; 0], "{config}, ignored: {ignored}");
+        }
+    }
+    let id = bench.id_of("t");
+    thing(&bench, "legacy_hashed", "text: u, user_data: b, note: m", "user_data, note");
+    assert_eq!(planned(&bench), ["Update"]);
+    bench.apply();
+    assert_eq!(bench.id_of("u"), id);
+    assert_eq!(planned(&bench), [""; 0]);
+    let values = shown(&bench);
+    assert_eq!((values["user_data"].as_str(), values["note"].as_str()), (Some("hash(a)"), Some("hash(n)")));
+    // What is not ignored is changed.
+    thing(&bench, "legacy_hashed", "text: u, user_data: b, note: m", "note");
+    assert_eq!(planned(&bench), ["Replace"]);
+}
+
 #[test]
 fn a_block_or_map_that_loses_its_only_key_is_kept() {
     let bench = ProviderSandbox::new("corner");

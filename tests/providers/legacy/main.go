@@ -21,6 +21,7 @@ func provider() *schema.Provider {
 			"fail":   {Type: schema.TypeString, Optional: true, Description: "refuse the configuration with this text"},
 		},
 		ResourcesMap: map[string]*schema.Resource{
+			"legacy_hashed":  hashed(),
 			"legacy_named":   named(),
 			"legacy_nested":  nested(),
 			"legacy_thing":   thing(),
