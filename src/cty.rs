@@ -47,7 +47,7 @@ pub use replace::replace_paths;
 pub use schema::Schema;
 pub use ty::{Type, TypeError};
 pub use value::{Refinement, Set, TypedValue, Value};
-pub use write_only::{without_write_only, write_only_errors, write_only_fingerprint, write_only_values};
+pub use write_only::{without_write_only, write_only_errors, write_only_fingerprints, write_only_values};
 
 /// The maximum nesting depth of types and values. The deepest known schemas have about twenty levels; the limit keeps
 /// a malicious encoding from exhausting the stack.

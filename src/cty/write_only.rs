@@ -35,23 +35,21 @@ pub fn write_only_values(block: &Block, config: &Value) -> Vec<Value> {
     found
 }
 
-/// Returns a fingerprint of the write-only values that a configuration sets; `None` if it sets none. A plan does not
-/// show a changed write-only value, but the fingerprint does. `salt` gives the same secret in two objects different
-/// fingerprints. An unknown value is hashed as unknown, so the fingerprint is final only when all values are known.
-pub fn write_only_fingerprint(block: &Block, config: &Value, salt: &[u8]) -> Option<[u8; 32]> {
-    let mut hash = Sha256::new();
-    let mut any = false;
-    hash.update((salt.len() as u64).to_be_bytes());
-    hash.update(salt);
+/// Returns a fingerprint of each write-only value that a configuration sets. A plan does not show a changed write-only
+/// value, but its fingerprint does. `salt` gives the same secret in two objects different fingerprints. An unknown value
+/// is hashed as unknown, so its fingerprint is final only when the value is known.
+pub fn write_only_fingerprints(block: &Block, config: &Value, salt: &[u8]) -> BTreeMap<Path, [u8; 32]> {
+    let mut found = BTreeMap::new();
     visit(block, config, &mut |path, attribute, value| {
-        any = true;
+        let mut hash = Sha256::new();
         let bytes = msgpack::encode(value, &attribute.ty()).unwrap_or_default();
-        for part in [path.to_string().as_bytes(), &bytes] {
+        for part in [salt, path.to_string().as_bytes(), &bytes] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
+        found.insert(path, hash.finalize().into());
     });
-    any.then(|| hash.finalize().into())
+    found
 }
 
 type Visit<'v> = dyn FnMut(Path, &Attribute, &Value) + 'v;
@@ -153,6 +151,8 @@ fn strip_nested(value: &Value, element: &Type, strip: &dyn Fn(&Value) -> Value) 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::cty::schema::tests::{block, nested, optional};
 
@@ -196,11 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_differ_by_secret_and_object() {
-        let of = |secret: &str, salt: &[u8]| write_only_fingerprint(&schema(), &value(&secret.into()), salt);
-        assert_eq!(of("s", b"a"), of("s", b"a"));
-        assert_ne!(of("s", b"a"), of("t", b"a"));
-        assert_ne!(of("s", b"a"), of("s", b"b"));
-        assert_eq!(write_only_fingerprint(&schema(), &value(&Value::Null), b"a"), None);
+    fn fingerprints_differ_by_secret_object_and_path() {
+        let of = |secret: &str, salt: &[u8]| write_only_fingerprints(&schema(), &value(&secret.into()), salt);
+        let prints = of("s", b"a");
+        let paths: Vec<String> = prints.keys().map(ToString::to_string).collect();
+        assert_eq!(paths, ["keys.k.key", "open[0].secret", "rule[0].secret", "secret"]);
+        assert_eq!(prints.values().collect::<BTreeSet<_>>().len(), prints.len());
+        assert_eq!(of("s", b"a"), prints);
+        for others in [of("t", b"a"), of("s", b"b")] {
+            assert!(others.iter().all(|(path, print)| prints[path] != *print));
+        }
+        assert!(write_only_fingerprints(&schema(), &value(&Value::Null), b"a").is_empty());
     }
 }

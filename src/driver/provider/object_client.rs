@@ -146,8 +146,8 @@ impl ObjectClient<'_> {
         let identity = answer.identity.filter(|identity| !identity.is_null());
         let identity = identity.map(|identity| self.identity_bytes(identity)).transpose()?;
         let before = prior.private.write_only.as_ref();
-        let write_only =
-            self.kind.has_write_only.then(|| WriteOnlyFingerprint::of(block, &config, before, &request.entropy));
+        let fingerprint = || WriteOnlyFingerprint::of(block, &config, ignored, before, &request.entropy);
+        let write_only = self.kind.has_write_only.then(fingerprint);
         let write_only_changed = request.prior.is_some() && before.is_some() && before != write_only.as_ref();
         let private =
             PlanPrivate { private: answer.private, state, identity, legacy: answer.legacy_type_system, write_only };

@@ -1,6 +1,7 @@
 //! Encodes the private data that is recorded with an object or a plan: the private bytes of the provider, and
 //! information that the engine's form of a value lacks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cty::schema::Block;
 use crate::cty::{self, DynamicTypes, Value};
-use crate::model::{DriverError, ErrorKind};
+use crate::model::{DriverError, ErrorKind, IgnoredChange, Path};
 
 /// The first byte if only the provider's bytes follow, as for most objects.
 const BARE: u8 = 0;
@@ -35,17 +36,20 @@ pub(super) struct ObjectPrivate {
 pub(super) struct WriteOnlyFingerprint {
     /// Random for each object, so that the same secret has different fingerprints.
     salt: String,
-    /// `None` if no write-only argument is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<String>,
+    /// By the paths of the arguments that are set.
+    arguments: BTreeMap<Path, String>,
 }
 
 impl WriteOnlyFingerprint {
-    /// The fingerprint of a configuration, with the salt of the object or else a new one from `entropy`.
-    pub fn of(block: &Block, config: &Value, before: Option<&Self>, entropy: &[u8]) -> Self {
+    /// The fingerprint of a configuration, with the salt of the object or else a new one from `entropy`. At ignored
+    /// paths, it is that of the object, because the configuration has the recorded values there, which are null.
+    pub fn of(block: &Block, config: &Value, ignored: &[IgnoredChange], before: Option<&Self>, entropy: &[u8]) -> Self {
         let salt = before.map_or_else(|| BASE64_STANDARD.encode(entropy), |before| before.salt.clone());
-        let fingerprint = cty::write_only_fingerprint(block, config, salt.as_bytes());
-        Self { salt, fingerprint: fingerprint.map(|print| BASE64_STANDARD.encode(&print[..16])) }
+        let is_ignored = |path: &Path| ignored.iter().any(|change| change.covers(path));
+        let kept = before.into_iter().flat_map(|before| &before.arguments).filter(|(path, _)| is_ignored(path));
+        let set = cty::write_only_fingerprints(block, config, salt.as_bytes()).into_iter();
+        let set = set.map(|(path, print)| (path, BASE64_STANDARD.encode(&print[..16])));
+        Self { arguments: kept.map(|(path, print)| (path.clone(), print.clone())).chain(set).collect(), salt }
     }
 }
 
@@ -71,7 +75,8 @@ struct ObjectPrivateJson {
     dynamic: String,
     #[serde(default)]
     identity_version: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `write_only` was a single fingerprint of all arguments. It is not read: the arguments count as unknown.
+    #[serde(default, rename = "write_only_arguments", skip_serializing_if = "Option::is_none")]
     write_only: Option<WriteOnlyFingerprint>,
 }
 
@@ -81,7 +86,7 @@ struct PlanPrivateJson {
     state: String,
     identity: Option<String>,
     legacy: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "write_only_arguments", skip_serializing_if = "Option::is_none")]
     write_only: Option<WriteOnlyFingerprint>,
 }
 
@@ -174,7 +179,8 @@ mod tests {
         let value = Value::object([("any", Value::dynamic(Type::String, Value::string("x")))]);
         let dynamic = DynamicTypes::of(&value, &Type::object([("any", Type::Dynamic)]));
         let bare = ObjectPrivate { private: vec![1, 2], ..ObjectPrivate::default() };
-        let write_only = Some(WriteOnlyFingerprint { salt: "s".into(), fingerprint: Some("f".into()) });
+        let arguments = BTreeMap::from([("keys[\"a b\"].secret".parse().unwrap(), "f".to_owned())]);
+        let write_only = Some(WriteOnlyFingerprint { salt: "s".into(), arguments });
         for private in [
             ObjectPrivate::default(),
             bare.clone(),
@@ -185,6 +191,9 @@ mod tests {
         let planned =
             PlanPrivate { private: vec![0], state: vec![0xc0], identity: Some(vec![1]), legacy: true, write_only };
         assert_eq!(PlanPrivate::decode(&planned.encode()).unwrap(), planned);
+        let earlier =
+            ObjectPrivate::decode(b"\x01{\"private\":\"\",\"write_only\":{\"salt\":\"s\",\"fingerprint\":\"f\"}}");
+        assert_eq!(earlier.unwrap(), ObjectPrivate::default());
         for damaged in [&[7u8][..], b"\x01{", b"\x01{\"private\":\"?\"}"] {
             assert!(ObjectPrivate::decode(damaged).is_err());
             assert!(PlanPrivate::decode(damaged).is_err());

@@ -51,6 +51,29 @@ fn a_value_that_a_legacy_provider_hashes_is_not_hashed_again() {
 }
 
 #[test]
+fn an_ignored_write_only_argument_is_sent_with_the_create_only() {
+    let bench = ProviderSandbox::new("corner");
+    thing(&bench, "corner_thing", "name: n, text: t, secret_wo: abc", "secret_wo");
+    bench.apply();
+    for ignored in ["secret_wo", "all"] {
+        for secret in ["secret_wo: abc", "secret_wo: other", ""] {
+            thing(&bench, "corner_thing", &format!("name: n, text: t, {secret}"), ignored);
+            assert_eq!(planned(&bench), [""; 0], "{secret}, ignored: {ignored}");
+        }
+    }
+    assert_eq!(shown(&bench)["secret_length"], 3);
+    thing(&bench, "corner_thing", "name: n, text: u, secret_wo: other", "secret_wo");
+    assert_eq!(planned(&bench), ["Update"]);
+    bench.apply();
+    assert_eq!(planned(&bench), [""; 0]);
+    // The object is compared with the last value that was not ignored.
+    for (secret, actions) in [("abc", &[][..]), ("other", &["Update"])] {
+        thing(&bench, "corner_thing", &format!("name: n, text: u, secret_wo: {secret}"), "text");
+        assert_eq!(planned(&bench), actions, "{secret}");
+    }
+}
+
+#[test]
 fn a_block_or_map_that_loses_its_only_key_is_kept() {
     let bench = ProviderSandbox::new("corner");
     let tags = "'tags[\"Owner\"]'";
