@@ -30,6 +30,7 @@ pub mod text;
 pub mod unicode;
 pub mod value;
 pub mod version;
+pub mod visible;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use approval::{ApprovalKind, RequiredApprovals};

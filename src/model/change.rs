@@ -38,7 +38,7 @@ pub enum Action {
 /// A change of an object that was made outside of Purlin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// These attributes differ from the record.
+    /// These attributes differ from the record. A path ends at a sensitive value ([`super::visible`]).
     Changed(Vec<Path>),
     /// The object does not exist any more.
     Missing,
@@ -93,7 +93,7 @@ pub struct Change {
     pub message: String,
     /// The objects for which a `Blocked` change or a held destroy waits.
     pub waiting_for: Vec<Address>,
-    /// The attributes that force the replacement.
+    /// The attributes that force the replacement. A path ends at a sensitive value ([`super::visible`]).
     pub replace_paths: Vec<Path>,
     /// The step only records values that a read returned and that no expression reads. Text output omits the change.
     pub silent: bool,

@@ -226,7 +226,8 @@ impl Value {
         }
     }
 
-    /// Returns the deepest paths at which the values differ, ignoring marks.
+    /// Returns the deepest paths at which the values differ, ignoring marks. They can have keys of sensitive values: text
+    /// for users is made of [`super::visible::differences`].
     pub fn differences(&self, other: &Self) -> Vec<Path> {
         let mut found = Vec::new();
         collect_differences(self, other, &Path::default(), &mut found);

@@ -1,7 +1,7 @@
 //! Checks Terraform's provider contract: a plan matches the configuration, a final plan matches the plan, and a result
 //! matches the final plan.
 
-use crate::model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value};
+use crate::model::{Address, Diagnostic, Path, Reason, Schema, Segment, Value, visible};
 
 /// An error for a provider bug.
 pub(super) fn fault(address: &Address, summary: String) -> Box<Diagnostic> {
@@ -47,6 +47,7 @@ pub(super) fn forcing(
         match (prior.at(&path), planned.at(&path)) {
             (None, None) if attribute => {}
             (None, None) => {
+                let path = visible::path(path, &[prior, planned]);
                 let what =
                     format!("driver produced an invalid plan: `{path}` requires replacement, but does not exist");
                 return Err(fault(address, what));
@@ -62,11 +63,12 @@ pub(super) fn forcing(
     Ok(forcing)
 }
 
-/// The first path at which `later` differs from a known value in `planned`. Unknown values may become anything.
+/// The first path at which `later` differs from a known value in `planned`, for a message. Unknown values may become
+/// anything.
 pub(super) fn first_difference(planned: &Value, later: &Value) -> Option<Path> {
     let mut at = Vec::new();
     let found = broken(planned, later, &mut at);
-    found.then_some(Path(at))
+    found.then(|| visible::path(Path(at), &[planned, later]))
 }
 
 /// Leaves the found path in `at`.

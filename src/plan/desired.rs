@@ -20,7 +20,7 @@ use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, seed, tri
 use crate::load::{DriftAction, Instance};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ObjectStatus, PlanRequest, PlanResponse, Reason,
-    RecordedObject, Severity, Value, has_errors,
+    RecordedObject, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -346,6 +346,7 @@ fn decide(
         }
     }
     if !paths.is_empty() {
+        let paths = visible::paths(paths, &[&base.value, &response.planned]);
         return Ok(replace(input, id, progress, Replacement::Attributes(paths)));
     }
     if equal && !response.requires_update {

@@ -14,7 +14,7 @@ use super::requests::replacement_requested;
 use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use crate::model::{
-    Action, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value,
+    Action, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value, visible,
 };
 
 /// The `because` of a change that only corrects drift.
@@ -68,17 +68,18 @@ fn matches(value: &Value, config: &Value, schema: &Schema) -> bool {
 /// The drifted attributes: those that the plan corrects, or all that differ from the record if the plan names none.
 /// `None` if the plan changes only attributes that equal the record: such a change is not drift.
 pub(super) fn changed(recorded: &Value, now: &Value, planned: &Value) -> Option<Drift> {
+    let drifted = |paths| Drift::Changed(visible::paths(paths, &[recorded, now, planned]));
     let mut paths = now.differences(planned);
     paths.retain(|path| planned.at(path).is_none_or(|planned| !planned.has_unknown()));
     if paths.is_empty() {
-        return Some(Drift::Changed(recorded.differences(now)));
+        return Some(drifted(recorded.differences(now)));
     }
     let as_left = |path: &Path| match (recorded.at(path), now.at(path)) {
         (Some(recorded), Some(now)) => recorded.equals_unmarked(&now),
         (recorded, now) => recorded.is_none() && now.is_none(),
     };
     paths.retain(|path| !as_left(path));
-    (!paths.is_empty()).then_some(Drift::Changed(paths))
+    (!paths.is_empty()).then(|| drifted(paths))
 }
 
 /// The decision about drift that is reported and not corrected. The record is not updated, so dependents and the next

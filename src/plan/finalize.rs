@@ -14,6 +14,7 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope};
 use crate::model::{
     Address, Diagnostic, Diagnostics, Ignored, Path, PlanRequest, PlanResponse, Reason, RecordedObject, Schema, Value,
+    visible,
 };
 
 /// The final plan of a step: the input of `apply`, which its result is checked against.
@@ -125,7 +126,8 @@ pub fn narrow(
             true => response.requires_replace,
             false => contract::forcing(address, schema, response.requires_replace, prior, &response.planned)?,
         };
-        if let Some(path) = forcing.first() {
+        if let Some(path) = forcing.into_iter().next() {
+            let path = visible::path(path, &[prior, &response.planned]);
             let what = format!("driver produced an inconsistent final plan: `{path}` now requires a replacement");
             return Err(contract::fault(address, what));
         }
@@ -146,7 +148,8 @@ pub fn recorded_value(planned: &Value, result: Value, schema: &Schema) -> Value 
 pub fn check_result(address: &Address, planned: &Value, result: &Value) -> Diagnostics {
     let mut found = Vec::new();
     if let Some(path) = first_unknown(result) {
-        let what = format!("driver returned an invalid result: {} is still unknown", place(&path));
+        let what =
+            format!("driver returned an invalid result: {} is still unknown", place(&visible::path(path, &[planned])));
         found.push(*contract::fault(address, what));
     }
     if let Some(path) = contract::first_difference(planned, result) {
@@ -163,7 +166,8 @@ fn place(path: &Path) -> String {
 fn require_known(address: &Address, config: &Value) -> Result<(), Diagnostics> {
     let Some(path) = first_unknown(config) else { return Ok(()) };
     let what = "is still unknown although all dependencies are applied";
-    let fault = Diagnostic::error(address, Reason::InternalError, what).at(below_config(&path));
+    let fault = Diagnostic::error(address, Reason::InternalError, what);
+    let fault = fault.at(below_config(&visible::path(path, &[config])));
     Err(vec![fault.hint("this is a bug in Purlin or in the provider of a dependency")])
 }
 

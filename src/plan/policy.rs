@@ -3,7 +3,7 @@
 use super::decision::Block;
 use super::input::Node;
 use crate::load::Policies;
-use crate::model::{Diagnostic, Path, Reason, Value};
+use crate::model::{Diagnostic, Path, Reason, Value, visible};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
@@ -68,6 +68,7 @@ pub(super) fn differences(prior: &Value, planned: &Value) -> String {
     if paths.iter().any(|path| !is_unknown(path, planned)) {
         paths.retain(|path| !is_unknown(path, planned));
     }
+    let paths = visible::paths(paths, &[prior, planned]);
     let shown: Vec<String> = paths.iter().take(MAX_SHOWN).map(|path| format!("`{path}`")).collect();
     match paths.len().saturating_sub(MAX_SHOWN) {
         0 if shown.len() == 1 => format!("{} differs", shown[0]),

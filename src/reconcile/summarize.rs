@@ -20,7 +20,7 @@ use super::index::PublishedStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step};
+use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step, visible};
 use crate::plan;
 
 use self::verdict::{Class, Verdict};
@@ -377,7 +377,7 @@ fn pending(input: &ObjectInput<'_>) -> Option<Pending> {
 
 fn changed(change: &Change) -> Vec<crate::model::Path> {
     match (&change.before, &change.after, change.action) {
-        (Some(before), Some(after), Action::Update) => before.differences(after),
+        (Some(before), Some(after), Action::Update) => visible::differences(before, after),
         _ => Vec::new(),
     }
 }

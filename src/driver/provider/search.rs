@@ -9,7 +9,7 @@ use super::object_client::ObjectClient;
 use super::private::PlanPrivate;
 use crate::cty::{self, Type, msgpack};
 use crate::driver::{ApplyRequest, SearchResult};
-use crate::model::{DriverError, ImportRequest, ObjectState, Path, Value};
+use crate::model::{DriverError, ImportRequest, ObjectState, Path, Value, visible};
 
 impl ObjectClient<'_> {
     /// Imports and reads the object that the user named, or each object that the create may have created.
@@ -89,11 +89,12 @@ impl ObjectClient<'_> {
 /// The first planned value that contradicts the object. Values that only the provider knows do not, and neither do
 /// arguments that an import does not read, which are null or empty.
 fn first_difference(planned: &Value, found: &Value) -> Option<Path> {
-    planned.differences(found).into_iter().find(|path| {
+    let first = planned.differences(found).into_iter().find(|path| {
         let planned = planned.at(path).unwrap_or_default();
         let is_read = !found.at(path).is_none_or(|found| is_empty(&found));
         is_read && !planned.has_unknown() && !matches!(planned.unmarked(), Value::Null)
-    })
+    });
+    first.map(|path| visible::path(path, &[planned, found]))
 }
 
 /// The object with the planned values of the arguments that an import does not read. Without them, the next plan would

@@ -11,7 +11,7 @@ use crate::graph::{Outcome, Walk, WalkUpdate};
 use crate::load::{Config, Instance};
 use crate::model::{
     Address, Cause, Change, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
-    Step, Value,
+    Step, Value, visible,
 };
 use crate::plan::{Plan, PreparedStep, trigger};
 
@@ -265,22 +265,11 @@ fn key(change: &Change) -> (&Address, Option<DeposedKey>) {
     (&change.address, change.deposed)
 }
 
-/// The attributes that an update changes, or that force a replacement. A path ends where a value is sensitive, because
-/// the keys below are sensitive too.
+/// The attributes that an update changes, or that force a replacement.
 fn changed_attributes(step: &Step, change: &Change) -> Vec<Path> {
-    let values = [&change.before, &change.after];
-    let found = match (step.operation, values) {
-        (Operation::Update, [Some(before), Some(after)]) => before.differences(after),
+    match (step.operation, &change.before, &change.after) {
+        (Operation::Update, Some(before), Some(after)) => visible::differences(before, after),
         _ if step.replaces => change.replace_paths.clone(),
         _ => Vec::new(),
-    };
-    let is_marked =
-        |path: &Path| values.into_iter().flatten().any(|value| matches!(value.at(path), Some(Value::Sensitive(_))));
-    let visible = |path: &Path| {
-        let parts = (1..path.0.len()).map(|length| Path(path.0[..length].to_vec()));
-        parts.into_iter().find(&is_marked).unwrap_or_else(|| path.clone())
-    };
-    let mut found: Vec<Path> = found.iter().map(visible).collect();
-    found.dedup();
-    found
+    }
 }

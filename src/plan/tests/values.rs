@@ -5,7 +5,8 @@ use std::sync::Arc;
 use expect_test::expect;
 
 use super::{Fixture, check};
-use crate::model::{Address, ConfigDigest, ObjectStatus, RecordedObject};
+use crate::model::{Address, ConfigDigest, Drift, ObjectStatus, Path, RecordedObject, Value};
+use crate::plan::policy;
 
 #[test]
 fn a_dependent_of_an_unchanged_object_sees_its_recorded_value() {
@@ -60,6 +61,30 @@ fn a_value_that_became_sensitive_is_recorded_as_such() {
             a NoOp
             b Record (sensitive marks or provider data changed)"#]],
     );
+}
+
+#[test]
+fn no_message_and_no_path_has_a_key_of_a_sensitive_value() {
+    let situation = "
+         want s secret={\"key\":1}
+         have s secret={\"key\":1}
+         want drifted input=${s.secret}
+         have drifted input={\"key\":1} uses=s
+         actual drifted input={\"key\":1,\"other\":2}
+         want replaced force=${s.secret}
+         have replaced force={\"key\":2} uses=s
+         actual replaced deep-paths
+         want kept force=${s.secret} protect
+         have kept force={\"key\":2} uses=s
+         actual kept deep-paths";
+    let plan = Fixture::parse(situation).plan();
+    let of = |name: &str| plan.changes.iter().find(|change| &*change.address.name == name).unwrap();
+    assert_eq!(of("drifted").drift, Some(Drift::Changed(vec![Path::of(&["input"])])));
+    assert_eq!(of("replaced").replace_paths, [Path::of(&["force"])]);
+    let kept = &of("kept").message;
+    assert!(kept.contains("`force` cannot be changed in place"), "{kept}");
+    let value = |number: i64| Value::map([("input", Value::map([("key", Value::from(number))]).into_sensitive())]);
+    assert_eq!(policy::differences(&value(1), &value(2)), "`input` differs");
 }
 
 #[test]

@@ -302,6 +302,15 @@ fn pending_names_the_attributes() {
 }
 
 #[test]
+fn pending_names_no_key_of_a_sensitive_value() {
+    let mut case = case(Action::Update).at(Operation::Update, StepState::Waiting);
+    let value = |key: &str| Value::map([("input", Value::map([(key, Value::from(1))]).into_sensitive())]);
+    let change = case.change.as_mut().unwrap();
+    (change.before, change.after) = (Some(value("old-key")), Some(value("new-key")));
+    assert_eq!(case.sum(1).status.pending.unwrap().paths, ["input"]);
+}
+
+#[test]
 fn a_status_never_grows_beyond_its_limit() {
     let mut case = case(Action::NoOp);
     let mut record = record();

@@ -11,7 +11,7 @@ use crate::execute::Limits;
 use crate::load;
 use crate::migrate::{Adjustments, Gathered, MigrationResult, Problem};
 use crate::model::{
-    Action, Address, Change, Diagnostic, Path, Reason, Recorded, Segment, Severity, Stored, Value, Version,
+    Action, Address, Change, Diagnostic, Path, Reason, Recorded, Segment, Severity, Stored, Value, Version, visible,
 };
 use crate::pipeline;
 use crate::plan::{Plan, PlanOptions, Refresh, ResponseCache};
@@ -210,7 +210,7 @@ fn fault(change: &Change, plan: &Plan) -> Fault {
     };
     if matches!(change.action, Action::Update | Action::Replace) {
         if let (Some(before), Some(after)) = (&change.before, &change.after) {
-            paths.extend(before.differences(after));
+            paths.extend(visible::differences(before, after));
         }
         paths.extend(change.replace_paths.iter().cloned());
         paths.sort();
