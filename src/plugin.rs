@@ -15,6 +15,7 @@ mod crash;
 mod diagnostic;
 mod environment;
 mod error;
+mod fields;
 mod handshake;
 mod launch;
 pub mod launcher;

@@ -268,7 +268,7 @@ impl From<raw::PlanResourceChangeResponse> for PlanResourceChangeResponse {
     fn from(response: raw::PlanResourceChangeResponse) -> Self {
         Self {
             state: encoded(response.planned_state),
-            requires_replace: response.requires_replace.into_iter().map(path).collect(),
+            requires_replace: response.requires_replace.iter().map(|encoded| path(encoded)).collect(),
             private: response.planned_private,
             identity: identity(response.planned_identity),
             legacy_type_system: response.legacy_type_system,

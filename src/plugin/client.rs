@@ -142,6 +142,14 @@ impl Client {
         Ok((ProviderSchema::new(self.protocol(), response), diagnostics))
     }
 
+    /// Makes the schema call only for its effect in the provider. The response is not read, and can have any size.
+    pub async fn initialize(&self) -> Result<(), PluginError> {
+        match self.call::<_, raw::Empty>(method::GET_PROVIDER_SCHEMA, raw::Empty {}).await {
+            Ok(_) | Err(PluginError::LargeResponse { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the identity schemas by resource type; `None` if the provider does not support identities.
     pub async fn identity_schemas(
         &self,

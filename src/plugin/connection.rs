@@ -387,7 +387,8 @@ impl Connection {
         A: Message + Default + 'static,
     {
         let _running = self.running.begin();
-        let limit = if method.returns_schema() { MAX_MESSAGE_SIZE } else { self.limits.response };
+        // A runner can have any other program, and no schema is read from it.
+        let limit = if method.returns_schema() && !self.is_remote() { MAX_MESSAGE_SIZE } else { self.limits.response };
         let mut response = std::pin::pin!(unary(self.channel.clone(), method.path(self.protocol), request, limit));
         let response = match &self.process {
             None => response.await,
@@ -421,7 +422,11 @@ impl Connection {
         if status.code() == Code::Unimplemented {
             return PluginError::Unimplemented { provider, call };
         }
-        PluginError::Failed { provider, call, why: (self.mask)(&reason(status)) }
+        let why = (self.mask)(&reason(status));
+        match status.code() {
+            Code::OutOfRange => PluginError::LargeResponse { provider, call, why },
+            _ => PluginError::Failed { provider, call, why },
+        }
     }
 
     fn crashed(&self, method: Method, crash: super::Crash) -> PluginError {

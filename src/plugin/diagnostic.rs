@@ -1,7 +1,10 @@
 //! The diagnostics of a provider.
 
+use prost::Message as _;
+
 use crate::model::{Path, Segment, Severity};
 
+use super::fields::Fields;
 use super::messages as raw;
 
 /// A problem that a provider reports. Its strings may contain sensitive values, because providers quote their input;
@@ -23,7 +26,7 @@ impl From<raw::Diagnostic> for Diagnostic {
             severity: if diagnostic.severity == 2 { Severity::Warning } else { Severity::Error },
             summary: diagnostic.summary,
             detail: diagnostic.detail,
-            path: diagnostic.attribute.map(path).filter(|path| !path.0.is_empty()),
+            path: diagnostic.attribute.as_deref().map(path).filter(|path| !path.0.is_empty()),
         }
     }
 }
@@ -32,9 +35,13 @@ pub(super) fn diagnostics(diagnostics: Vec<raw::Diagnostic>) -> Vec<Diagnostic> 
     diagnostics.into_iter().map(Diagnostic::from).collect()
 }
 
-/// Converts a path, up to the first unsupported step.
-pub(super) fn path(path: raw::AttributePath) -> Path {
-    let segments = path.steps.into_iter().map_while(|step| match step.selector? {
+/// The maximum length of a path: more than any schema is deep. A step of two bytes needs many times as much memory.
+const MAX_STEPS: usize = 100;
+
+/// Decodes a path, up to the first unsupported step.
+pub(super) fn path(encoded: &[u8]) -> Path {
+    let steps = Fields(encoded).filter(|(number, _)| *number == 1).take(MAX_STEPS);
+    let segments = steps.map_while(|(_, step)| match raw::PathStep::decode(step).ok()?.selector? {
         raw::Selector::AttributeName(name) | raw::Selector::ElementKeyString(name) => Some(Segment::Name(name.into())),
         raw::Selector::ElementKeyInt(index) => usize::try_from(index).ok().map(Segment::Index),
     });
@@ -55,9 +62,19 @@ pub(super) fn first_error(diagnostics: &[Diagnostic]) -> String {
 mod tests {
     use super::*;
 
+    /// A path as a message.
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Steps {
+        #[prost(message, repeated, tag = "1")]
+        steps: Vec<raw::PathStep>,
+    }
+
+    fn step(selector: raw::Selector) -> raw::PathStep {
+        raw::PathStep { selector: Some(selector) }
+    }
+
     #[test]
     fn a_diagnostic_keeps_its_path() {
-        let step = |selector| raw::PathStep { selector: Some(selector) };
         let steps = vec![
             step(raw::Selector::AttributeName("rule".into())),
             step(raw::Selector::ElementKeyInt(2)),
@@ -65,11 +82,17 @@ mod tests {
             raw::PathStep { selector: None },
             step(raw::Selector::AttributeName("lost".into())),
         ];
-        let attribute = Some(raw::AttributePath { steps });
+        let attribute = Some(Steps { steps }.encode_to_vec());
         let message = raw::Diagnostic { severity: 2, summary: "s".into(), detail: "d".into(), attribute };
         let diagnostic = Diagnostic::from(message);
         assert_eq!(diagnostic.severity, Severity::Warning);
         assert_eq!(diagnostic.path.unwrap().to_string(), r#"rule[2]["a b"]"#);
         assert_eq!(Diagnostic::from(raw::Diagnostic { severity: 7, ..Default::default() }).severity, Severity::Error);
+    }
+
+    #[test]
+    fn a_path_has_a_maximum_length() {
+        let steps = Steps { steps: vec![step(raw::Selector::ElementKeyInt(0)); 1_000_000] };
+        assert_eq!(path(&steps.encode_to_vec()).0.len(), MAX_STEPS);
     }
 }

@@ -33,6 +33,9 @@ pub enum PluginError {
     /// The provider returned a gRPC error. Providers should return diagnostics instead.
     #[error("the provider {provider} returned an error for {call}: {why}")]
     Failed { provider: String, call: &'static str, why: String },
+    /// The provider has responded, but with more than is read ([`super::Limits::response`]).
+    #[error("the provider {provider} returned an error for {call}: {why}")]
+    LargeResponse { provider: String, call: &'static str, why: String },
     /// The provider returned errors for its configuration.
     #[error("the provider {provider} rejected its configuration: {}", super::diagnostic::first_error(.diagnostics))]
     ConfigurationRejected {
@@ -153,7 +156,7 @@ impl PluginError {
             Self::Disconnected { .. } => "disconnected",
             Self::TimedOut { .. } => "timed_out",
             Self::Unimplemented { .. } => "unimplemented",
-            Self::Failed { .. } => "failed",
+            Self::Failed { .. } | Self::LargeResponse { .. } => "failed",
             Self::ConfigurationRejected { .. } | Self::NotConfigured { .. } => "rejected",
             Self::BackingOff { .. } => "backing_off",
             Self::NoPlace { .. } | Self::TooLarge { .. } => "no_place",

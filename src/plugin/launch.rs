@@ -95,7 +95,7 @@ pub struct Limits {
     /// The time between the request to stop running calls and the kill. Some providers clean up incomplete objects in
     /// this time; after a kill, a user may have to find them.
     pub stop_grace_period: Duration,
-    /// The maximum size of a response in bytes, except that of a schema call.
+    /// The maximum size of a response in bytes, except that of a schema call to a process of this machine.
     pub response: usize,
     /// The maximum number of concurrent calls; others wait.
     pub in_flight: usize,

@@ -59,16 +59,12 @@ pub struct Diagnostic {
     pub summary: String,
     #[prost(string, tag = "3")]
     pub detail: String,
-    #[prost(message, optional, tag = "4")]
-    pub attribute: Option<AttributePath>,
+    /// The encoded path.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub attribute: Option<Vec<u8>>,
 }
 
-#[derive(Clone, PartialEq, Message)]
-pub struct AttributePath {
-    #[prost(message, repeated, tag = "1")]
-    pub steps: Vec<PathStep>,
-}
-
+/// A step of a path. A path stays encoded, as repeated steps in field 1: [`super::diagnostic::path`] decodes it.
 #[derive(Clone, PartialEq, Message)]
 pub struct PathStep {
     #[prost(oneof = "Selector", tags = "1, 2, 3")]
@@ -296,8 +292,9 @@ pub struct PlanResourceChangeRequest {
 pub struct PlanResourceChangeResponse {
     #[prost(message, optional, tag = "1")]
     pub planned_state: Option<DynamicValue>,
-    #[prost(message, repeated, tag = "2")]
-    pub requires_replace: Vec<AttributePath>,
+    /// The encoded paths.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub requires_replace: Vec<Vec<u8>>,
     #[prost(bytes = "vec", tag = "3")]
     pub planned_private: Vec<u8>,
     #[prost(message, repeated, tag = "4")]

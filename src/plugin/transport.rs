@@ -2,28 +2,36 @@
 
 use std::error::Error as _;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use prost::Message;
+use prost::bytes::Buf as _;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
-use tonic_prost::ProstCodec;
+use tonic_prost::{ProstCodec, ProstEncoder};
 
 use crate::process::lock;
 
+use super::fields::Fields;
 use super::handshake::Address;
 use super::tls::SERVER_NAME;
 
 /// The limit of the servers: schemas and states of large providers far exceed gRPC's default of 4 MiB.
 pub(super) const MAX_MESSAGE_SIZE: usize = 256 * 1024 * 1024;
+
+/// The maximum number of fields of a response. An element of a list, such as a diagnostic or the schema of a type, is a field
+/// of at least two bytes, and becomes a struct of about a hundred. The largest providers have some thousand types.
+const MAX_FIELDS: usize = 20_000;
 
 /// The limit of messages that are always small: output and the responses of the framework.
 pub(super) const MAX_SMALL_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
@@ -72,8 +80,46 @@ where
     A: Message + Default + 'static,
 {
     let mut grpc = ready(channel, limit).await?;
-    let codec = ProstCodec::<Q, A>::default();
+    let codec = Bounded(PhantomData::<(Q, A)>);
     Ok(grpc.unary(Request::new(request), PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
+/// Encodes requests, and decodes responses with a limited number of fields.
+struct Bounded<T>(PhantomData<T>);
+
+impl<Q, A> Codec for Bounded<(Q, A)>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    type Encode = Q;
+    type Decode = A;
+    type Encoder = ProstEncoder<Q>;
+    type Decoder = Bounded<A>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstEncoder::default()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        Bounded(PhantomData)
+    }
+}
+
+impl<A: Message + Default> Decoder for Bounded<A> {
+    type Item = A;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<A>, Status> {
+        decode(&buffer.copy_to_bytes(buffer.remaining())).map(Some)
+    }
+}
+
+fn decode<A: Message + Default>(encoded: &[u8]) -> Result<A, Status> {
+    if Fields(encoded).nth(MAX_FIELDS).is_some() {
+        return Err(Status::out_of_range(format!("the response has more than {MAX_FIELDS} elements")));
+    }
+    A::decode(encoded).map_err(|error| Status::internal(error.to_string()))
 }
 
 /// Sends a call that returns a stream. Waits for the first message.
@@ -110,4 +156,22 @@ pub(super) fn reason(status: &Status) -> String {
         source = error.source();
     }
     text.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::messages::{CheckResponse, Diagnostic};
+
+    #[test]
+    fn a_response_has_a_maximum_number_of_elements() {
+        let read = |count: usize| {
+            let diagnostics = vec![Diagnostic::default(); count];
+            decode::<CheckResponse>(&CheckResponse { diagnostics }.encode_to_vec())
+        };
+        assert_eq!(read(MAX_FIELDS).unwrap().diagnostics.len(), MAX_FIELDS);
+        let refused = read(MAX_FIELDS + 1).unwrap_err();
+        assert_eq!(refused.message(), "the response has more than 20000 elements");
+        assert!(decode::<CheckResponse>(&[0x0a]).is_err());
+    }
 }

@@ -318,7 +318,7 @@ impl Sessions {
         };
         let configured = async {
             if served.requires_schema_call() && !schema_was_called {
-                client.schema().await.map_err(|error| diagnostics::call_error(&error))?;
+                client.initialize().await.map_err(|error| diagnostics::call_error(&error))?;
             }
             let set_up = match self.options.configuration {
                 ConfigurationMode::Configure => client.validate_and_configure(configuration).await,

@@ -175,6 +175,7 @@ async fn bad_answers_are_errors_of_their_object() {
     let cases = [
         ("garbage", "the planned state cannot be read"),
         ("huge", "decoded message length too large"),
+        ("flood", "the response has more than 20000 elements"),
         ("hang", "did not respond to PlanResourceChange within 5 s"),
         ("hang up", "the connection to the provider corner broke during PlanResourceChange"),
         ("panic", "exited during PlanResourceChange: exit status: 2: panic: the provider panics as asked"),

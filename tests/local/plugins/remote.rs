@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use purlin::install::Hash;
 use purlin::plugin::remote::{ControllerKeys, Package, RemoteStart, RunnerHost, RunnerKeys, generate_keys};
-use purlin::plugin::{Client, PluginError};
+use purlin::plugin::{Client, Launch, PluginError};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -94,10 +94,18 @@ impl Runner {
     }
 
     async fn connect(&self, keys: &ControllerKeys) -> Result<(Client, JoinHandle<()>), PluginError> {
+        self.connect_with(keys, &launch("corner")).await
+    }
+
+    async fn connect_with(
+        &self,
+        keys: &ControllerKeys,
+        launch: &Launch,
+    ) -> Result<(Client, JoinHandle<()>), PluginError> {
         let environment = BTreeMap::from([("DECLARED".to_owned(), "by the Provider".to_owned())]);
         let remote = RemoteStart { address: self.address, keys, package: &self.package, environment, memory: None };
         let host = Arc::clone(&self.ended) as Arc<dyn RunnerHost>;
-        let (client, follow) = Client::start_remote(&launch("corner"), &remote, host).await?;
+        let (client, follow) = Client::start_remote(launch, &remote, host).await?;
         let follow = tokio::runtime::Handle::current().spawn(follow);
         Ok((client, follow))
     }
@@ -141,6 +149,21 @@ async fn a_provider_in_a_runner_works_and_ends_with_its_client() {
     assert_eq!(runner.exited().await.code(), Some(0));
     assert_eq!(runner.ended.ends.load(Ordering::Relaxed), 1);
     assert_eq!(std::fs::read_dir(runner.directory.path()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_of_a_provider_in_a_runner_is_not_read() {
+    let (runner_keys, keys) = generate_keys().unwrap();
+    let runner = Runner::start(&runner_keys);
+    let mut limited = launch("corner");
+    limited.limits.response = 1024;
+    let (client, _follow) = runner.connect_with(&keys, &limited).await.unwrap();
+    let refused = client.schema().await.unwrap_err();
+    assert!(matches!(refused, PluginError::LargeResponse { .. }), "{refused}");
+    client.initialize().await.unwrap();
+    assert!(client.validate_and_configure(nothing()).await.is_ok(), "the connection still works");
+    client.close().await;
+    assert_eq!(runner.exited().await.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,7 @@ func startSlowly() {
 //
 //	on_plan: garbage  the planned state cannot be decoded
 //	on_plan: huge     the planned private data has 100 MB
+//	on_plan: flood    the plan has 21,000 empty diagnostics
 type answers struct {
 	tfprotov6.ProviderServer
 	corner *corner
@@ -94,6 +95,10 @@ func (a *answers) PlanResourceChange(ctx context.Context, request *tfprotov6.Pla
 		response.PlannedState = &tfprotov6.DynamicValue{MsgPack: []byte("\xc1 this is not msgpack")}
 	case asks("huge"):
 		response.PlannedPrivate = make([]byte, 100_000_000)
+	case asks("flood"):
+		for range 21_000 {
+			response.Diagnostics = append(response.Diagnostics, &tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityWarning})
+		}
 	}
 	return response, err
 }
