@@ -181,8 +181,9 @@ impl Session for ClusterSession {
         async move {
             require_name("namespace", namespace)?;
             require_name("object", name)?;
+            let plans = lock(&self.watches).get(namespace).map(|watch| watch.plans_of(name)).unwrap_or_default();
             let reader = detail::Reader { client: &self.client, records: &self.records, namespace };
-            reader.object(name).await
+            reader.object(name, &plans).await
         }
         .boxed()
     }

@@ -28,6 +28,14 @@ pub struct ObservedPlan {
     graph: PlanGraph,
 }
 
+impl ObservedPlan {
+    /// Whether it has a change or a step of the object.
+    pub fn concerns(&self, object: &str) -> bool {
+        self.shown.changes.iter().any(|change| resource_of(&change.address) == object)
+            || self.graph.nodes.iter().any(|step| *step.address.name == *object)
+    }
+}
+
 /// The only field of a spec that the graph shows.
 #[derive(Default, Deserialize)]
 struct TypeOnly {

@@ -22,6 +22,8 @@ struct Server {
     /// The service account may only get objects.
     only_get: bool,
     requests: Mutex<Vec<String>>,
+    /// The query of the last list.
+    listed: Mutex<String>,
     /// Gets that run at the same time, and the most there were.
     gets: Mutex<(usize, usize)>,
 }
@@ -64,6 +66,7 @@ impl Server {
         if is_watch {
             return std::future::pending().await;
         }
+        *lock(&self.listed) = query;
         let items: Vec<Value> = (0..1000).map(|number| config_map(&format!("{number:04}"))).collect();
         let metadata = json!({ "resourceVersion": "7" });
         respond(200, json!({ "apiVersion": "v1", "kind": "ConfigMapList", "metadata": metadata, "items": items }))
@@ -126,6 +129,8 @@ async fn a_namespace_with_many_inputs_has_one_watch_of_the_kind() {
     bench.read(0..500).await;
     assert_eq!(bench.watches.running.len(), 1);
     assert_eq!((bench.server.count("list"), bench.server.count("get")), (MAX_WATCHES + 1, 0));
+    let listed = lock(&bench.server.listed).clone();
+    assert!(listed.contains("limit=50&") || listed.ends_with("limit=50"), "{listed}");
     bench.read(1..502).await;
     assert_eq!(bench.server.count("list"), MAX_WATCHES + 1, "new objects need no new list");
     assert_eq!(bench.server.count("get"), 2);

@@ -133,15 +133,16 @@ impl JobHooks {
         }
     }
 
-    /// The termination messages of its containers, or else the log of its last Pod.
+    /// The termination messages of the containers of its Pod, or else the log of it. Any user of the namespace can create
+    /// Pods with the label of the Job, so only one is read.
     async fn output(&self, call: &HookCall, place: &ObjectRef<'_>) -> String {
         let namespace = &call.context.namespace;
-        let selector = format!("labelSelector=batch.kubernetes.io%2Fjob-name%3D{}", place.name);
+        let selector = format!("labelSelector=batch.kubernetes.io%2Fjob-name%3D{}&limit=1", place.name);
         let pods = Call::get(format!("/api/v1/namespaces/{namespace}/pods?{selector}"));
         let Ok(answer) = self.server.call(place.caller, &pods, self.cleanup_deadline()).await else {
             return String::new();
         };
-        let Some(pod) = answer.body["items"].as_array().and_then(|pods| pods.last()) else { return String::new() };
+        let Some(pod) = answer.body["items"].as_array().and_then(|pods| pods.first()) else { return String::new() };
         let message = termination_message(pod);
         if !message.is_empty() {
             return message;
@@ -281,6 +282,23 @@ mod tests {
         assert_eq!(job["spec"]["activeDeadlineSeconds"], 90);
         assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "Never");
         assert_eq!(job["metadata"]["ownerReferences"][0]["name"], "web");
+    }
+
+    #[tokio::test]
+    async fn the_output_of_a_job_is_that_of_one_pod() {
+        let answer = |request: axum::extract::Request| async move {
+            let query = request.uri().query().unwrap_or_default();
+            // A list without a limit has more than the controller may read.
+            let message = if query.ends_with("&limit=1") { "done" } else { "everything" };
+            let terminated = json!({"state": {"terminated": {"message": message}}});
+            let pod = json!({"metadata": {"name": "a"}, "status": {"containerStatuses": [terminated]}});
+            ([("content-type", "application/json")], json!({"items": [pod], "metadata": {}}).to_string())
+        };
+        let client = kube::Client::new(axum::Router::new().fallback(answer), "default");
+        let hooks = JobHooks::new(client, Arc::new(crate::process::SystemClock));
+        let caller = Caller::ServiceAccount { namespace: "shop", name: "deployer" };
+        let place = ObjectRef { caller, collection: "/apis/batch/v1/namespaces/shop/jobs", name: "web-warm-up" };
+        assert_eq!(hooks.output(&call("web", "warm-up", "1"), &place).await, "done");
     }
 
     #[test]

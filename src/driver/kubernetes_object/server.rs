@@ -63,6 +63,16 @@ pub(crate) struct ServerResponse {
     pub(crate) body: Json,
 }
 
+/// Lists only the metadata of objects.
+pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+impl ServerResponse {
+    /// The token of the next page of a list.
+    pub(crate) fn next_page(&self) -> Option<&str> {
+        self.body["metadata"]["continue"].as_str().filter(|token| !token.is_empty())
+    }
+}
+
 impl Call {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self {

@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use self::index::{ObjectVersion, ObservedState, Scope, Subscription, WatchIndex};
 use super::api_error::RequestError;
-use super::server::{Call, Caller, Server, request};
+use super::server::{Call, Caller, METADATA_LIST, Server, request};
 use super::target::Target;
 use crate::driver::{CallContext, ObjectChange, ObjectWatcher, WatchedInstance};
 use crate::model::{Address, RecordedObject};
@@ -46,7 +46,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The pause after a forbidden request, until the service account may have been granted access.
 const FORBIDDEN_PAUSE: Duration = Duration::from_mins(5);
 
-const LIST_ACCEPT: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const WATCH_ACCEPT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Receives the changes of watched objects.
@@ -341,18 +340,17 @@ async fn read_list(
     let mut page = String::new();
     loop {
         let path = format!("{collection}?limit={PAGE}{page}");
-        let call = Call { accept: LIST_ACCEPT, ..Call::get(path) };
+        let call = Call { accept: METADATA_LIST, ..Call::get(path) };
         let answer = shared.server.call(caller, &call, shared.server.deadline_in(LIST_TIME)).await?;
         for item in answer.body["items"].as_array().map(Vec::as_slice).unwrap_or_default() {
             shared.observe(scope, item, false);
         }
-        let metadata = &answer.body["metadata"];
-        match metadata["continue"].as_str().filter(|token| !token.is_empty()) {
+        match answer.next_page() {
             Some(token) => page = format!("&continue={token}"),
             None => {
                 let deleted = shared.index().end_list(scope);
                 shared.report(deleted);
-                return Ok(metadata["resourceVersion"].as_str().unwrap_or_default().to_owned());
+                return Ok(answer.body["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned());
             }
         }
     }

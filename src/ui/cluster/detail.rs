@@ -23,6 +23,8 @@ use crate::ui::{ConditionRow, Detail, Diff, EventRow, HistoryRow, PlanChange, Pl
 const MAX_EVENTS: u32 = 500;
 /// The maximum number of instances of a family whose history is read.
 const MAX_INSTANCES: usize = 20;
+/// The maximum number of Plans whose changes are read.
+const MAX_PLANS: usize = 10;
 /// How long the reads of records are tried.
 const PATIENCE: RetryPolicy = RetryPolicy::Bounded(Duration::from_secs(3));
 
@@ -35,15 +37,16 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub async fn object(&self, name: &str) -> Result<Detail, Refusal> {
+    /// `plans`: the held Plans that may have a change of the object.
+    pub async fn object(&self, name: &str, plans: &[String]) -> Result<Detail, Refusal> {
         let address = Address::single(name);
         match address.is_data() {
-            false => self.read::<Resource>(&address, "Resource").await,
-            true => self.read::<DataSource>(&address, "DataSource").await,
+            false => self.read::<Resource>(&address, "Resource", plans).await,
+            true => self.read::<DataSource>(&address, "DataSource", plans).await,
         }
     }
 
-    async fn read<K>(&self, address: &Address, kind: &'static str) -> Result<Detail, Refusal>
+    async fn read<K>(&self, address: &Address, kind: &'static str, plans: &[String]) -> Result<Detail, Refusal>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
         RawObject<K>: Clone + DeserializeOwned + std::fmt::Debug,
@@ -56,7 +59,7 @@ impl Reader<'_> {
         let (events, history, diffs) = tokio::join!(
             self.events(address.object_name(), kind),
             self.history(address, has_instances),
-            self.diffs(address),
+            self.diffs(address, plans),
         );
         let is_current = Some(status.observed_generation) == object.metadata.generation;
         Ok(Detail {
@@ -125,17 +128,20 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The changes of the object in the held Plans that the user may read.
-    async fn diffs(&self, address: &Address) -> Vec<Diff> {
+    /// The changes of the object in the held Plans that the user may read. One after another: each can have a megabyte.
+    async fn diffs(&self, address: &Address, plans: &[String]) -> Vec<Diff> {
         let api: Api<RawObject<PlanObject>> = Api::namespaced(self.client.clone(), self.namespace);
-        let plans = api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
-        let held = plans.iter().filter(|plan| observed::plan(plan).is_some());
-        let diffs = held.flat_map(|plan| {
+        let mut diffs = Vec::new();
+        for name in plans.iter().take(MAX_PLANS) {
+            let Ok(plan) = api.get(name).await else { continue };
+            if observed::plan(&plan).is_none() {
+                continue;
+            }
             let (changes, _) = published::read(&plan.status().unwrap_or_default());
             let own = changes.into_iter().filter(|change| change.address.name == address.name && is_shown(change));
-            own.map(|change| Diff { plan: plan.name_any(), text: text_of(&change) }).collect::<Vec<_>>()
-        });
-        diffs.collect()
+            diffs.extend(own.map(|change| Diff { plan: name.clone(), text: text_of(&change) }));
+        }
+        diffs
     }
 
     pub async fn plan(&self, name: &str) -> Result<PlanDetail, Refusal> {
@@ -220,3 +226,6 @@ fn facts(status: &ResourceStatus, is_current: bool) -> Vec<(&'static str, String
     ];
     facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,10 @@ use crate::ui::observed::{self, ObservedObject, ObservedPlan};
 
 /// How many objects of one kind are kept. A graph of more is not readable, and each needs about a kilobyte.
 const MAX_OBJECTS: usize = 10_000;
+/// How many objects are listed at the same time: each can have more than a megabyte.
+const PAGE: u32 = 50;
+/// How many held Plans are kept.
+const MAX_PLANS: usize = 200;
 /// A watch that no page has used for this long ends. Longer than a page waits for one answer.
 const IDLE: Duration = Duration::from_mins(1);
 
@@ -39,6 +43,11 @@ impl Kind {
             Self::DataSources => "DataSources",
             Self::Plans => "Plans",
         }
+    }
+
+    /// How many are kept.
+    fn limit(self) -> usize {
+        if self == Self::Plans { MAX_PLANS } else { MAX_OBJECTS }
     }
 }
 
@@ -144,6 +153,13 @@ impl NamespaceWatch {
         seen.is_some_and(|seen| seen == self.version(rights))
     }
 
+    /// The names of the held Plans with a change of this object.
+    pub fn plans_of(&self, object: &str) -> Vec<String> {
+        let watched = lock(&self.state.watched);
+        let plans = watched.plans.iter().filter(|(_, plan)| plan.concerns(object));
+        plans.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The current graph, without what the rights exclude.
     pub fn current(&self, namespace: &str, rights: Rights) -> Current {
         // Before the content: at worst, the page asks once more.
@@ -167,7 +183,7 @@ impl NamespaceWatch {
         let notes = Kind::ALL.into_iter().filter_map(|kind| Some((kind, problem(kind)?)));
         let notes = notes.map(|(kind, why)| format!("{} are not shown: {why}", kind.name()));
         let cut = watched.cut.iter().filter(|kind| may_see(**kind));
-        let cut = cut.map(|kind| format!("Only {MAX_OBJECTS} {} are shown.", kind.name()));
+        let cut = cut.map(|kind| format!("Only {} {} are shown.", kind.limit(), kind.name()));
         snapshot.notes = notes.chain(cut).collect();
         Current::Changed { version, snapshot: Arc::new(snapshot) }
     }
@@ -177,7 +193,7 @@ fn stream<K>(kind: Kind, api: Api<K>, see: impl Fn(&K) -> Seen + Send + 'static)
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
 {
-    let events = watcher(api, Config::default()).default_backoff();
+    let events = watcher(api, Config::default().page_size(PAGE)).default_backoff();
     let change = move |event: Result<Event<K>, watcher::Error>| match event {
         Ok(Event::Init) => Change::Begin,
         Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),
@@ -239,7 +255,7 @@ impl Watched {
                     unlisted.remove(&name);
                 }
                 match seen {
-                    Seen::Object(_) if self.is_full(kind, &name) => drop(self.cut.insert(kind)),
+                    Seen::Object(_) | Seen::Plan(Some(_)) if self.is_full(kind, &name) => drop(self.cut.insert(kind)),
                     Seen::Object(object) => drop(self.objects.entry(kind).or_default().insert(name, *object)),
                     Seen::Plan(Some(plan)) => drop(self.plans.insert(name, *plan)),
                     Seen::Plan(None) => drop(self.plans.remove(&name)),
@@ -260,7 +276,11 @@ impl Watched {
     }
 
     fn is_full(&self, kind: Kind, name: &str) -> bool {
-        self.objects.get(&kind).is_some_and(|all| all.len() >= MAX_OBJECTS && !all.contains_key(name))
+        let (count, is_kept) = match kind {
+            Kind::Plans => (self.plans.len(), self.plans.contains_key(name)),
+            _ => self.objects.get(&kind).map_or((0, false), |all| (all.len(), all.contains_key(name))),
+        };
+        count >= kind.limit() && !is_kept
     }
 
     fn remove(&mut self, kind: Kind, name: &str) {
@@ -268,5 +288,31 @@ impl Watched {
             Kind::Plans => drop(self.plans.remove(name)),
             _ => drop(self.objects.get_mut(&kind).and_then(|all| all.remove(name))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_so_many_held_plans_are_kept() {
+        let spec = json!({"digest": "0".repeat(64), "changes": []});
+        let plan = |name: &str| -> RawObject<PlanObject> {
+            serde_json::from_str(&json!({"metadata": {"name": name}, "spec": spec}).to_string()).unwrap()
+        };
+        let mut watched = Watched::default();
+        let mut apply = |number: usize, is_held: bool| {
+            let name = format!("plan-{number}");
+            let seen = Seen::Plan(observed::plan(&plan(&name)).filter(|_| is_held).map(Box::new));
+            watched.apply(Kind::Plans, Change::Applied(name, seen));
+            (watched.plans.len(), watched.cut.contains(&Kind::Plans))
+        };
+        assert_eq!((0..MAX_PLANS).map(|number| apply(number, true)).last(), Some((MAX_PLANS, false)));
+        assert_eq!(apply(0, true), (MAX_PLANS, false), "a change of a Plan that is kept");
+        assert_eq!(apply(MAX_PLANS, true), (MAX_PLANS, true));
+        assert_eq!(apply(0, false), (MAX_PLANS - 1, true));
     }
 }

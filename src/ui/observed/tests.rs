@@ -138,6 +138,8 @@ fn a_held_plan_has_the_steps_of_its_objects() {
     let steps: Vec<(&str, State)> = shown.steps.iter().map(|step| (step.id.as_str(), step.state)).collect();
     assert_eq!(steps, [("app update", State::Waiting), ("store update", State::Approval)]);
     assert_eq!(lines(&shown.edges), ["app -> store (waits): app depends on store"]);
+    let concerned = |name: &str| super::plan(&raw(&plan("store-1", "Waiting"))).unwrap().concerns(name);
+    assert_eq!(["store", "app", "network"].map(concerned), [true, true, false]);
 
     let ended = graph(objects(), &[plan("old", "Superseded"), plan("older", "Applied")]);
     assert!(ended.plans.is_empty() && ended.steps.is_empty());

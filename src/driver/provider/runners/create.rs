@@ -15,12 +15,18 @@ use super::pod_host::PodHost;
 use super::pod_state::{self, PodState};
 use super::{PodRequest, REQUEST_LIMIT, RunnerPods, StartState};
 use crate::driver::kubernetes_object::api_error::{self, ErrorContext, RequestError};
-use crate::driver::kubernetes_object::server::{Call, Caller};
+use crate::driver::kubernetes_object::server::{Call, Caller, METADATA_LIST};
 use crate::driver::kubernetes_object::wait::ObjectRef;
 use crate::model::text::hex;
 use crate::model::{DriverError, ErrorKind};
 use crate::plugin::remote::{ControllerKeys, RemoteStart, generate_keys};
 use crate::plugin::{Client, PluginError, PoolKey, StartError};
+
+/// The Pods whose containers do not run. The kubelet of an unknown one may still run them.
+const NOT_RUNNING: &str = "status.phase%21%3DRunning%2Cstatus.phase%21%3DUnknown";
+
+/// How many Pods are listed at the same time.
+const PAGE: usize = 20;
 
 /// The longest name of a configuration in the name of a Pod, which is also a host name.
 const MAX_NAME: usize = 40;
@@ -177,25 +183,33 @@ impl RunnerPods {
     /// belong to a process that is cut off, and ends without its controller.
     async fn delete_others(self: &Arc<Self>, caller: Caller<'_>, pods: &str) {
         let Caller::ServiceAccount { namespace, name: creator } = caller else { return };
-        let list = Call::get(format!("{pods}?labelSelector={SELECTOR}"));
-        let Ok(answer) = self.server.call(caller, &list, self.server.after(REQUEST_LIMIT)).await else { return };
-        for pod in answer.body["items"].as_array().into_iter().flatten() {
-            let metadata = &pod["metadata"];
-            let is_ours = metadata["labels"][CONTROLLER] == *self.settings.controller;
-            let may_run =
-                matches!(pod_state::judge(Some(pod)), PodState::Running(_)) || !metadata["deletionTimestamp"].is_null();
-            if is_ours || may_run {
-                continue;
+        // Any user of the namespace can create Pods with these labels, as many and as large as its quota allows.
+        let selected = format!("labelSelector={SELECTOR}&fieldSelector={NOT_RUNNING}&limit={PAGE}");
+        let until = self.server.after(REQUEST_LIMIT);
+        let mut next = String::new();
+        loop {
+            let list = Call { accept: METADATA_LIST, ..Call::get(format!("{pods}?{selected}{next}")) };
+            let Ok(page) = self.server.call(caller, &list, until).await else { return };
+            for pod in page.body["items"].as_array().into_iter().flatten() {
+                let metadata = &pod["metadata"];
+                let is_ours = metadata["labels"][CONTROLLER] == *self.settings.controller;
+                if is_ours || !metadata["deletionTimestamp"].is_null() {
+                    continue;
+                }
+                let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+                let other = PodHost {
+                    pods: Arc::clone(self),
+                    namespace: namespace.into(),
+                    name: text(&metadata["name"]),
+                    uid: text(&metadata["uid"]),
+                    creator: creator.into(),
+                };
+                other.delete().await;
             }
-            let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-            let other = PodHost {
-                pods: Arc::clone(self),
-                namespace: namespace.into(),
-                name: text(&metadata["name"]),
-                uid: text(&metadata["uid"]),
-                creator: creator.into(),
-            };
-            other.delete().await;
+            match page.next_page() {
+                Some(token) => next = format!("&continue={token}"),
+                None => return,
+            }
         }
     }
 }
@@ -227,3 +241,6 @@ fn line(error: &RequestError) -> String {
         RequestError::Timeout => "no response in time".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
