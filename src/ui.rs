@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::model::DeposedKey;
 use crate::model::history_list::ListedChange;
@@ -52,8 +53,15 @@ pub trait Backend: Send + Sync {
     /// How the user gets a token; the page shows it.
     fn sign_in(&self) -> &'static str;
 
-    /// The session of a token. A wrong one is refused with 401.
-    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Arc<dyn Session>, Refusal>>;
+    /// The session of a token. A wrong one is refused with 401, and one with too many requests with 429.
+    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Opened, Refusal>>;
+}
+
+/// A session that answers a request.
+pub struct Opened {
+    pub session: Arc<dyn Session>,
+    /// Counts the requests of the session: held until the answer.
+    pub permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What one user can see and do.

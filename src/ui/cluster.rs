@@ -43,8 +43,8 @@ pub struct ClusterSession {
     user: OnceCell<String>,
     rights: RightsCache,
     watches: Mutex<BTreeMap<String, Arc<NamespaceWatch>>>,
-    /// Limits the watches, also those of other sessions together.
-    places: Arc<Semaphore>,
+    /// Each limits the watches, also those of other sessions.
+    places: Vec<Arc<Semaphore>>,
 }
 
 impl ClusterSession {
@@ -57,13 +57,13 @@ impl ClusterSession {
             user: OnceCell::new(),
             rights: RightsCache::default(),
             watches: Mutex::default(),
-            places: Arc::new(Semaphore::new(MAX_NAMESPACES)),
+            places: Vec::new(),
         }
     }
 
-    /// With a limit of watches that other sessions have too.
+    /// With limits of watches that other sessions have too.
     #[must_use]
-    pub fn with_places(self, places: Arc<Semaphore>) -> Self {
+    pub fn with_places(self, places: Vec<Arc<Semaphore>>) -> Self {
         Self { places, ..self }
     }
 
@@ -97,11 +97,12 @@ impl ClusterSession {
             let message = format!("{MAX_NAMESPACES} namespaces are open already (hint: close some, and wait a minute)");
             return Err(Refusal::new(429, message));
         }
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+        let places = self.places.iter().map(|places| Arc::clone(places).try_acquire_owned());
+        let places = places.collect::<Result<Vec<_>, _>>().map_err(|_| {
             let hint = "wait a minute, or use `purlin ui` on your computer";
             Refusal::new(503, format!("too many namespaces are open at the same time (hint: {hint})"))
         })?;
-        let watch = Arc::new(NamespaceWatch::start(&self.client, namespace, place));
+        let watch = Arc::new(NamespaceWatch::start(&self.client, namespace, places));
         watches.insert(namespace.to_owned(), Arc::clone(&watch));
         Ok(watch)
     }

@@ -13,13 +13,10 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
-use tokio::sync::Semaphore;
 
 use super::page::{FILES, File, POLICY};
-use super::{Backend, Current, Refusal, Session, decision};
+use super::{Backend, Current, Opened, Refusal, decision};
 
-/// How many requests are answered at the same time: more than a browser sends for each of a few dozen users.
-const MAX_REQUESTS: usize = 256;
 /// The maximum size of a request in bytes: a decision has a few hundred.
 const MAX_BODY: usize = 16 * 1024;
 
@@ -29,12 +26,11 @@ pub struct Server {
     /// The values of the header `Host` that are served; `None`: all. A page of another site can make its own name point to
     /// this computer, but then the header has that name.
     hosts: Option<Vec<String>>,
-    permits: Semaphore,
 }
 
 impl Server {
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, hosts: None, permits: Semaphore::new(MAX_REQUESTS) }
+        Self { backend, hosts: None }
     }
 
     /// Serves only requests to these hosts, such as `127.0.0.1:8080`.
@@ -60,7 +56,8 @@ impl Server {
         router.layer(middleware::from_fn_with_state(Arc::clone(&shared), guard)).with_state(shared)
     }
 
-    async fn session(&self, headers: &HeaderMap) -> Result<Arc<dyn Session>, Refusal> {
+    /// The session of the token. Only the backend limits requests: a wrong token must take no place of a right one.
+    async fn opened(&self, headers: &HeaderMap) -> Result<Opened, Refusal> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = given.and_then(|given| given.strip_prefix("Bearer ")).map(str::trim).unwrap_or_default();
         if token.is_empty() {
@@ -72,14 +69,13 @@ impl Server {
 
 type Shared = State<Arc<Server>>;
 
-/// Refuses other hosts and too many requests, and adds the headers that protect the page.
+/// Refuses other hosts, and adds the headers that protect the page.
 async fn guard(State(server): Shared, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_served = server.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|known| known == host));
-    let mut response = match server.permits.try_acquire() {
-        _ if !is_served => Refusal::new(403, format!("the host `{host}` is not served here")).into_response(),
-        Err(_) => Refusal::new(503, "too many requests at the same time").into_response(),
-        Ok(_permit) => next.run(request).await,
+    let mut response = match is_served {
+        false => Refusal::new(403, format!("the host `{host}` is not served here")).into_response(),
+        true => next.run(request).await,
     };
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -101,16 +97,16 @@ async fn sign_in(State(server): Shared) -> Response {
 }
 
 async fn about(State(server): Shared, headers: HeaderMap) -> Result<Response, Refusal> {
-    let session = server.session(&headers).await?;
-    Ok(json(&session.about().await?))
+    let opened = server.opened(&headers).await?;
+    Ok(json(&opened.session.about().await?))
 }
 
 async fn graph(State(server): Shared, request: Request) -> Result<Response, Refusal> {
-    let session = server.session(request.headers()).await?;
+    let opened = server.opened(request.headers()).await?;
     let namespace = parameter(&request, "namespace")?;
     let seen = request.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let seen = seen.map(|tag| tag.trim_matches('"').to_owned());
-    match session.graph(&namespace, seen.as_deref()).await? {
+    match opened.session.graph(&namespace, seen.as_deref()).await? {
         Current::Unchanged => Ok(StatusCode::NOT_MODIFIED.into_response()),
         Current::Changed { version, snapshot } => {
             let mut response = json(&*snapshot);
@@ -122,24 +118,24 @@ async fn graph(State(server): Shared, request: Request) -> Result<Response, Refu
 }
 
 async fn object(State(server): Shared, request: Request) -> Result<Response, Refusal> {
-    let session = server.session(request.headers()).await?;
+    let opened = server.opened(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    Ok(json(&session.object(&namespace, &name).await?))
+    Ok(json(&opened.session.object(&namespace, &name).await?))
 }
 
 async fn plan(State(server): Shared, request: Request) -> Result<Response, Refusal> {
-    let session = server.session(request.headers()).await?;
+    let opened = server.opened(request.headers()).await?;
     let (namespace, name) = (parameter(&request, "namespace")?, parameter(&request, "name")?);
-    Ok(json(&session.plan(&namespace, &name).await?))
+    Ok(json(&opened.session.plan(&namespace, &name).await?))
 }
 
 async fn decide(State(server): Shared, request: Request) -> Result<Response, Refusal> {
-    let session = server.session(request.headers()).await?;
+    let opened = server.opened(request.headers()).await?;
     let malformed = |error: &dyn std::fmt::Display| Refusal::new(400, format!("not a decision: {error}"));
     let body: Body = request.into_body();
     let body = to_bytes(body, MAX_BODY).await.map_err(|error| malformed(&error))?;
     let decision: decision::Request = serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
-    Ok(json(&serde_json::json!({ "message": session.decide(&decision).await? })))
+    Ok(json(&serde_json::json!({ "message": opened.session.decide(&decision).await? })))
 }
 
 /// A parameter of the query. Sessions check what becomes a part of a path.

@@ -12,7 +12,7 @@ use crate::cli::signals::Signals;
 use crate::model::text::hex;
 use crate::process::{Random as _, SystemRandom};
 use crate::ui::server::Server;
-use crate::ui::{Backend, Refusal, Session};
+use crate::ui::{Backend, Opened, Refusal, Session};
 
 /// One session for everyone with the token: other users of this computer can connect, but do not know it.
 struct OneUser {
@@ -25,10 +25,11 @@ impl Backend for OneUser {
         "Open the address that `purlin ui` printed: it contains a token."
     }
 
-    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Arc<dyn Session>, Refusal>> {
+    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Opened, Refusal>> {
         // Digests are compared, so that the time of the comparison says nothing about the token.
         let is_right = digest(token) == self.token;
-        let opened = if is_right { Ok(Arc::clone(&self.session)) } else { Err(wrong()) };
+        let opened = Opened { session: Arc::clone(&self.session), permit: None };
+        let opened = if is_right { Ok(opened) } else { Err(wrong()) };
         async move { opened }.boxed()
     }
 }

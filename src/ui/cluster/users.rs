@@ -16,20 +16,39 @@ use tokio::time::Instant;
 
 use super::ClusterSession;
 use crate::process::lock;
-use crate::ui::{Backend, Refusal, Session};
+use crate::ui::{Backend, Opened, Refusal, Session};
 
-/// How many users can look at the same time. Each needs watches and the memory of its graphs.
-const MAX_USERS: usize = 32;
-/// How many namespaces all users together can look at, and how many tokens are checked at the same time: the memory and the
-/// requests of this process are for its work.
+/// How many sessions and watched namespaces there can be: the memory and the requests of this process are for its work.
+const MAX_SESSIONS: usize = 32;
 const MAX_WATCHES: usize = 32;
+/// How many of them one owner can have, so that nothing that an owner does keeps the others out.
+const MAX_OF_OWNER: usize = 8;
+/// How many requests of a session are answered at the same time: some of them wait for a change.
+const MAX_REQUESTS: usize = 16;
+/// How many tokens are checked at the same time, and how many requests wait for it.
 const MAX_CHECKS: usize = 8;
+const MAX_WAITING: usize = 64;
+/// How long a request waits for the check of its token.
+const CHECK_LIMIT: Duration = Duration::from_secs(10);
 /// A session that was not used for this long is closed.
 const IDLE: Duration = Duration::from_mins(2);
 
 struct Open {
     session: Arc<ClusterSession>,
+    owner: String,
+    /// Limits the watches of the owner.
+    places: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
     used: Instant,
+}
+
+impl Open {
+    fn admit(&mut self) -> Result<Opened, Refusal> {
+        self.used = Instant::now();
+        let permit = Arc::clone(&self.requests).try_acquire_owned();
+        let permit = permit.map_err(|_| Refusal::new(429, "too many requests with this token at the same time"))?;
+        Ok(Opened { session: Arc::clone(&self.session) as Arc<dyn Session>, permit: Some(permit) })
+    }
 }
 
 /// The sessions by the digest of the token.
@@ -40,45 +59,81 @@ pub struct Users {
     sessions: Mutex<BTreeMap<[u8; 32], Open>>,
     places: Arc<Semaphore>,
     checks: Semaphore,
+    waiting: Semaphore,
 }
 
 impl Users {
     /// `client` must have no credentials. `records`: the namespace of the controller.
     pub fn new(client: Client, records: &str) -> Self {
-        let (places, checks) = (Arc::new(Semaphore::new(MAX_WATCHES)), Semaphore::new(MAX_CHECKS));
-        Self { client, records: records.into(), sessions: Mutex::default(), places, checks }
+        Self {
+            client,
+            records: records.into(),
+            sessions: Mutex::default(),
+            places: Arc::new(Semaphore::new(MAX_WATCHES)),
+            checks: Semaphore::new(MAX_CHECKS),
+            waiting: Semaphore::new(MAX_WAITING),
+        }
     }
 
-    fn known(&self, digest: &[u8; 32]) -> Option<Arc<ClusterSession>> {
+    /// The session of a token that has one.
+    fn known(&self, digest: &[u8; 32]) -> Option<Result<Opened, Refusal>> {
         let mut sessions = lock(&self.sessions);
         sessions.retain(|_, open| open.used.elapsed() < IDLE);
-        let open = sessions.get_mut(digest)?;
-        open.used = Instant::now();
-        Some(Arc::clone(&open.session))
+        sessions.get_mut(digest).map(Open::admit)
     }
 
     /// Opens a session for a token that the API server accepts.
-    async fn accept(&self, token: &str, digest: [u8; 32]) -> Result<Arc<ClusterSession>, Refusal> {
+    async fn accept(&self, token: &str, digest: [u8; 32]) -> Result<Opened, Refusal> {
+        let (session, owner) = self.check(token).await?;
+        let mut sessions = lock(&self.sessions);
+        // Another request with the token may have been faster.
+        if let Some(open) = sessions.get_mut(&digest) {
+            return open.admit();
+        }
+        let own: Vec<&Open> = sessions.values().filter(|open| open.owner == owner).collect();
+        if own.len() >= MAX_OF_OWNER {
+            let hint = "close some pages, and wait two minutes";
+            return Err(Refusal::new(429, format!("`{owner}` has too many sessions at the same time (hint: {hint})")));
+        }
+        if sessions.len() >= MAX_SESSIONS {
+            let hint = "use `purlin ui` on your computer";
+            return Err(Refusal::new(503, format!("too many users look at the same time (hint: {hint})")));
+        }
+        let places = own.first().map(|open| Arc::clone(&open.places));
+        let places = places.unwrap_or_else(|| Arc::new(Semaphore::new(MAX_OF_OWNER)));
+        let session = Arc::new(session.with_places(vec![Arc::clone(&self.places), Arc::clone(&places)]));
+        let requests = Arc::new(Semaphore::new(MAX_REQUESTS));
+        let mut open = Open { session, owner, places, requests, used: Instant::now() };
+        let opened = open.admit();
+        sessions.insert(digest, open);
+        opened
+    }
+
+    /// The session of a token that the API server accepts, and its owner.
+    async fn check(&self, token: &str) -> Result<(ClusterSession, String), Refusal> {
         let wrong = || Refusal::new(401, "the API server does not accept the token");
+        let busy = || Refusal::new(503, "too many tokens are checked at the same time (hint: try again)");
+        let _waiting = self.waiting.try_acquire().map_err(|_| busy())?;
         let client = with_token(&self.client, token).ok_or_else(wrong)?;
-        let session = ClusterSession::new(client, &self.records, "default").with_places(Arc::clone(&self.places));
-        let session = Arc::new(session);
-        let _permit = self.checks.acquire().await;
-        session.user().await.map_err(|error| match &error {
+        let session = ClusterSession::new(client, &self.records, "default");
+        let checked = async {
+            let _check = self.checks.acquire().await;
+            session.user().await.map(|user| owner(user).to_owned())
+        };
+        let owner = tokio::time::timeout(CHECK_LIMIT, checked).await.map_err(|_| busy())?;
+        let owner = owner.map_err(|error| match &error {
             kube::Error::Api(status) if status.code == 401 => wrong(),
             _ => error.into(),
         })?;
-        let mut sessions = lock(&self.sessions);
-        if sessions.len() >= MAX_USERS {
-            return Err(Refusal::new(
-                503,
-                "too many users look at the same time (hint: use `purlin ui` on your computer)",
-            ));
-        }
-        let open = Open { session: Arc::clone(&session), used: Instant::now() };
-        sessions.insert(digest, open);
-        Ok(session)
+        Ok((session, owner))
     }
+}
+
+/// Whose limits a user counts against. A user who can create one ServiceAccount in a namespace can create many.
+fn owner(user: &str) -> &str {
+    const ACCOUNT: &str = "system:serviceaccount:";
+    let namespace = user.strip_prefix(ACCOUNT).and_then(|account| account.split(':').next());
+    namespace.map_or(user, |namespace| &user[..ACCOUNT.len() + namespace.len()])
 }
 
 impl Backend for Users {
@@ -87,14 +142,13 @@ impl Backend for Users {
          can, and forgets it when the tab is closed."
     }
 
-    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Arc<dyn Session>, Refusal>> {
+    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Opened, Refusal>> {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         async move {
-            let session = match self.known(&digest) {
-                Some(session) => session,
-                None => self.accept(token, digest).await?,
-            };
-            Ok(session as Arc<dyn Session>)
+            match self.known(&digest) {
+                Some(opened) => opened,
+                None => self.accept(token, digest).await,
+            }
         }
         .boxed()
     }
@@ -112,3 +166,6 @@ fn with_token(client: &Client, token: &str) -> Option<Client> {
     });
     Some(Client::new(authorized, client.default_namespace().to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

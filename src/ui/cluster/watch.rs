@@ -94,12 +94,12 @@ pub struct NamespaceWatch {
     id: u64,
     state: Arc<State>,
     _task: JoinSet<()>,
-    _place: OwnedSemaphorePermit,
+    _places: Vec<OwnedSemaphorePermit>,
 }
 
 impl NamespaceWatch {
-    /// `place`: one of the watches that may exist at the same time.
-    pub fn start(client: &Client, namespace: &str, place: OwnedSemaphorePermit) -> Self {
+    /// `places`: one for each limit of the watches that may exist at the same time.
+    pub fn start(client: &Client, namespace: &str, places: Vec<OwnedSemaphorePermit>) -> Self {
         let used = Mutex::new(Instant::now());
         let state = Arc::new(State { watched: Mutex::default(), version: watch::Sender::new(0), used });
         let events = select_all([
@@ -115,7 +115,7 @@ impl NamespaceWatch {
         ]);
         let mut task = JoinSet::new();
         task.spawn(Arc::clone(&state).follow(events));
-        Self { id: SystemRandom.number(), state, _task: task, _place: place }
+        Self { id: SystemRandom.number(), state, _task: task, _places: places }
     }
 
     /// A page needs it.

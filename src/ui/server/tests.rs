@@ -5,7 +5,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::ui::snapshot::Snapshot;
-use crate::ui::{About, Detail, PlanDetail};
+use crate::ui::{About, Detail, PlanDetail, Session};
 
 /// One user with the token `right`, whose graph has the version `7`.
 struct Fake;
@@ -15,9 +15,9 @@ impl Backend for Fake {
         "with a token"
     }
 
-    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Arc<dyn Session>, Refusal>> {
-        let opened: Result<Arc<dyn Session>, Refusal> = match token {
-            "right" => Ok(Arc::new(Self)),
+    fn open<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Opened, Refusal>> {
+        let opened = match token {
+            "right" => Ok(Opened { session: Arc::new(Self), permit: None }),
             _ => Err(Refusal::new(401, "wrong")),
         };
         async move { opened }.boxed()
