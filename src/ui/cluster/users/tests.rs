@@ -75,17 +75,14 @@ async fn a_session_has_a_limit_of_requests_of_its_own() {
 async fn requests_with_wrong_tokens_do_not_keep_out_open_sessions() {
     let users = Arc::new(users());
     assert_eq!(status(&users, "jane/1").await, 200);
-    let waiting: Vec<_> = (0..MAX_WAITING)
-        .map(|_| {
-            let users = Arc::clone(&users);
-            tokio::spawn(async move { status(&users, "slow").await })
-        })
-        .collect();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..MAX_WAITING {
+        let users = Arc::clone(&users);
+        waiting.spawn(async move { status(&users, "slow").await });
+    }
     tokio::task::yield_now().await;
     assert_eq!(status(&users, "slow").await, 503, "only so many wait");
     assert_eq!(status(&users, "jane/1").await, 200);
-    for waiting in waiting {
-        assert_eq!(waiting.await.unwrap(), 503);
-    }
+    assert!(waiting.join_all().await.iter().all(|status| *status == 503));
     assert_eq!(status(&users, "joe/1").await, 200);
 }
