@@ -48,12 +48,18 @@ pub struct Watch {
 /// Jitter keeps replicas from reconnecting at the same time.
 pub struct Pauses {
     failures: u32,
+    longest: Duration,
     random: Arc<dyn Random>,
 }
 
 impl Pauses {
     pub fn new(random: Arc<dyn Random>) -> Self {
-        Self { failures: 0, random }
+        Self::up_to(Duration::from_secs(10), random)
+    }
+
+    /// As `new`, with another maximum, of at most a minute.
+    fn up_to(longest: Duration, random: Arc<dyn Random>) -> Self {
+        Self { failures: 0, longest, random }
     }
 }
 
@@ -61,9 +67,8 @@ impl Iterator for Pauses {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        const LONGEST: Duration = Duration::from_secs(10);
         self.failures += 1;
-        let pause = Duration::from_millis(100).saturating_mul(1 << self.failures.min(10)).min(LONGEST);
+        let pause = Duration::from_millis(100).saturating_mul(1 << self.failures.min(10)).min(self.longest);
         Some(retry::spread(pause, self.random.number()))
     }
 }

@@ -1,5 +1,6 @@
 //! Watches records. A large record is assembled from its parts by separate requests. A failed request says nothing
-//! about the record, which is read again until the requests succeed.
+//! about the record, which is read again until the requests succeed. Parts are not watched, so a record with a missing or
+//! damaged part is also read again: an administrator may restore the part.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use crate::store::{Interner, UnreadableRecord};
 /// The watch is blocked meanwhile. Slower reads continue in the background.
 const INLINE_PATIENCE: RetryPolicy = RetryPolicy::Bounded(Duration::from_secs(1));
 
+/// The longest pause between two reads of a record with a missing or damaged part.
+const PARTS_PAUSE: Duration = Duration::from_mins(1);
+
 impl Watch {
     /// Watches the records, which are all in the controller's own namespace. `serves` decides for which namespaces
     /// records count.
@@ -46,7 +50,11 @@ impl Watch {
         let mut stream = std::pin::pin!(self.sharded_events("records", start));
         while let Some((generation, event)) = stream.next().await {
             match event {
-                watcher::Event::Init => self.namespaces.apply_to_all(None, &Event::RecordsRelisting),
+                watcher::Event::Init => {
+                    // Every record in the list is read.
+                    reader.forget_all();
+                    self.namespaces.apply_to_all(None, &Event::RecordsRelisting);
+                }
                 watcher::Event::InitApply(secret) | watcher::Event::Apply(secret) => {
                     // Records of earlier versions are not selected by their bucket.
                     if self.leadership.watches(namespace_of(&secret)) {
@@ -69,8 +77,8 @@ struct EventSink {
     serves: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// The result of assembling a record. `None`: it no longer exists.
-type AssembledRecord = Result<Option<Result<Stored, UnreadableRecord>>, RequestError>;
+/// The result of reading a record. `None`: it no longer exists.
+type ReadRecord = Option<Result<Stored, UnreadableRecord>>;
 
 impl EventSink {
     fn apply(&self, namespace: &Arc<str>, event: Event) {
@@ -79,23 +87,27 @@ impl EventSink {
         }
     }
 
-    /// Handles the result of reading a record. `instance` is the fallback if the record is unreadable.
-    fn take(&self, instance: Option<&InstanceId>, read: AssembledRecord) -> Result<(), RequestError> {
-        match (read?, instance) {
-            (Some(Ok(stored)), _) => {
+    /// Handles the result of reading a record of this size. `instance` is the fallback if the record is unreadable.
+    fn take(&self, instance: Option<&InstanceId>, bytes: u64, read: ReadRecord) {
+        // It no longer exists, which the watch reports.
+        let Some(read) = read else { return };
+        match (read, instance) {
+            (Ok(stored), _) => {
                 let namespace = stored.record.namespace.clone();
                 self.apply(&namespace, Event::RecordApplied(stored));
             }
-            (Some(Err(unreadable)), Some((namespace, address))) => {
+            (Err(unreadable), Some((namespace, address))) => {
                 let message = unreadable.message;
                 tracing::error!(namespace = &**namespace, object = %address, error = message, "a record cannot be read");
                 let held = ObjectBlock { reason: Reason::RecordUnreadable, message };
                 self.apply(namespace, Event::RecordUnreadable(address.clone(), held));
             }
-            // It no longer exists, which the watch reports; or its owner is unknown.
-            (None, _) | (_, None) => {}
+            // Its owner is unknown.
+            (Err(_), None) => {}
         }
-        Ok(())
+        if let Some((namespace, address)) = instance {
+            self.apply(namespace, Event::RecordSized(address.clone(), bytes));
+        }
     }
 }
 
@@ -132,40 +144,66 @@ impl Reader {
                 let Some((namespace, address)) = instance else { return };
                 return self.sink.apply(&namespace, Event::FamilyUnreadable(address.name, unreadable.message));
             }
-            Ok(SecretContent::Record(stored)) => Ok(Some(Ok(stored))),
-            Err(unreadable) => Ok(Some(Err(unreadable))),
+            Ok(SecretContent::Record(stored)) => Some(Ok(stored)),
+            Err(unreadable) => Some(Err(unreadable)),
             Ok(SecretContent::Split(head)) => {
                 bytes += head.size();
                 match self.secrets.assemble(&head, INLINE_PATIENCE).await {
-                    Err(failure) => return self.read_again(secret, head, instance, &failure),
-                    read => read,
+                    Err(failure) => return self.hold(secret, head, instance, bytes, &failure),
+                    Ok(read) => {
+                        if let Some(Err(unreadable)) = &read {
+                            self.read_again(secret, head, instance.clone(), bytes, Some(unreadable.message.clone()));
+                        }
+                        read
+                    }
                 }
             }
         };
-        let exists = matches!(read, Ok(Some(_)));
-        // Only requests fail, and those are handled above.
-        let _ = self.sink.take(instance.as_ref(), read);
-        if let Some((namespace, address)) = instance.filter(|_| exists) {
-            self.sink.apply(&namespace, Event::RecordSized(address, bytes));
-        }
+        self.sink.take(instance.as_ref(), bytes, read);
     }
 
-    /// Reads the record in the background. Meanwhile the object is held.
-    fn read_again(&mut self, secret: &Secret, head: SplitHead, instance: Option<InstanceId>, failure: &RequestError) {
+    /// Holds the object until its record could be read.
+    fn hold(
+        &mut self,
+        secret: &Secret,
+        head: SplitHead,
+        instance: Option<InstanceId>,
+        bytes: u64,
+        failure: &RequestError,
+    ) {
         let message = format!("the record cannot be read at the moment: {failure}; Purlin retries");
         tracing::warn!(secret = secret.metadata.name, "{message}");
         if let Some((namespace, address)) = &instance {
             let held = ObjectBlock { reason: Reason::RecordUnavailable, message };
             self.sink.apply(namespace, Event::RecordUnreadable(address.clone(), held));
         }
-        let (sink, secrets, pauses) = (self.sink.clone(), self.secrets.clone(), Pauses::new(self.random.clone()));
+        self.read_again(secret, head, instance, bytes, None);
+    }
+
+    /// Reads the record in the background until it is readable. `known`: why it is not, if that was reported.
+    fn read_again(
+        &mut self,
+        secret: &Secret,
+        head: SplitHead,
+        instance: Option<InstanceId>,
+        bytes: u64,
+        mut known: Option<String>,
+    ) {
+        let (sink, secrets) = (self.sink.clone(), self.secrets.clone());
+        let mut after_failure = Pauses::new(self.random.clone());
+        let mut for_parts = Pauses::up_to(PARTS_PAUSE, self.random.clone());
         let handle = self.background.spawn(async move {
-            for pause in pauses {
-                tokio::time::sleep(pause).await;
-                let read = secrets.assemble(&head, INLINE_PATIENCE).await;
-                match sink.take(instance.as_ref(), read) {
-                    Ok(()) => return,
+            loop {
+                let pauses = if known.is_some() { &mut for_parts } else { &mut after_failure };
+                tokio::time::sleep(pauses.next().unwrap_or(PARTS_PAUSE)).await;
+                match secrets.assemble(&head, INLINE_PATIENCE).await {
                     Err(failure) => tracing::debug!("could not read a record yet: {failure}"),
+                    Ok(Some(Err(unreadable))) if known.as_ref() == Some(&unreadable.message) => {}
+                    Ok(Some(Err(unreadable))) => {
+                        known = Some(unreadable.message.clone());
+                        sink.take(instance.as_ref(), bytes, Some(Err(unreadable)));
+                    }
+                    Ok(read) => return sink.take(instance.as_ref(), bytes, read),
                 }
             }
         });
@@ -181,6 +219,11 @@ impl Reader {
             false => Event::RecordDeleted(address, version),
         };
         self.sink.apply(&namespace, event);
+    }
+
+    fn forget_all(&mut self) {
+        self.background.abort_all();
+        self.by_name.clear();
     }
 
     /// Cancels the background read of a record.
@@ -269,5 +312,36 @@ mod tests {
         let held = opened.try_recv().unwrap().lock().index().unreadable()[&address].clone();
         assert_eq!(held.reason, Reason::RecordUnreadable);
         assert!(held.message.contains("backup"), "{}", held.message);
+    }
+
+    /// As when `kubectl apply` restores the head of a record before its parts.
+    #[tokio::test(start_paused = true)]
+    async fn a_record_whose_parts_are_restored_after_its_head_is_read_then() {
+        let (server, client) = server();
+        let (secrets, _stop) = secrets(client);
+        let record = large();
+        secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
+        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
+        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
+        let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
+        let head = head(&server);
+        let (_, address) = instance_of(&head).unwrap();
+        let is_part = |secret: &serde_json::Value| secret["metadata"]["labels"]["purlin.dev/record"] == "part";
+        let parts: BTreeMap<_, _> =
+            server.lock().unwrap().objects.extract_if(.., |_, secret| is_part(secret)).collect();
+        reader.read(&head).await;
+        let shared = opened.try_recv().unwrap();
+        assert_eq!(shared.lock().index().unreadable()[&address].reason, Reason::RecordUnreadable);
+        server.lock().unwrap().take_requests();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        let requests = server.lock().unwrap().take_requests().len();
+        assert!((60..=200).contains(&requests), "one part and the head, about once a minute: {requests}");
+        server.lock().unwrap().objects.extend(parts);
+        tokio::time::sleep(2 * PARTS_PAUSE).await;
+        assert!(shared.lock().index().unreadable().is_empty());
+        assert_eq!(*shared.lock().index().records()[&address].record, record);
+        server.lock().unwrap().take_requests();
+        tokio::time::sleep(2 * PARTS_PAUSE).await;
+        assert!(server.lock().unwrap().take_requests().is_empty(), "it is not read again");
     }
 }
