@@ -268,31 +268,29 @@ impl Attempt<'_> {
     }
 
     /// A read cannot show whether an update happened. The object is read, and the next plan continues from its current
-    /// state.
+    /// state. An object that is not found stays recorded: the next plan reads it again and decides, because it knows how
+    /// many other objects are missing, and what the Resource says about a missing object.
     async fn read_updated(&self) -> Recovery {
         let mut record = self.stored.record.as_ref().clone();
         record.intent = None;
         self.add_resolved(&mut record, Resolution::Read);
         let Some(current) = record.current.clone() else { return self.write(record).await };
         let context = self.context(&current, self.timeouts().read);
-        match self.driver.read(&context, &current).await {
+        let mut object = match self.driver.read(&context, &current).await {
             Err(error) => return self.retry_later(&error.into()),
-            Ok(None) => match self.missing_after_config_change(&context, &current).await {
-                Some(held) => return held,
-                None => record.current = None,
-            },
+            Ok(None) => RecordedObject { matching_config: None, ..current.as_ref().clone() },
             Ok(Some(state)) => {
                 let schema = self.engine.schema(&self.stored.record.type_name, current.provider.as_ref());
-                let mut object = super::step::refreshed_object(&current, state, schema.as_deref());
-                if let Some(planned) = &self.intent.planned {
-                    object.dependencies = super::step::merged_dependencies(&current, &planned.recorded);
-                    if object.value != current.value {
-                        object.revision = planned.recorded.revision;
-                    }
-                }
-                record.current = Some(Arc::new(object));
+                super::step::refreshed_object(&current, state, schema.as_deref())
+            }
+        };
+        if let Some(planned) = &self.intent.planned {
+            object.dependencies = super::step::merged_dependencies(&current, &planned.recorded);
+            if object.value != current.value {
+                object.revision = planned.recorded.revision;
             }
         }
+        record.current = Some(Arc::new(object));
         self.write(record).await
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::tracked::Hold;
 use super::{Command, Reconciler, RecoveryResult};
 use crate::execute::Recovery;
+use crate::model::Stored;
 
 impl Reconciler {
     /// Starts the recovery of every object of these names whose record has an open intent that no step of this process
@@ -62,8 +63,15 @@ impl Reconciler {
             Recovery::Missing => {
                 tracing::warn!(namespace = &**self.namespace(), object = %address, "the record of an interrupted operation is gone");
             }
+            // It is unknown whether the object still exists and what it should be compared with.
+            Recovery::Resolved(stored) if is_in_doubt(&stored) => self.objects.entry(&address).unread = true,
             Recovery::Resolved(_) | Recovery::Erased => {}
         }
         connected.iter().for_each(|name| self.touch(name));
     }
+}
+
+/// Whether recovery has left it to the next plan to find out what the object is now.
+fn is_in_doubt(stored: &Stored) -> bool {
+    stored.record.current.as_ref().is_some_and(|object| object.matching_config.is_none())
 }

@@ -8,6 +8,7 @@ mod panics;
 mod preview;
 mod provider_configs;
 mod quota;
+mod recoveries;
 mod statuses;
 mod waits;
 
