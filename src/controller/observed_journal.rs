@@ -45,6 +45,10 @@ impl Journal for ObservedJournal {
         Box::pin(self.observe("intent", self.journal.intend(record, base)))
     }
 
+    fn take_over(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(self.observe("intent", self.journal.take_over(record, base)))
+    }
+
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(self.observe("result", self.journal.record(record, base)))
     }

@@ -34,6 +34,13 @@ pub trait Journal: Send + Sync {
     /// write of an existing one. Both are present when this returns. Returns the new version.
     fn intend(&self, record: Arc<Record>, base: Option<Version>) -> BoxFuture<'_, Result<Version, JournalError>>;
 
+    /// Writes a record whose intent has this process as its new holder, before the call of another process is made again.
+    /// Unlike `record`, it accepts only the version `base`: of two processes that read the same record, one gets a
+    /// conflict. A store that only one process can open needs no write.
+    fn take_over(&self, _record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move { Ok(base) })
+    }
+
     /// Writes the result of a step, or any other change of a record. `base` is the record as the caller knows it. A
     /// store whose versions also change when the record does not change compares with [`Stored::is_still`].
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>>;

@@ -1,11 +1,13 @@
 //! Recovery of intents that a crash left open. The outcome of each is resolved before the object is planned again.
 
 mod create;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::engine::{Call, after, service_account};
 use super::failure::{Failure, with_address};
@@ -213,16 +215,50 @@ impl Attempt<'_> {
                 Recovery::Blocked(ObjectBlock { reason: Reason::OperationInProgress, message }, Some(again))
             }
             RecoveryAction::NeverSent => self.revert().await,
-            RecoveryAction::RepeatCreate(finder) => self.repeat_create(finder).await,
+            RecoveryAction::RepeatCreate(finder) => match self.take_over(self.timeouts().create).await {
+                Ok(own) => self.with(&own).repeat_create(finder).await,
+                Err(failure) => self.retry_later(&failure),
+            },
             RecoveryAction::Find(finder) => self.find_created(finder).await,
             RecoveryAction::Search(searcher, import) => self.search_created(searcher, import).await,
             RecoveryAction::Import(import) => self.import_created(import).await,
             RecoveryAction::AskUser => self.ask_user(None),
             RecoveryAction::HooksInterrupted => self.close(Resolution::Hooks).await,
             RecoveryAction::ReadUpdated => self.read_updated().await,
-            RecoveryAction::FinishDestroy => self.finish_destroy().await,
+            RecoveryAction::FinishDestroy => match self.take_over(self.timeouts().delete).await {
+                Ok(own) => self.with(&own).finish_destroy().await,
+                Err(failure) => self.retry_later(&failure),
+            },
             RecoveryAction::ReadDestroyed => self.read_destroyed().await,
         }
+    }
+
+    /// Makes this process the holder of the intent, before it calls or runs hooks. A recovery that runs for long can
+    /// outlast the lease: the next leader then waits for its end, as for that of a step. An attempt soon after a failed
+    /// one is still the holder, and has the rest of its time.
+    async fn take_over(&self, limit: Duration) -> Result<Stored, Failure> {
+        let (engine, intent, now) = (self.engine, self.intent, self.engine.clock.now());
+        if intent.holder == engine.holder && intent.deadline >= after(now, limit / 2) {
+            return Ok(self.stored.clone());
+        }
+        let (holder, deadline) = (engine.holder.clone(), after(now, limit));
+        let own = Intent { holder, started: now, deadline, ..intent.clone() };
+        let record = Arc::new(Record { intent: Some(Box::new(own)), ..self.stored.record.as_ref().clone() });
+        let version = engine.journal.take_over(Arc::clone(&record), self.stored.version).await?;
+        Ok(Stored { record, version })
+    }
+
+    /// The attempt after `take_over`.
+    fn with<'b>(&'b self, own: &'b Stored) -> Attempt<'b> {
+        let intent = own.record.intent.as_deref().unwrap_or(self.intent);
+        let (engine, instance, driver, warnings) = (self.engine, self.instance, self.driver, self.warnings.clone());
+        Attempt { engine, stored: own, intent, instance, driver, warnings }
+    }
+
+    /// The time limit of a call, after `take_over`.
+    fn time_left(&self) -> Duration {
+        let left = self.intent.deadline.duration_since(self.engine.clock.now());
+        left.max(SignedDuration::ZERO).unsigned_abs()
     }
 
     /// The values to mask in warnings: sensitive values of the prior, planned and current object.
@@ -308,7 +344,15 @@ impl Attempt<'_> {
             HooksOutcome::Failed => return self.close(Resolution::NoEffect).await,
             HooksOutcome::Unreadable(error) => return self.retry_later(&error.into()),
         }
-        let context = self.context(&object, self.timeouts().delete);
+        // The hooks had a time limit of their own.
+        match self.take_over(self.timeouts().delete).await {
+            Ok(own) => self.with(&own).destroy_again(object, removed).await,
+            Err(failure) => self.retry_later(&failure),
+        }
+    }
+
+    async fn destroy_again(&self, object: Arc<RecordedObject>, removed: RemovalTarget) -> Recovery {
+        let context = self.context(&object, self.time_left());
         let called = apply_destroy(self.engine, self.stored, self.driver, &context, object, Arc::from([])).await;
         let ApplyResult { response, before } = called;
         self.finish(record_destroy_result(self.engine, &before, removed, response, RECOVERED).await)
@@ -328,7 +372,7 @@ impl Attempt<'_> {
             Ok(None) => return HooksOutcome::ObjectMissing,
             Ok(Some(_)) => {}
         }
-        let context = self.context(object, self.timeouts().delete);
+        let context = self.context(object, self.time_left());
         let of = HookTarget { engine: self.engine, context, uid: &record.uid, object, read: self.read() };
         let mut notes = Vec::new();
         let ended = hooks::run(&of, hooks, &mut notes).await;

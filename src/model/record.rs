@@ -121,7 +121,7 @@ impl RecordedObject {
     }
 }
 
-/// The process that wrote an intent.
+/// The process that makes the call of an intent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Holder {
     /// The UID of the Pod, or the host of the state file for local runs; empty outside of a Pod.
@@ -138,9 +138,11 @@ pub struct Intent {
     pub operation: Operation,
     /// A random ID. Drivers store it with the object if they can, to find the object again.
     pub operation_id: Arc<str>,
+    /// The process that makes the call: the one that wrote the intent, or that took it over for a recovery.
     pub holder: Holder,
     /// The number of this intent in the record, starting at 1.
     pub epoch: u64,
+    /// When the holder began.
     pub started: Timestamp,
     /// The deadline of the call. It is extended while the call runs beyond its time limit.
     pub deadline: Timestamp,
@@ -285,10 +287,10 @@ pub struct Stored {
 
 impl Stored {
     /// Whether a record with another version is still equivalent, so that a write can be based on it. While an
-    /// operation is open, only its process changes the record, so it is sufficient to compare operation IDs.
+    /// operation is open, only its holder changes the record, so it is sufficient to compare operation and holder.
     pub fn is_equivalent_to(&self, found: &Record) -> bool {
         match (&self.record.intent, &found.intent) {
-            (Some(ours), Some(found)) => ours.operation_id == found.operation_id,
+            (Some(ours), Some(found)) => ours.operation_id == found.operation_id && ours.holder == found.holder,
             _ => *self.record == *found,
         }
     }

@@ -407,6 +407,13 @@ impl Journal for ClusterJournal {
         })
     }
 
+    fn take_over(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        Box::pin(async move {
+            let written = self.secrets.put(&record, Some(base), RetryPolicy::SHORT).await;
+            written.map_err(|failure| journal_error(&record, failure))
+        })
+    }
+
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             let outcome = match base.record.intent {

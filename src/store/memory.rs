@@ -202,6 +202,10 @@ impl Journal for MemoryJournal {
         Box::pin(async move { self.perform(Operation::Intend, &record, |durable| durable.put(&record, base)).await })
     }
 
+    fn take_over(&self, record: Arc<Record>, base: Version) -> BoxFuture<'_, Result<Version, JournalError>> {
+        self.intend(record, Some(base))
+    }
+
     fn record(&self, record: Arc<Record>, base: Stored) -> BoxFuture<'_, Result<Version, JournalError>> {
         Box::pin(async move {
             self.perform(Operation::Record, &record, |durable| durable.put(&record, Some(base.version))).await

@@ -11,7 +11,8 @@ use purlin::driver::scripted::{Effect, EffectKind};
 use purlin::driver::{ApplyRequest, CallContext};
 use purlin::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Value as Plain};
 use purlin::process::lock;
-use purlin::store::secrets::record_name;
+use purlin::store::Interner;
+use purlin::store::secrets::{SecretContent, decode, record_name};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -208,6 +209,20 @@ impl Judge {
         }
         for (place, resource) in resources {
             known.entry(place).or_default().push((now, Some(Arc::new(resource))));
+        }
+    }
+
+    /// Whether this write of a record only changes the holder of its operation: a replica repeats what another one
+    /// intended, and for the reasons of that one.
+    pub(crate) fn is_taken_over(&self, secret: &[u8]) -> bool {
+        let Ok(secret) = serde_json::from_slice(secret) else { return false };
+        let Ok(SecretContent::Record(written)) = decode(&secret, &mut Interner::default()) else { return false };
+        let inside = lock(&self.inside);
+        let Some(look_up) = &inside.records else { return false };
+        let before = look_up(&written.record.namespace, &written.record.address);
+        match (before.and_then(|record| record.intent), &written.record.intent) {
+            (Some(before), Some(now)) => before.operation_id == now.operation_id && before.holder != now.holder,
+            _ => false,
         }
     }
 

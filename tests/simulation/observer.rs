@@ -61,13 +61,17 @@ where
                 RequestSubject::Record(_) | RequestSubject::Resources { .. } | RequestSubject::Other => None,
             };
             let issued = Instant::now();
-            if let RequestSubject::Record(secret) = &about {
+            let intended = match &about {
+                RequestSubject::Record(secret) if !judge.is_taken_over(&bytes) => Some(secret),
+                _ => None,
+            };
+            if let Some(secret) = intended {
                 judge.record_issued(&replica, secret, issued);
             }
             let answer = line.call(Request::from_parts(parts, Body::from(bytes))).await;
             // A write without an answer may have been carried out.
             let is_refused = answer.as_ref().is_ok_and(|answer| answer.status().is_client_error());
-            if let RequestSubject::Record(secret) = &about {
+            if let Some(secret) = intended {
                 judge.record_answered(&replica, secret, issued, is_refused);
             }
             if let Some(objection) = objection.filter(|_| !is_refused) {

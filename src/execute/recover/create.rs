@@ -29,7 +29,7 @@ impl Attempt<'_> {
         let Some(planned) = &self.intent.planned else {
             return self.retry_later(&Failure::internal("the intent of the create holds no plan"));
         };
-        let context = self.context(&planned.recorded, self.timeouts().create);
+        let context = self.context(&planned.recorded, self.time_left());
         let request = create_request(planned);
         let called = apply(self.engine, self.stored, self.driver, &context, request, &self.read()).await;
         let ApplyResult { response, before } = called;

@@ -1,4 +1,5 @@
 mod family;
+mod holders;
 
 use std::sync::Mutex;
 
