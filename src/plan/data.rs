@@ -69,7 +69,7 @@ pub(super) fn handle_response(
     }
     progress.diagnostics.extend(found);
     let value = match result {
-        Ok(value) => value.unwrap_or(Value::Unknown),
+        Ok(value) => value,
         Err(error) => {
             let mut decision =
                 Decision::blocked(Block::failed(node.address, "the data source could not be read", error), None);
@@ -78,7 +78,8 @@ pub(super) fn handle_response(
         }
     };
     let schema = input.schema(id).unwrap_or_default();
-    let value = marks::like(marks::by_schema(value, &schema), &progress.config);
+    let marked = |value| marks::like(marks::by_schema(value, &schema), &progress.config);
+    let value = value.map_or(Value::Unknown, marked);
     if progress.delayed.is_none() && !value.has_unknown() {
         progress.data_read = true;
         let reading = ReadResult {

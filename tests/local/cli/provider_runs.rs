@@ -230,6 +230,27 @@ fn a_provider_in_a_debugger_is_used_instead_of_an_installed_one() {
 }
 
 #[test]
+fn a_secret_in_a_set_is_never_shown() {
+    let bench = ProviderSandbox::new("corner");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: { name: s }\nstringData: { password: zebra }\n";
+    bench.sandbox.write("files/secret.yaml", secret);
+    let spec = "type: corner_thing, inputs: [{ name: password, secretKeyRef: { name: s, key: password } }], config: { \
+                name: n, names: ['${inputs.password}', quartz], \
+                unordered: [{ key: z, value: '${inputs.password}' }, { key: a, value: basalt }], \
+                many: [{ key: z, value: '${inputs.password}' }, { key: a, value: gamma }] }";
+    bench.resources(&[("thing", spec)]);
+    let shows_no_secret = |shown: String| {
+        assert!(!shown.contains("zebra") && !shown.contains("quartz") && !shown.contains("basalt"), "{shown}");
+        assert!(shown.contains("gamma"), "the items of a list keep their positions: {shown}");
+    };
+    shows_no_secret(bench.sandbox.ok(&["plan", "-f", "files", "-o", "json"]));
+    shows_no_secret(bench.sandbox.ok(&["plan", "-f", "files"]));
+    bench.apply();
+    shows_no_secret(bench.sandbox.ok(&["state", "show", "thing", "-f", "files", "-o", "json"]));
+    assert_eq!(bench.sandbox.run(&["plan", "-f", "files", "--detailed-exitcode"]).code, Some(0), "no changes are left");
+}
+
+#[test]
 fn all_schema_features_are_supported() {
     let bench = ProviderSandbox::new("corner");
     let thing = |text: &str, secret: u32| {
