@@ -121,6 +121,9 @@ pub struct PreparedStep {
     /// May contain unknown values.
     pub planned: Value,
     pub private: Arc<[u8]>,
+    /// The private data of the driver's plan for the object that a replacement destroys: the plan of an update that is
+    /// impossible, or of the new object if the old one is tainted. Empty if the driver made none.
+    pub destroy_private: Arc<[u8]>,
     /// Random bytes for the driver. The final plan gets the same bytes.
     pub entropy: [u8; 16],
     pub replace_paths: Vec<Path>,

@@ -40,7 +40,8 @@ pub struct ApplyRequest {
     /// The evaluated configuration, wholly known. `Null` for a destroy.
     pub config: Value,
     pub planned: Option<Value>,
-    /// The private data of the plan. For a destroy, those of the plan that replaces the object; empty if there is none.
+    /// The private data of the plan. For a destroy, those of the plan that requires the replacement of the object; empty
+    /// if there is none.
     pub private: Arc<[u8]>,
 }
 

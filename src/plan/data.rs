@@ -99,6 +99,7 @@ pub(super) fn handle_response(
             config: std::mem::take(&mut progress.config),
             value,
             private: Arc::from([]),
+            destroy_private: Arc::from([]),
             identity: None,
             replace_paths: Vec::new(),
             requires_update: false,

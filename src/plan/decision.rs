@@ -26,6 +26,8 @@ pub(super) struct PlannedChange {
     pub config: Value,
     pub value: Value,
     pub private: Arc<[u8]>,
+    /// As in a prepared step.
+    pub destroy_private: Arc<[u8]>,
     pub identity: Option<Value>,
     pub replace_paths: Vec<Path>,
     pub requires_update: bool,

@@ -326,6 +326,7 @@ fn decide(
     let Some(base) = planned_from else {
         return Ok(decided(create_or_replace(input, id, progress, response, old)));
     };
+    progress.update_private = response.private.clone();
     let mut paths = response.requires_replace.clone();
     if !response.checked {
         paths = contract::forcing(node.address, &schema, paths, &base.value, &response.planned)?;
@@ -398,10 +399,18 @@ fn create_or_replace(
     if progress.imported.is_some() {
         because = format!("imported, {because}");
     }
+    let destroy_private = match replacement {
+        // The driver plans a tainted object only as a new one.
+        Replacement::Tainted => response.private.clone(),
+        _ => std::mem::take(&mut progress.update_private),
+    };
     let mut decision = changed(progress, Action::Replace, response, old);
     decision.forget = decision.prior.as_ref().is_some_and(|old| node.keeps_object(old));
-    if let (Replacement::Attributes(paths), Some(planned)) = (replacement, &mut decision.planned) {
-        planned.replace_paths = paths;
+    if let Some(planned) = &mut decision.planned {
+        planned.destroy_private = destroy_private;
+        if let Replacement::Attributes(paths) = replacement {
+            planned.replace_paths = paths;
+        }
     }
     Decision { because: Some(because), ..decision }
 }
@@ -423,6 +432,7 @@ fn changed(
             config: std::mem::take(&mut progress.config),
             value: response.planned,
             private: response.private,
+            destroy_private: Arc::default(),
             identity: response.identity.filter(|identity| !identity.has_unknown()),
             replace_paths: Vec::new(),
             requires_update: response.requires_update,

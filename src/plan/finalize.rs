@@ -213,6 +213,7 @@ mod tests {
             config: Value::Null,
             planned,
             private: Arc::new([]),
+            destroy_private: Arc::new([]),
             entropy: [0; 16],
             replace_paths: Vec::new(),
             requires_update: false,

@@ -65,6 +65,8 @@ pub(super) struct Progress {
     /// The evaluated configuration before `ignoreChanges`, if that changes it.
     pub configured: Option<Value>,
     pub replacement: Option<Replacement>,
+    /// The private data of the driver's plan for the existing object.
+    pub update_private: Arc<[u8]>,
     /// Another client changed a published copy.
     pub copies_drifted: bool,
     /// The drift, if the configuration has not changed.

@@ -267,21 +267,28 @@ impl ObjectClient<'_> {
         }
     }
 
-    async fn destroy(&self, prior: Option<Arc<RecordedObject>>, replaced_by: &[u8]) -> ApplyResponse {
-        let Some(prior) = prior else {
+    async fn destroy(&self, object: Option<Arc<RecordedObject>>, planned: &[u8]) -> ApplyResponse {
+        let Some(object) = object else {
             return failed_response(diagnostics::protocol_error("there is no object to destroy"));
         };
-        let call = match self.destroy_request(&prior, replaced_by).await {
-            Ok(call) => call,
+        let prepared = async {
+            let prior = self.prior(&object).await?;
+            let call = self.destroy_request(&prior, planned).await?;
+            Ok::<_, DriverError>((prior, call))
+        };
+        let (prior, call) = match prepared.await {
+            Ok(prepared) => prepared,
             Err(error) => return failed_response(error),
         };
+        let sent = call.planned_private.clone();
         match self.client.apply_resource_change(call).await {
-            Ok(answer) => self.destroy_response(answer),
+            Ok(answer) => self.destroy_response(prior, &sent, answer),
             Err(error) => response_without_result(&error),
         }
     }
 
-    fn destroy_response(&self, answer: ApplyResourceChangeResponse) -> ApplyResponse {
+    /// Converts the response of a destroy that got the private data `sent`.
+    fn destroy_response(&self, prior: PriorState, sent: &[u8], answer: ApplyResourceChangeResponse) -> ApplyResponse {
         let error = self.check_diagnostics(answer.diagnostics).err();
         let remaining = match self.decode(&answer.state, "the state of the object") {
             Ok(left) => left,
@@ -297,26 +304,23 @@ impl ObjectClient<'_> {
                         "the provider reported no error but returned the object after its destroy",
                     ))
                 });
-                // No write-only arguments are sent to an object that is being destroyed.
-                let object =
-                    self.state(&remaining.unknown_as_null(), answer.private, None, answer.identity.as_ref()).ok();
+                let state = remaining.unknown_as_null();
+                // The plan was not carried out, so the object keeps its own data.
+                let has_own = answer.private == sent || (answer.private.is_empty() && state == prior.state);
+                let private = if has_own { prior.private.private } else { answer.private };
+                let object = self.state(&state, private, prior.private.write_only, answer.identity.as_ref()).ok();
                 ApplyResponse { object, error, allows_differences: true, ..ApplyResponse::default() }
             }
         }
     }
 
-    /// The plan of a replacement, of which these are the private data, covers the destroy too.
-    async fn destroy_request(
-        &self,
-        object: &RecordedObject,
-        replaced_by: &[u8],
-    ) -> Result<ApplyResourceChange, DriverError> {
-        let prior = self.prior(object).await?;
+    /// `planned` are the private data of the plan that covers the destroy, if there is one.
+    async fn destroy_request(&self, prior: &PriorState, planned: &[u8]) -> Result<ApplyResourceChange, DriverError> {
         let state = self.encode(&prior.state)?;
-        let mut private = prior.private.private;
-        let mut identity = prior.identity;
-        if !replaced_by.is_empty() {
-            private = PlanPrivate::decode(replaced_by)?.private;
+        let mut private = prior.private.private.clone();
+        let mut identity = prior.identity.clone();
+        if !planned.is_empty() {
+            private = PlanPrivate::decode(planned)?.private;
             identity = None;
         } else if self.plans_destroys {
             let call = PlanResourceChange {

@@ -56,8 +56,8 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
     hooks::before_destroy(task, &before, &object, hooks).await?;
     task.check_still_desired(&before).await?;
     let context = task.context(&object, timeout, before.record.intent.as_deref());
-    let replaced_by = if removed.replacement_follows { Arc::clone(&task.prepared()?.private) } else { Arc::from([]) };
-    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, replaced_by).await;
+    let planned = if removed.replacement_follows { task.prepared()?.destroy_private.clone() } else { Arc::default() };
+    let called = apply_destroy(&task.engine, &before, task.driver()?.as_ref(), &context, object, planned).await;
     let ApplyResult { response, before } = called;
     record_destroy_result(&task.engine, &before, removed, response, ChangeOutcome::Succeeded).await
 }
@@ -100,7 +100,7 @@ fn target_object(record: &Record, deposed: Option<DeposedKey>) -> Result<Arc<Rec
     object.cloned().ok_or_else(|| Failure::internal("the object to destroy is not in the record"))
 }
 
-/// Destroys an object. `private` are the private data of the plan that replaces it.
+/// Destroys an object. `private` are the private data of the plan that covers the destroy; empty if there is none.
 pub(crate) async fn apply_destroy(
     engine: &Engine,
     before: &Stored,

@@ -96,6 +96,7 @@ fn the_random_part_of_a_name_does_not_count() {
             config: Value::Null,
             planned: Value::Null,
             private: Arc::default(),
+            destroy_private: Arc::default(),
             entropy: [entropy; 16],
             replace_paths: Vec::new(),
             requires_update: false,

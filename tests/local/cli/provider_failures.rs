@@ -474,3 +474,35 @@ fn provider_start_errors_are_reported_for_each_object() {
         recorded: good ready; exist: 1
     "#]].assert_eq(&bench.apply().replace(&directory, "HERE/"));
 }
+
+#[test]
+fn a_replaced_object_is_destroyed_with_its_own_private_data_and_keeps_them_if_that_fails() {
+    let bench = ProviderSandbox::new("corner");
+    let apply = |place: &str, text: &str, secret: u32| {
+        let config = format!("place: {place}, text: {text}, secret_wo: '{secret}'");
+        bench.resources(&[("held", &format!("type: corner_guarded, config: {{ {config} }}"))]);
+        bench.apply()
+    };
+    apply("a", "locked", 1);
+    expect![[r#"
+        held create skipped
+        held destroy failed: It is locked: it cannot be destroyed
+        recorded: held ready; exist: 1
+    "#]]
+    .assert_eq(&apply("b", "locked", 1));
+    // The write-only argument is still compared with the one that was sent.
+    let updated = expect![[r#"
+        held update finished
+        recorded: held ready; exist: 1
+    "#]];
+    updated.assert_eq(&apply("a", "locked", 2));
+    updated.assert_eq(&apply("a", "open", 2));
+    expect![[r#"
+        held create finished
+        held destroy finished
+        recorded: held ready; exist: 1
+    "#]]
+    .assert_eq(&apply("b", "open", 2));
+    // Here, the driver makes no plan from the old object.
+    bench.sandbox.ok(&["apply", "-f", "files", "--yes", "--replace", "held"]);
+}

@@ -77,6 +77,7 @@ func (*corner) Resources(context.Context) []func() resource.Resource {
 		func() resource.Resource { return &identified{} },
 		func() resource.Resource { return &versioned{} },
 		func() resource.Resource { return &counted{} },
+		func() resource.Resource { return &guarded{} },
 		func() resource.Resource { return &deferred{} },
 		func() resource.Resource { return &gossip{} },
 	}
