@@ -172,14 +172,10 @@ impl ObjectClient<'_> {
         else {
             return Ok(None);
         };
-        let bytes = identity.clone().into_bytes();
         if version == present {
-            return Ok(Some(EncodedValue::Json(bytes)));
+            return Ok(Some(EncodedValue::Json(identity.clone().into_bytes())));
         }
-        let answer = self.client.upgrade_resource_identity(&self.context.type_name, *version, RawState(bytes)).await;
-        let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
-        self.check_diagnostics(answer.diagnostics)?;
-        Ok(answer.identity)
+        self.upgrade_identity(*version, identity.clone()).await
     }
 
     /// Converts an object of another type, possibly of another provider, to this type.

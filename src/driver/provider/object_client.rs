@@ -1,5 +1,7 @@
 //! Calls a provider about one object, and converts the object's state between the forms of the engine and the provider.
 
+mod prior;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,8 +17,9 @@ use crate::model::{
 };
 use crate::plugin::{
     ApplyResourceChange, ApplyResourceChangeResponse, Client, Diagnostic, EncodedValue, ImportResourceState, Lease,
-    Msgpack, PlanResourceChange, PluginError, RawState, ReadResource,
+    Msgpack, PlanResourceChange, PluginError, ReadResource,
 };
+use prior::PriorState;
 
 /// A configured provider for the calls about one object.
 pub(super) struct ObjectClient<'a> {
@@ -35,13 +38,6 @@ pub(super) struct ObjectClient<'a> {
     pub warnings: Warnings,
     /// All calls received a stop request.
     pub stopped: &'a AtomicBool,
-}
-
-/// The state of a recorded object, with the private data of the provider.
-struct PriorState {
-    state: Value,
-    private: ObjectPrivate,
-    identity: Option<Msgpack>,
 }
 
 impl ObjectClient<'_> {
@@ -360,12 +356,12 @@ impl ObjectClient<'_> {
     }
 
     async fn read_state(&self, prior: PriorState) -> Result<Option<ObjectState>, DriverError> {
-        let write_only = prior.private.write_only;
+        let PriorState { state, private, identity } = prior;
         let call = ReadResource {
             type_name: self.type_name(),
-            state: self.encode(&prior.state)?,
-            private: prior.private.private,
-            identity: prior.identity,
+            state: self.encode(&state)?,
+            private: private.private,
+            identity: identity.clone(),
         };
         let answer = self.client.read_resource(call).await.map_err(|error| diagnostics::call_error(&error))?;
         self.check_diagnostics(answer.diagnostics)?;
@@ -375,7 +371,10 @@ impl ObjectClient<'_> {
             return Ok(None);
         }
         let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
-        self.state(&state, answer.private, write_only, answer.identity.as_ref()).map(Some)
+        // A provider that returns no identity has not changed it.
+        let unchanged = identity.map(|Msgpack(bytes)| EncodedValue::Msgpack(bytes));
+        let identity = answer.identity.filter(|identity| !identity.is_null()).or(unchanged);
+        self.state(&state, answer.private, private.write_only, identity.as_ref()).map(Some)
     }
 
     /// Imports an object; `None` if it does not exist.
@@ -417,75 +416,6 @@ impl ObjectClient<'_> {
         let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
         let private = ObjectPrivate { private: object.private, ..ObjectPrivate::default() };
         self.read_state(PriorState { state, private, identity: identity.map(Msgpack) }).await
-    }
-
-    /// The recorded state, upgraded to the current schema.
-    async fn prior(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
-        if i64::try_from(object.schema_version) != Ok(self.kind.schema.version.max(0)) {
-            return self.upgrade_recorded(object).await;
-        }
-        let private = ObjectPrivate::decode(&object.private)?;
-        let state = cty::from_model(self.kind.schema.ty(), &object.value.without_marks(), &private.dynamic);
-        let state = state.map_err(|error| diagnostics::decode_error("the recorded object", &error))?;
-        Ok(PriorState { state, identity: self.recorded_identity(object)?, private })
-    }
-
-    async fn upgrade_recorded(&self, object: &RecordedObject) -> Result<PriorState, DriverError> {
-        let version = i64::try_from(object.schema_version).unwrap_or(i64::MAX);
-        self.require_no_newer(version, "the object was recorded")?;
-        let private = ObjectPrivate::decode(&object.private)?;
-        let value = self.without_unknown_names(object.value.without_marks(), version);
-        let raw = RawState(cty::raw_state(&value, &private.dynamic).into_bytes());
-        let state = self.upgrade(version, raw, "the recorded object").await?;
-        Ok(PriorState { state, identity: self.recorded_identity(object)?, private })
-    }
-
-    /// Upgrades a state of the schema version `version` to the current schema.
-    pub(super) async fn upgrade(&self, version: i64, raw: RawState, what: &str) -> Result<Value, DriverError> {
-        let answer = self.client.upgrade_resource_state(&self.context.type_name, version, raw).await;
-        let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
-        self.check_diagnostics(answer.diagnostics)?;
-        let state = self.decode(&answer.state, "the upgraded state")?;
-        if state.is_null() {
-            return Err(diagnostics::protocol_error(format!("the provider returned no state when it upgraded {what}")));
-        }
-        Ok(cty::normalize(&self.kind.schema.block, &state.unknown_as_null()))
-    }
-
-    /// Rejects a state of a newer schema version.
-    pub(super) fn require_no_newer(&self, version: i64, what: &str) -> Result<(), DriverError> {
-        let present = self.kind.schema.version.max(0);
-        if version <= present {
-            return Ok(());
-        }
-        let message =
-            format!("{what} by a newer version of the provider (schema version {version}, supported: {present})");
-        let hint = Some("use that version or a newer one".to_owned());
-        Err(DriverError { kind: ErrorKind::Terminal, message, path: None, hint })
-    }
-
-    /// Drops recorded attributes that are missing in the current schema, since a schema may drop attributes without a
-    /// new version.
-    fn without_unknown_names(&self, value: EngineValue, version: i64) -> EngineValue {
-        let Type::Object(attributes) = self.kind.schema.ty() else { return value };
-        match &value {
-            EngineValue::Map(map) if version == self.kind.schema.version.max(0) => {
-                let known = map.iter().filter(|(name, _)| attributes.contains_key(*name));
-                EngineValue::map(known.map(|(name, item)| (name.clone(), item.clone())))
-            }
-            _ => value,
-        }
-    }
-
-    fn recorded_identity(&self, object: &RecordedObject) -> Result<Option<Msgpack>, DriverError> {
-        let (Some(identity), Some(Identity { ty, .. })) = (&object.identity, &self.kind.identity) else {
-            return Ok(None);
-        };
-        let value = cty::from_model(ty, &identity.without_marks(), &DynamicTypes::default());
-        let value = value.map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
-        let bytes =
-            msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the recorded identity", &error))?;
-        Ok(Some(Msgpack(bytes)))
     }
 
     fn identity_bytes(&self, identity: EncodedValue) -> Result<Vec<u8>, DriverError> {

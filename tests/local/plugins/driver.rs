@@ -10,7 +10,7 @@ use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, Driver, Preparation, ProviderOptions, Providers, Warnings,
 };
 use purlin::install::{InstallOptions, Installer};
-use purlin::model::{PlanRequest, PlanResponse, Provider, ProviderUse, Value};
+use purlin::model::{PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject, Value};
 use purlin::process::Clock;
 use tempfile::TempDir;
 
@@ -250,5 +250,27 @@ async fn an_exited_or_unresponsive_process_is_replaced() {
     let error = bench.providers.validate(&context, &Value::map::<&str>([])).await.unwrap_err();
     assert!(error.message.contains("did not respond to ValidateResourceConfig within"), "{}", error.message);
     bench.is_replaced().await;
+    bench.providers.close().await;
+}
+
+#[tokio::test]
+async fn a_recorded_identity_of_an_older_version_is_upgraded() {
+    let bench = Bench::new();
+    bench.prepare().await;
+    fs::write(bench.directory.path().join("home-x"), "").unwrap();
+    let context = CallContext { type_name: "corner_identified".into(), ..bench.context(Duration::from_mins(1)) };
+    let texts = |texts: &[(&str, &str)]| Value::map(texts.iter().map(|(name, text)| (*name, Value::from(*text))));
+    // Version 0 of the identity had no region. Without private data, an object has that version.
+    let recorded = RecordedObject {
+        value: texts(&[("id", "home-x"), ("name", "x"), ("region", "home")]),
+        identity: Some(texts(&[("name", "x")])),
+        ..RecordedObject::default()
+    };
+    let read = bench.providers.read(&context, &recorded).await.unwrap().unwrap();
+    assert_eq!(read.identity, Some(texts(&[("name", "x"), ("region", "home")])));
+
+    // The record has the new version then.
+    let upgraded = RecordedObject { identity: read.identity.clone(), private: read.private.clone(), ..recorded };
+    assert_eq!(bench.providers.read(&context, &upgraded).await.unwrap().unwrap(), read);
     bench.providers.close().await;
 }
