@@ -26,6 +26,9 @@ mod translate;
 mod variables;
 mod yaml;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -115,17 +115,20 @@ impl Settings<'_> {
         if from.kind != "local-exec" {
             return Err("Purlin has no connections to machines; use a hook of your own".to_owned());
         }
-        let argument = |name: &str| from.arguments.get(name).map(|source| self.translated(source)).transpose();
+        let argument = |name: &str| {
+            let value = from.arguments.get(name).map(|source| self.translated(source)).transpose()?;
+            Ok::<_, Untranslated>(value.filter(|value| !value.is_null()))
+        };
         let mut command: Vec<Json> = Vec::new();
         if let Some(directory) = argument("working_dir")? {
             command.extend([json!("env"), json!("-C"), directory]);
         }
-        if let Some(Source::Object(_) | Source::Constant(_)) = from.arguments.get("environment") {
+        if let Some(variables) = argument("environment")? {
             if command.is_empty() {
                 command.push(json!("env"));
             }
-            let variables = argument("environment")?.unwrap_or_default();
-            for (name, value) in variables.as_object().into_iter().flatten() {
+            let variables = variables.as_object().ok_or("its environment is not known")?;
+            for (name, value) in variables.iter().filter(|(_, value)| !value.is_null()) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 command.push(json!(format!("{name}={text}")));
             }

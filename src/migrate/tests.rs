@@ -1,0 +1,108 @@
+//! Migrations of small configurations: what the manifests contain, and what the notes name.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::model::RecordedObject;
+
+const BUILT_IN: &str = "provider[\"terraform.io/builtin/terraform\"]";
+
+/// A resource of a state. An address in a module begins with `module.NAME.`.
+fn resource(address: &str, provider: &str, instances: &Json) -> Json {
+    let parts: Vec<&str> = address.split('.').collect();
+    let (module, own) = parts.split_at(parts.len() - 2);
+    let (module, is_data) = match module {
+        [before @ .., "data"] => (before, true),
+        all => (all, false),
+    };
+    json!({
+        "module": module.join("."), "mode": if is_data { "data" } else { "managed" }, "type": own[0], "name": own[1],
+        "provider": provider, "instances": instances,
+    })
+}
+
+/// A `terraform_data` with one instance.
+fn data(name: &str, input: &str) -> Json {
+    let value = json!({"value": input, "type": "string"});
+    let attributes = json!({"id": "1", "input": value, "output": value, "triggers_replace": null});
+    resource(&format!("terraform_data.{name}"), BUILT_IN, &json!([{"attributes": attributes}]))
+}
+
+fn migration(files: &[(&str, &str)], resources: &[Json]) -> Result<Migration, Vec<Problem>> {
+    let read = |_: &str| Ok(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect());
+    let configuration = Configuration::read(&read, &[]).unwrap();
+    let state = json!({"version": 4, "serial": 1, "lineage": "x", "outputs": {}, "resources": resources});
+    Migration::new(&state.to_string(), Some(configuration), Config::default(), &BTreeMap::new())
+}
+
+/// Migrates a state with its configuration. The attributes of the objects of a provider are all arguments.
+fn gathered(files: &[(&str, &str)], resources: &[Json]) -> Gathered {
+    let migration = migration(files, resources).unwrap();
+    let adopted = |one: &Resource, object: &Object| {
+        without_provider(one, object).unwrap_or_else(|| {
+            let value = Value::from_json(serde_json::from_str(&object.content.attributes).unwrap());
+            let object = RecordedObject { value: value.clone(), ..RecordedObject::default() };
+            Ok(AdoptedObject { object, config: value.clone(), full: value, problems: Vec::new() })
+        })
+    };
+    let answers =
+        migration.resources().iter().map(|one| one.objects.iter().map(|object| adopted(one, object)).collect());
+    let answers: Vec<Result<Vec<AdoptedObject>, Problem>> = answers.collect();
+    migration.gather(answers).unwrap()
+}
+
+fn migrated(files: &[(&str, &str)], resources: &[Json]) -> MigrationResult {
+    gathered(files, resources).write(&Adjustments::default(), |_, _| None).unwrap()
+}
+
+fn file<'r>(result: &'r MigrationResult, name: &str) -> &'r str {
+    &result.files.iter().find(|file| file.name == name).unwrap().text
+}
+
+/// The `spec` of the Resource or `DataSource` with this name.
+fn spec(result: &MigrationResult, name: &str) -> Json {
+    let documents = file(result, RESOURCES).split("---\n").filter(|text| !text.is_empty());
+    let mut documents = documents.map(|text| serde_saphyr::from_str::<Json>(text).unwrap());
+    documents.find(|one| one["metadata"]["name"] == name).unwrap()["spec"].take()
+}
+
+#[test]
+fn the_environment_of_a_provisioner_is_translated_or_the_hook_is_left_out() {
+    let main = r#"
+        variable "env" { default = { REGION = "eu", EMPTY = null } }
+        variable "directory" { default = null }
+        variable "secret" {
+          sensitive = true
+          default   = { KEY = "k" }
+        }
+        resource "terraform_data" "server" {
+          input = "v1"
+          provisioner "local-exec" {
+            command     = "start"
+            environment = merge(var.env, { STAGE = "test", SIZE = 2 })
+          }
+          provisioner "local-exec" {
+            command     = "link"
+            environment = var.secret
+          }
+          provisioner "local-exec" {
+            command     = "stop"
+            working_dir = var.directory
+            environment = null
+          }
+        }"#;
+    let result = migrated(&[("main.tf", main)], &[data("server", "v1")]);
+    let commands: Vec<Json> = spec(&result, "server")["hooks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hook| hook["exec"]["command"].clone())
+        .collect();
+    let expected = [
+        json!(["env", "REGION=eu", "SIZE=2", "STAGE=test", "/bin/sh", "-c", "start"]),
+        json!(["/bin/sh", "-c", "stop"]),
+    ];
+    assert_eq!(commands, expected);
+    let note = "`terraform_data.server`: the provisioner `local-exec` is left out: its environment is not known";
+    assert_eq!(result.notes, [note]);
+}
