@@ -95,6 +95,8 @@ pub struct Lifecycle {
     pub create_before_destroy: bool,
     pub prevent_destroy: Option<Source>,
     pub destroy: Option<bool>,
+    /// Of OpenTofu.
+    pub enabled: Option<Source>,
     /// As in `spec.lifecycle.ignoreChanges`.
     pub ignore_changes: Vec<String>,
     pub replace_triggered_by: Vec<Expression>,

@@ -159,18 +159,22 @@ impl<'a> Writer<'a> {
         block: Option<&ResourceBlock>,
         notes: &mut Vec<String>,
     ) -> Option<(&'static str, Json)> {
-        let translator = self.translator.as_ref()?;
-        let (field, source) = match block? {
-            ResourceBlock { count: Some(count), .. } => ("count", count),
-            ResourceBlock { for_each: Some(for_each), .. } => ("forEach", for_each),
-            _ => return None,
+        let (translator, block) = (self.translator.as_ref()?, block?);
+        let (field, source) = match (&block.count, &block.for_each, &block.lifecycle.enabled) {
+            (Some(count), ..) => ("count", count),
+            (_, Some(for_each), _) => ("forEach", for_each),
+            (.., Some(enabled)) => ("enabledWhen", enabled),
+            (None, None, None) => return None,
         };
-        if self.adjustments.instances.contains(&one.name) || !one.is_family() {
+        if self.adjustments.instances.contains(&one.name) || one.is_family() == (field == "enabledWhen") {
             return None;
         }
         let place = Place::new(&one.address.module, Repetition::None);
         match translator.source(source, &place).and_then(|found| found.to_argument()) {
-            Ok(found) => Some((field, found.to_json())),
+            Ok(found) => match found.to_json() {
+                enabled @ Json::Bool(_) => Some(("enabled", enabled)),
+                value => Some((field, value)),
+            },
             Err(why) => {
                 notes.push(format!("`{}`: its instances are those of the state: {why}", one.address));
                 None

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::model::RecordedObject;
 
+const RANDOM: &str = "provider[\"registry.opentofu.org/hashicorp/random\"]";
 const BUILT_IN: &str = "provider[\"terraform.io/builtin/terraform\"]";
 
 /// A resource of a state. An address in a module begins with `module.NAME.`.
@@ -105,4 +106,42 @@ fn the_environment_of_a_provisioner_is_translated_or_the_hook_is_left_out() {
     assert_eq!(commands, expected);
     let note = "`terraform_data.server`: the provisioner `local-exec` is left out: its environment is not known";
     assert_eq!(result.notes, [note]);
+}
+
+#[test]
+fn enabled_is_an_argument_of_its_type_and_a_setting_of_the_lifecycle() {
+    let main = r#"
+        variable "wanted" { default = true }
+        resource "terraform_data" "zone" { input = "x" }
+        resource "random_site" "own" {
+          for_each = { a = terraform_data.zone.output, b = "y" }
+          enabled  = var.wanted
+          title    = each.value
+        }
+        resource "random_site" "extra" {
+          title = "z"
+          lifecycle { enabled = var.wanted }
+        }
+        resource "random_site" "fixed" {
+          title = "z"
+          lifecycle { enabled = true }
+        }"#;
+    let own = |key: &str, title: &str| json!({"index_key": key, "attributes": {"enabled": true, "title": title}});
+    let single = || json!([{"attributes": {"title": "z"}}]);
+    let resources = [
+        data("zone", "x"),
+        resource("random_site.own", RANDOM, &json!([own("a", "x"), own("b", "y")])),
+        resource("random_site.extra", RANDOM, &single()),
+        resource("random_site.fixed", RANDOM, &single()),
+    ];
+    let gathered = gathered(&[("main.tf", main)], &resources);
+    let result = gathered.write(&Adjustments::default(), |_, _| None).unwrap();
+    let own = spec(&result, "own");
+    assert_eq!(own["forEach"], json!({"a": "${zone.output}", "b": "y"}));
+    assert_eq!(own["config"], json!({"enabled": "${inputs.wanted == \"true\"}", "title": "${each.value}"}));
+    let extra = spec(&result, "extra");
+    assert_eq!(extra["enabledWhen"], json!("${inputs.wanted == \"true\"}"));
+    assert_eq!(extra["config"], json!({"title": "z"}));
+    assert_eq!(spec(&result, "fixed")["enabled"], json!(true));
+    assert_eq!(result.notes, [""; 0]);
 }

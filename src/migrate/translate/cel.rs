@@ -165,6 +165,9 @@ impl Cel {
             let found = entries.into_iter().find(|(name, _)| name == key);
             return found.map(|(_, item)| item).ok_or_else(|| format!("there is no `{key}`"));
         }
+        if self.as_constant() == Some(&Json::Null) {
+            return Err(format!("null has no `{key}`"));
+        }
         let quoted = || Json::from(key);
         let is_name = crate::load::expression::is_identifier(key);
         let target = self.to_operand()?;

@@ -130,7 +130,8 @@ impl Translator<'_> {
         place: &Place,
         rest: &dyn Fn(Cel) -> Result<Cel, Untranslated>,
     ) -> Result<Cel, Untranslated> {
-        if let Some(items) = target.items() {
+        let is_null = target.as_constant() == Some(&Json::Null);
+        if let Some(items) = if is_null { Some(Vec::new()) } else { target.items() } {
             return Ok(Cel::List(items.into_iter().map(rest).collect::<Result<_, _>>()?).simplified());
         }
         let name = self.loop_variable("it", place);

@@ -22,6 +22,9 @@ locals {
 resource "cloud_disk" "one" {}
 resource "cloud_disk" "many" { count = 2 }
 resource "cloud_disk" "none" { count = 0 }
+resource "cloud_disk" "off" {
+  lifecycle { enabled = false }
+}
 resource "cloud_disk" "keyed" { for_each = { x = 1, y = 2 } }
 module "app" {
   source   = "./app"
@@ -88,6 +91,9 @@ fn expressions_are_translated() {
         ("cloud_disk.none[*].id", json!([])),
         ("length(cloud_disk.none) > 0 ? cloud_disk.none[0].id : null", Json::Null),
         ("try(cloud_disk.none[0].id, \"none\")", json!("none")),
+        ("cloud_disk.off == null ? \"none\" : cloud_disk.off.id", json!("none")),
+        ("try(cloud_disk.off.id, \"none\")", json!("none")),
+        ("cloud_disk.off[*].id", json!([])),
         ("cloud_disk.keyed[each.key].id", json!("${keyed[each.key].id}")),
         ("[for disk in cloud_disk.keyed : disk.id]", json!("${keyed.map(key, keyed[key].id)}")),
         ("[for k, disk in cloud_disk.keyed : k]", json!("${keyed.map(k, k)}")),

@@ -159,6 +159,7 @@ impl Translator<'_> {
             return match block {
                 Some(block) if block.count.is_some() => Ok(Cel::Constant(Json::Array(Vec::new()))),
                 Some(block) if block.for_each.is_some() => Ok(Cel::Constant(Json::Object(serde_json::Map::new()))),
+                Some(block) if block.lifecycle.enabled.is_some() => Ok(Cel::Constant(Json::Null)),
                 _ => Err(format!("`{address}` is not migrated")),
             };
         };

@@ -307,6 +307,25 @@ fn skip_destroy_is_migrated_and_exported() {
     assert_eq!((skip_destroy(0), skip_destroy(1)), (json!(true), Json::Null));
 }
 
+#[test]
+fn a_resource_that_is_not_always_enabled_is_migrated() {
+    let main = r#"
+        variable "wanted" { default = true }
+        resource "random_pet" "extra" {
+          lifecycle { enabled = var.wanted }
+        }
+    "#;
+    let sandbox = sandbox(&state(&json!([pet("extra", "", &[instance("odd-yak", &json!({}))])])));
+    sandbox.write("config/main.tf", main);
+    let ran = run(&sandbox, MIGRATE, &["--config", "config"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("note: "), "{ran:?}");
+    assert_eq!(changes(&sandbox), [""; 0]);
+    let variables = fs::read_to_string(sandbox.path("infra/variables.yaml")).unwrap();
+    sandbox.write("infra/variables.yaml", &variables.replace("\"true\"", "\"false\""));
+    assert_eq!(changes(&sandbox), ["extra Destroy (disabled (`enabled: false`))"]);
+}
+
 /// A state with these resources.
 fn state(resources: &Json) -> String {
     json!({"version": 4, "serial": 1, "lineage": "x", "resources": resources}).to_string()

@@ -143,7 +143,9 @@ impl Check<'_> {
         for path in &fault.paths {
             match (top(path, 0).as_deref(), top(path, 1).as_deref()) {
                 (Some("spec"), Some("config")) => arguments.extend(top(path, 2)),
-                (Some("spec"), Some("count" | "forEach")) => return adjustments.instances.insert(Arc::clone(name)),
+                (Some("spec"), Some("count" | "forEach" | "enabled" | "enabledWhen")) => {
+                    return adjustments.instances.insert(Arc::clone(name));
+                }
                 (Some("spec"), _) => return adjustments.settings.insert(Arc::clone(name)),
                 _ => arguments.extend(top(path, 0)),
             }

@@ -22,8 +22,7 @@ pub struct Place<'a> {
 }
 
 /// Arguments of a resource that are not those of its type.
-const META: &[&str] =
-    &["count", "for_each", "provider", "depends_on", "lifecycle", "provisioner", "connection", "enabled"];
+const META: &[&str] = &["count", "for_each", "provider", "depends_on", "lifecycle", "provisioner", "connection"];
 
 impl Place<'_> {
     /// # Errors
@@ -101,6 +100,7 @@ fn resource(body: &Body) -> ResourceBlock {
             create_before_destroy: is_true(body, "create_before_destroy"),
             prevent_destroy: attribute(body, "prevent_destroy"),
             destroy: body.get_attribute("destroy").map(|_| is_true(body, "destroy")),
+            enabled: attribute(body, "enabled"),
             ignore_changes: ignored.iter().filter_map(address).collect(),
             replace_triggered_by: list(body, "replace_triggered_by"),
             preconditions: body.get_blocks("precondition").map(|one| condition(&one.body)).collect(),
@@ -109,7 +109,7 @@ fn resource(body: &Body) -> ResourceBlock {
     }
     ResourceBlock {
         arguments: arguments(body, META),
-        count: attribute(body, "count").or_else(|| attribute(body, "enabled").map(|_| Source::References(Vec::new()))),
+        count: attribute(body, "count"),
         for_each: attribute(body, "for_each"),
         depends_on: list(body, "depends_on").iter().filter_map(address).collect(),
         lifecycle,
