@@ -19,9 +19,24 @@ struct Move {
 pub fn apply(state: &mut ParsedState, configuration: &Configuration) {
     let mut moves = Vec::new();
     collect(configuration.root(), &[], &mut moves);
-    for one in &moves {
+    for one in &ordered(moves) {
         move_objects(&mut state.resources, one);
     }
+}
+
+/// Orders the statements as the moves happened, so that an object goes through a chain in whatever order it is written.
+fn ordered(mut open: Vec<Move>) -> Vec<Move> {
+    let mut found = Vec::new();
+    while !open.is_empty() {
+        let is_next = |at: &usize| {
+            let mut others = open.iter().enumerate().filter(|(other, _)| other != at);
+            !others.any(|(_, other)| other.precedes(&open[*at]))
+        };
+        // Statements in a cycle, which Terraform rejects, keep their order.
+        let next = (0..open.len()).find(is_next).unwrap_or(0);
+        found.push(open.remove(next));
+    }
+    found
 }
 
 fn collect(module: &Module, path: &[String], found: &mut Vec<Move>) {
@@ -79,7 +94,28 @@ fn instance(address: &ResourceAddress, key: Option<&Key>) -> String {
     format!("{address}{}", key.map(ToString::to_string).unwrap_or_default())
 }
 
+/// Whether an address is another one, or is inside of it. A name without a key includes all its instances.
+fn is_inside(inner: &Parts, outer: &Parts) -> bool {
+    let includes = |((name, key), (inner, own)): (&(String, Option<Key>), &(String, Option<Key>))| {
+        name == inner && (key.is_none() || key == own)
+    };
+    outer.len() <= inner.len() && outer.iter().zip(inner).all(includes)
+}
+
 impl Move {
+    /// Whether it is applied before another statement: the other one moves what this one has moved, or moves all of the
+    /// module or resource of which this one moves a part.
+    fn precedes(&self, other: &Self) -> bool {
+        let [from, to, next] = [self.absolute(&self.from), self.absolute(&self.to), other.absolute(&other.from)];
+        is_inside(&next, &to) || is_inside(&to, &next) || (is_inside(&from, &next) && from != next)
+    }
+
+    /// An address of the statement, from the root module.
+    fn absolute(&self, parts: &Parts) -> Parts {
+        let modules = self.module.iter().flat_map(|name| ["module", name.as_str()]);
+        modules.map(|name| (name.to_owned(), None)).chain(parts.iter().cloned()).collect()
+    }
+
     /// The new address of an object, if it moves.
     fn target(&self, address: &ResourceAddress, key: Option<&Key>) -> Option<(ResourceAddress, Option<Key>)> {
         let (outer, inner) = address.module.split_at_checked(self.module.len())?;
@@ -113,12 +149,84 @@ impl Move {
     fn dependency(&self, address: &str) -> Option<String> {
         let parts = address::parts(address)?;
         let plain = |parts: &Parts| parts.iter().map(|(name, _)| (name.clone(), None)).collect::<Parts>();
-        let prefix: Parts =
-            self.module.iter().flat_map(|name| ["module".to_owned(), name.clone()]).map(|name| (name, None)).collect();
+        let prefix = self.absolute(&Vec::new());
         let rest = parts.strip_prefix(prefix.as_slice())?;
         let keyless = Self { module: Vec::new(), from: plain(&self.from), to: plain(&self.to) };
         let moved = keyless.replaced(rest)?;
         let names = prefix.into_iter().chain(moved).map(|(name, _)| name);
         Some(names.collect::<Vec<_>>().join("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::migrate::configuration::Folder;
+    use crate::migrate::state;
+
+    /// Applies `moved` blocks, each as its previous and its current address, to a state with these resources.
+    fn moved(statements: &[(&str, &str)], resources: &[Json]) -> ParsedState {
+        let block = |(from, to): &(&str, &str)| format!("moved {{\n  from = {from}\n  to = {to}\n}}\n");
+        let main: String = statements.iter().map(block).collect();
+        let read = |_: &str| Ok(Folder::from([("main.tf".to_owned(), main.clone())]));
+        let configuration = Configuration::read(&read, &[]).unwrap();
+        let mut state = state::parse(&json!({"version": 4, "resources": resources}).to_string()).unwrap();
+        apply(&mut state, &configuration);
+        state
+    }
+
+    fn pet(module: &str, name: &str, dependencies: &[&str]) -> Json {
+        json!({
+            "module": module, "mode": "managed", "type": "random_pet", "name": name,
+            "provider": "provider[\"registry.opentofu.org/hashicorp/random\"]",
+            "instances": [{"attributes": {}, "dependencies": dependencies}],
+        })
+    }
+
+    fn addresses_after(statements: &[(&str, &str)], resources: &[Json]) -> Vec<String> {
+        let mut found: Vec<String> = moved(statements, resources).resources.iter().flat_map(addresses).collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_chain_is_followed_in_any_order() {
+        let (first, second) = (("random_pet.a", "random_pet.b"), ("random_pet.b", "random_pet.c"));
+        for statements in [[first, second], [second, first]] {
+            let state = moved(&statements, &[pet("", "a", &[]), pet("", "user", &["random_pet.a"])]);
+            let found: Vec<String> = state.resources.iter().flat_map(addresses).collect();
+            assert_eq!(found, ["random_pet.user", "random_pet.c"]);
+            assert_eq!(state.resources[0].objects[0].dependencies, ["random_pet.c"]);
+        }
+    }
+
+    #[test]
+    fn moves_inside_of_a_moved_module_are_applied_before_or_after_it() {
+        let module = ("module.old", "module.new");
+        let resources = || [pet("module.old", "x", &[]), pet("module.old", "y", &[])];
+        for (other, expected) in [
+            // The other statement names the module as it was, or as it is.
+            (("module.old.random_pet.x", "module.old.random_pet.z"), "module.new.random_pet.z"),
+            (("module.new.random_pet.x", "module.new.random_pet.z"), "module.new.random_pet.z"),
+            (("module.old.random_pet.x", "random_pet.z"), "random_pet.z"),
+        ] {
+            for statements in [[module, other], [other, module]] {
+                let found = addresses_after(&statements, &resources());
+                assert_eq!(found, ["module.new.random_pet.y", expected], "{statements:?}");
+            }
+        }
+        let into = ("random_pet.a", "module.old.random_pet.a");
+        for statements in [[module, into], [into, module]] {
+            assert_eq!(addresses_after(&statements, &[pet("", "a", &[])]), ["module.new.random_pet.a"]);
+        }
+    }
+
+    #[test]
+    fn statements_in_a_cycle_keep_their_order() {
+        let statements = [("random_pet.a", "random_pet.b"), ("random_pet.b", "random_pet.a")];
+        assert_eq!(addresses_after(&statements, &[pet("", "a", &[])]), ["random_pet.a"]);
+        assert_eq!(addresses_after(&statements, &[pet("", "b", &[])]), ["random_pet.a"]);
     }
 }
