@@ -115,7 +115,8 @@ impl Migration {
         if let Some(configuration) = &configuration {
             moved::apply(&mut state, configuration);
         }
-        let notes = select_data_sources(&mut state, configuration.as_ref());
+        let mut notes = configuration.as_ref().map(|known| differences(&state, known)).unwrap_or_default();
+        notes.extend(select_data_sources(&mut state, configuration.as_ref()));
         let ParsedState { resources, outputs, .. } = state;
         let addresses: Vec<_> = resources.iter().map(|resource| &resource.address).collect();
         let names = names::names(&addresses, names)?;
@@ -280,6 +281,21 @@ fn output_note(name: &str, translator: Option<&Translator<'_>>) -> String {
         Some(code) => format!("the output `{name}` is skipped; use `spec.publish` instead: `${{{code}}}`"),
         None => format!("the output `{name}` is skipped; use `spec.publish` instead"),
     }
+}
+
+/// Returns a note for each resource that only the state or only the configuration contains.
+fn differences(state: &ParsedState, configuration: &Configuration) -> Vec<String> {
+    let is_unknown = |one: &&Resource| configuration.resource(&one.address).is_none();
+    let only_there = state
+        .resources
+        .iter()
+        .filter(is_unknown)
+        .map(|one| format!("`{}` has the values of the state: the configuration does not contain it", one.address));
+    let known: BTreeSet<String> =
+        state.resources.iter().chain(&state.data).map(|one| one.address.in_configuration()).collect();
+    let only_here = configuration.resource_addresses().into_iter().filter(|address| !known.contains(address));
+    let only_here = only_here.map(|address| format!("`{address}` is skipped: the state does not contain it"));
+    only_there.chain(only_here).collect()
 }
 
 /// Adds the data sources whose arguments the configuration contains. Returns a note for each other data source.

@@ -102,6 +102,8 @@ pub struct Lifecycle {
     pub replace_triggered_by: Vec<Expression>,
     pub preconditions: Vec<Condition>,
     pub postconditions: Vec<Condition>,
+    /// The names of settings without a counterpart.
+    pub others: BTreeSet<String>,
 }
 
 #[derive(Debug)]

@@ -166,11 +166,15 @@ impl<'a> Writer<'a> {
             (.., Some(enabled)) => ("enabledWhen", enabled),
             (None, None, None) => return None,
         };
-        if self.adjustments.instances.contains(&one.name) || one.is_family() == (field == "enabledWhen") {
-            return None;
-        }
         let place = Place::new(&one.address.module, Repetition::None);
-        match translator.source(source, &place).and_then(|found| found.to_argument()) {
+        let translated = if self.adjustments.instances.contains(&one.name) {
+            Err("with the expression, the next plan changes them".to_owned())
+        } else if one.is_family() == (field == "enabledWhen") {
+            Err("they have other keys".to_owned())
+        } else {
+            translator.source(source, &place).and_then(|found| found.to_argument())
+        };
+        match translated {
             Ok(found) => match found.to_json() {
                 enabled @ Json::Bool(_) => Some(("enabled", enabled)),
                 value => Some((field, value)),

@@ -144,4 +144,86 @@ fn enabled_is_an_argument_of_its_type_and_a_setting_of_the_lifecycle() {
     assert_eq!(extra["config"], json!({"title": "z"}));
     assert_eq!(spec(&result, "fixed")["enabled"], json!(true));
     assert_eq!(result.notes, [""; 0]);
+
+    let instances = BTreeSet::from(["own", "extra"].map(Arc::<str>::from));
+    let result = gathered.write(&Adjustments { instances, ..Adjustments::default() }, |_, _| None).unwrap();
+    assert_eq!(spec(&result, "own")["forEach"], json!({"a": {"title": "x"}, "b": {"title": "y"}}));
+    assert_eq!(spec(&result, "extra")["enabledWhen"], Json::Null);
+    let note = |name: &str| {
+        format!(
+            "`random_site.{name}`: its instances are those of the state: with the expression, the next plan changes them"
+        )
+    };
+    for name in ["own", "extra"] {
+        assert!(result.notes.contains(&note(name)), "{:?}", result.notes);
+    }
+}
+
+#[test]
+fn instances_with_other_keys_than_in_the_state_are_named() {
+    let main = r#"
+        resource "terraform_data" "now_many" {
+          count = 1
+          input = "x"
+        }"#;
+    let result = migrated(&[("main.tf", main)], &[data("now_many", "x")]);
+    assert_eq!(spec(&result, "now-many")["count"], Json::Null);
+    let note = "`terraform_data.now_many`: its instances are those of the state: they have other keys";
+    assert_eq!(result.notes, [note]);
+}
+
+#[test]
+fn blocks_and_settings_without_counterpart_are_named() {
+    let main = r#"
+        variable "size" {
+          default = 1
+          validation {
+            condition     = var.size > 0
+            error_message = "too small"
+          }
+        }
+        output "size" {
+          value = var.size
+          precondition {
+            condition     = var.size < 9
+            error_message = "too large"
+          }
+        }
+        terraform {
+          provider_meta "random" {}
+        }
+        check "health" {}
+        action "cloud_call" "restart" {}
+        removed {
+          from = terraform_data.old
+        }
+        resource "terraform_data" "server" {
+          input = "v1"
+          lifecycle {
+            prevent_destroy       = "true"
+            create_before_destroy = "true"
+            ignore_changes        = [rule.0.port]
+            action_trigger {
+              events  = [after_create]
+              actions = [action.cloud_call.restart]
+            }
+          }
+        }
+        resource "terraform_data" "absent" { input = "x" }"#;
+    let result = migrated(&[("main.tf", main)], &[data("server", "v1"), data("stray", "x")]);
+    let expected = [
+        "`action cloud_call.restart` is skipped: Purlin has no such block",
+        "`check health` is skipped: Purlin has no such block",
+        "`provider_meta random` is skipped: Purlin has no such block",
+        "`terraform_data.absent` is skipped: the state does not contain it",
+        "`terraform_data.server`: `action_trigger` is left out: Purlin has no such setting",
+        "`terraform_data.stray` has the values of the state: the configuration does not contain it",
+        "the conditions of the output `size` are left out: Purlin has only those of Resources",
+        "the conditions of the variable `size` are left out: Purlin has only those of Resources",
+    ];
+    let mut notes = result.notes.clone();
+    notes.sort();
+    assert_eq!(notes, expected);
+    let lifecycle = json!({"createBeforeDestroy": true, "ignoreChanges": ["rule[0].port"], "preventDestroy": true});
+    assert_eq!(spec(&result, "server")["lifecycle"], lifecycle);
 }

@@ -153,6 +153,7 @@ pub fn reference(root: &str, traversal: &Traversal) -> String {
                 text.push_str(&format!("[{}]", serde_json::Value::from(key.as_str())));
             }
             TraversalOperator::Index(Expression::Number(place)) => text.push_str(&format!("[{}]", place.value())),
+            TraversalOperator::LegacyIndex(place) => text.push_str(&format!("[{}]", place.value())),
             _ => break,
         }
     }

@@ -52,6 +52,9 @@ impl Settings<'_> {
 
     fn lifecycle(&mut self, from: &Lifecycle) -> Map<String, Json> {
         let mut found = Map::new();
+        for name in &from.others {
+            self.kept::<()>(&format!("`{name}`"), Err("Purlin has no such setting".to_owned()));
+        }
         match from.prevent_destroy.as_ref().map(|source| (source.constant(), source)) {
             Some((Some(Json::Bool(true)), _)) => drop(found.insert("preventDestroy".into(), json!(true))),
             Some((None, source)) => {

@@ -324,6 +324,15 @@ fn a_resource_that_is_not_always_enabled_is_migrated() {
     let variables = fs::read_to_string(sandbox.path("infra/variables.yaml")).unwrap();
     sandbox.write("infra/variables.yaml", &variables.replace("\"true\"", "\"false\""));
     assert_eq!(changes(&sandbox), ["extra Destroy (disabled (`enabled: false`))"]);
+
+    // The configuration has changed since the last apply.
+    let main = main.replace("default = true", "default = false");
+    sandbox.write("config/main.tf", &main);
+    let again = ["migrate", "--state", "terraform.tfstate", "--out", "again", "--records", "again.db"];
+    let ran = run(&sandbox, &again, &["--config", "config", "--plugin-dir", "mirror"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let note = "note: `random_pet.extra`: its instances are those of the state: with the expression, the next plan changes them";
+    assert!(ran.stderr.contains(note), "{ran:?}");
 }
 
 /// A state with these resources.

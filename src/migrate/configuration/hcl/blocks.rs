@@ -24,12 +24,23 @@ pub struct Place<'a> {
 /// Arguments of a resource that are not those of its type.
 const META: &[&str] = &["count", "for_each", "provider", "depends_on", "lifecycle", "provisioner", "connection"];
 
+/// The settings of `lifecycle` with a counterpart.
+const LIFECYCLE: &[&str] = &[
+    "create_before_destroy",
+    "prevent_destroy",
+    "destroy",
+    "enabled",
+    "ignore_changes",
+    "replace_triggered_by",
+    "precondition",
+    "postcondition",
+];
+
 impl Place<'_> {
     /// # Errors
     /// The block has not the labels of its kind.
     pub fn add(&mut self, block: &Block) -> Result<(), String> {
-        let labels: Vec<&str> = block.labels.iter().map(hcl_edit::structure::BlockLabel::as_str).collect();
-        let body = &block.body;
+        let (labels, body) = (labels(block), &block.body);
         let name = || labels.first().map(|name| (*name).to_owned()).ok_or_else(|| "a block has no name".to_owned());
         match block.ident.as_str() {
             kind @ ("resource" | "data") => {
@@ -51,8 +62,12 @@ impl Place<'_> {
                 let from = from.as_ref().and_then(Json::as_str).ok_or("the source of a module is not a constant")?;
                 self.calls.push((name()?, call, from.to_owned()));
             }
-            "variable" => drop(self.module.variables.insert(name()?, variable(body))),
+            "variable" => {
+                self.note_conditions(block, "validation");
+                drop(self.module.variables.insert(name()?, variable(body)));
+            }
             "output" => {
+                self.note_conditions(block, "precondition");
                 let value = attribute(body, "value").unwrap_or(Source::Constant(Json::Null));
                 drop(self.module.outputs.insert(name()?, Output { value, sensitive: is_true(body, "sensitive") }));
             }
@@ -69,6 +84,7 @@ impl Place<'_> {
                 for one in body.get_blocks("required_providers") {
                     self.module.required.extend(requirements(&one.body));
                 }
+                body.get_blocks("provider_meta").for_each(|one| self.skip(one));
             }
             "moved" => {
                 let address = |field: &str| address(&body.get_attribute(field)?.value);
@@ -76,45 +92,63 @@ impl Place<'_> {
                     self.module.moved.push((from, to));
                 }
             }
-            kind @ ("check" | "ephemeral") => {
-                self.notes.push(format!("`{kind} {}` is skipped: Purlin has no such block", labels.join(".")));
-            }
-            // They have no effect on what exists: `import` and `removed` are already applied.
-            _ => {}
+            // They have no effect on what exists, because they are already applied.
+            "import" | "removed" => {}
+            _ => self.skip(block),
         }
         Ok(())
     }
+
+    fn skip(&mut self, block: &Block) {
+        let block = format!("{} {}", block.ident.as_str(), labels(block).join("."));
+        self.note(format!("`{}` is skipped: Purlin has no such block", block.trim_end()));
+    }
+
+    /// Notes the conditions of a variable or an output.
+    fn note_conditions(&mut self, block: &Block, kind: &str) {
+        if block.body.has_blocks(kind) {
+            let what = format!("the conditions of the {} `{}`", block.ident.as_str(), labels(block).join("."));
+            self.note(format!("{what} are left out: Purlin has only those of Resources"));
+        }
+    }
+
+    /// A module can be called several times.
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+fn labels(block: &Block) -> Vec<&str> {
+    block.labels.iter().map(hcl_edit::structure::BlockLabel::as_str).collect()
 }
 
 fn resource(body: &Body) -> ResourceBlock {
-    let list = |body: &Body, name: &str| match body.get_attribute(name).map(|one| &one.value) {
-        Some(Expression::Array(items)) => items.iter().cloned().collect(),
-        Some(other) => vec![other.clone()],
-        None => Vec::new(),
-    };
-    let mut lifecycle = Lifecycle::default();
-    for block in body.get_blocks("lifecycle") {
-        let body = &block.body;
-        let ignored = list(body, "ignore_changes");
-        lifecycle = Lifecycle {
-            create_before_destroy: is_true(body, "create_before_destroy"),
-            prevent_destroy: attribute(body, "prevent_destroy"),
-            destroy: body.get_attribute("destroy").map(|_| is_true(body, "destroy")),
-            enabled: attribute(body, "enabled"),
-            ignore_changes: ignored.iter().filter_map(address).collect(),
-            replace_triggered_by: list(body, "replace_triggered_by"),
-            preconditions: body.get_blocks("precondition").map(|one| condition(&one.body)).collect(),
-            postconditions: body.get_blocks("postcondition").map(|one| condition(&one.body)).collect(),
-        };
-    }
     ResourceBlock {
         arguments: arguments(body, META),
         count: attribute(body, "count"),
         for_each: attribute(body, "for_each"),
-        depends_on: list(body, "depends_on").iter().filter_map(address).collect(),
-        lifecycle,
+        depends_on: addresses(body, "depends_on"),
+        lifecycle: body.get_blocks("lifecycle").last().map(|block| lifecycle(&block.body)).unwrap_or_default(),
         has_lifecycle: true,
         provisioners: body.get_blocks("provisioner").map(provisioner).collect(),
+    }
+}
+
+fn lifecycle(body: &Body) -> Lifecycle {
+    let attributes = body.attributes().map(|one| one.key.as_str());
+    let settings = attributes.chain(body.blocks().map(|one| one.ident.as_str()));
+    Lifecycle {
+        create_before_destroy: is_true(body, "create_before_destroy"),
+        prevent_destroy: boolean(body, "prevent_destroy"),
+        destroy: body.get_attribute("destroy").map(|_| is_true(body, "destroy")),
+        enabled: boolean(body, "enabled"),
+        ignore_changes: addresses(body, "ignore_changes"),
+        replace_triggered_by: list(body, "replace_triggered_by"),
+        preconditions: body.get_blocks("precondition").map(|one| condition(&one.body)).collect(),
+        postconditions: body.get_blocks("postcondition").map(|one| condition(&one.body)).collect(),
+        others: settings.filter(|name| !LIFECYCLE.contains(name)).map(str::to_owned).collect(),
     }
 }
 
@@ -185,8 +219,29 @@ fn attribute(body: &Body, name: &str) -> Option<Source> {
     body.get_attribute(name).map(|one| source(&one.value))
 }
 
+fn list(body: &Body, name: &str) -> Vec<Expression> {
+    match body.get_attribute(name).map(|one| &one.value) {
+        Some(Expression::Array(items)) => items.iter().cloned().collect(),
+        Some(other) => vec![other.clone()],
+        None => Vec::new(),
+    }
+}
+
+fn addresses(body: &Body, name: &str) -> Vec<String> {
+    list(body, name).iter().filter_map(address).collect()
+}
+
+/// A boolean, which can be written as a string.
+fn boolean(body: &Body, name: &str) -> Option<Source> {
+    let value = attribute(body, name)?;
+    Some(match value.constant().as_ref().and_then(Json::as_str) {
+        Some(text @ ("true" | "false")) => Source::Constant(Json::from(text == "true")),
+        _ => value,
+    })
+}
+
 fn is_true(body: &Body, name: &str) -> bool {
-    attribute(body, name).and_then(|one| one.constant()) == Some(Json::Bool(true))
+    boolean(body, name).and_then(|one| one.constant()) == Some(Json::Bool(true))
 }
 
 /// The text of a name or a reference.
