@@ -146,6 +146,7 @@ pub struct ModuleCall {
     pub arguments: Arguments,
     pub count: Option<Source>,
     pub for_each: Option<Source>,
+    pub depends_on: Vec<String>,
     pub module: Module,
 }
 

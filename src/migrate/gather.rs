@@ -144,8 +144,8 @@ fn migrate_resource(
             answer.problems.iter().map(|problem| format!("correct the arguments of `{name}` manually: {problem}")),
         );
         let mut found = migrate_object(object, answer, provider.source == terraform_data::PROVIDER);
-        if address.is_data {
-            // A state does not contain the dependencies of data sources.
+        if deposed.is_none() {
+            // A state contains no dependencies of data sources, and none on them.
             found.dependencies.extend(configuration.into_iter().flat_map(|known| known.depends_on(&address)));
         }
         let instance =

@@ -49,7 +49,8 @@ pub fn records(
             })
         };
         let in_state = |found: &MigratedObject| -> BTreeSet<Address> {
-            index.dependencies(one, &found.dependencies).iter().map(|other| other.dependency()).collect()
+            let all = index.dependencies(one, &found.dependencies).into_iter();
+            all.filter(|other| !other.address.is_data).map(MigratedResource::dependency).collect()
         };
         let as_in_state = |found: &MigratedObject| {
             record(found, in_state(found), found.create_before_destroy, found.object.skip_destroy)

@@ -227,3 +227,38 @@ fn blocks_and_settings_without_counterpart_are_named() {
     let lifecycle = json!({"createBeforeDestroy": true, "ignoreChanges": ["rule[0].port"], "preventDestroy": true});
     assert_eq!(spec(&result, "server")["lifecycle"], lifecycle);
 }
+
+#[test]
+fn dependencies_of_data_sources_include_modules() {
+    let main = r#"
+        resource "terraform_data" "base" { input = "x" }
+        module "network" {
+          source = "./network"
+        }
+        module "reader" {
+          source     = "./reader"
+          depends_on = [terraform_data.base]
+        }
+        data "random_list" "all" {
+          depends_on = [module.network]
+        }
+        resource "terraform_data" "last" {
+          input      = "x"
+          depends_on = [data.random_list.all]
+        }"#;
+    let network = r#"resource "random_site" "net" {}"#;
+    let reader = r#"data "random_list" "inner" {}"#;
+    let files = [("main.tf", main), ("network/main.tf", network), ("reader/main.tf", reader)];
+    let instances = || json!([{"attributes": {"names": []}}]);
+    let resources = [
+        data("base", "x"),
+        data("last", "x"),
+        resource("module.network.random_site.net", RANDOM, &instances()),
+        resource("data.random_list.all", RANDOM, &instances()),
+        resource("module.reader.data.random_list.inner", RANDOM, &instances()),
+    ];
+    let result = migrated(&files, &resources);
+    assert_eq!(spec(&result, "all")["dependsOn"], json!([{"name": "network-net"}]));
+    assert_eq!(spec(&result, "reader-inner")["dependsOn"], json!([{"name": "base"}]));
+    assert_eq!(spec(&result, "last")["dependsOn"], json!([{"name": "data.all"}]));
+}

@@ -74,6 +74,7 @@ fn module(json: &Json) -> Module {
             arguments: arguments(&call["expressions"]),
             count: expression(call, "count_expression"),
             for_each: expression(call, "for_each_expression"),
+            depends_on: items(&call["depends_on"]).map(text).collect(),
             module: module(&call["module"]),
         };
         found.calls.insert(name.clone(), call);

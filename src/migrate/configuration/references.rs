@@ -22,14 +22,38 @@ pub struct ReferencedValue {
 }
 
 impl Configuration {
-    /// Returns the configuration addresses in `depends_on`.
+    /// Returns the configuration addresses in `depends_on` of a resource and of the modules that contain it.
     pub fn depends_on(&self, address: &ResourceAddress) -> Vec<String> {
-        let module = address.modules();
+        let modules = address.modules();
         let mut found = Vec::new();
-        for reference in self.resource(address).map(|one| one.depends_on.as_slice()).unwrap_or_default() {
-            self.resolve(reference, &module, 0, &mut found);
+        for reference in self.resource(address).into_iter().flat_map(|block| &block.depends_on) {
+            self.add_dependencies(reference, &modules, &mut found);
         }
-        found.into_iter().map(|target| target.resource).collect()
+        for (depth, name) in modules.iter().enumerate() {
+            let parent = &modules[..depth];
+            let call = self.module(parent).and_then(|module| module.calls.get(*name));
+            for reference in call.into_iter().flat_map(|call| &call.depends_on) {
+                self.add_dependencies(reference, parent, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Adds what an entry of `depends_on` names: a resource, or all resources of a module.
+    fn add_dependencies(&self, reference: &str, path: &[&str], found: &mut Vec<String>) {
+        match address::parts(reference).as_deref() {
+            Some([(word, _), (name, _)]) if word == "module" => {
+                let modules = path.iter().copied().chain([name.as_str()]);
+                let prefix: String = modules.map(|name| format!("module.{name}.")).collect();
+                let all = self.resource_addresses().into_iter();
+                found.extend(all.filter(|address| address.starts_with(&prefix)));
+            }
+            _ => {
+                let mut targets = Vec::new();
+                self.resolve(reference, path, 0, &mut targets);
+                found.extend(targets.into_iter().map(|target| target.resource));
+            }
+        }
     }
 
     /// Returns the values of resources that an expression of a module reads.

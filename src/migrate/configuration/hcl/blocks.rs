@@ -56,6 +56,7 @@ impl Place<'_> {
                     arguments,
                     count: attribute(body, "count"),
                     for_each: attribute(body, "for_each"),
+                    depends_on: addresses(body, "depends_on"),
                     module: Module::default(),
                 };
                 let from = attribute(body, "source").and_then(|source| source.constant());
