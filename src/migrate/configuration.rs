@@ -154,6 +154,8 @@ pub struct ModuleCall {
 pub struct ProviderBlock {
     pub name: String,
     pub alias: Option<String>,
+    /// A version constraint, as before Terraform 0.13.
+    pub version: Option<String>,
     pub arguments: Arguments,
 }
 
@@ -225,18 +227,21 @@ impl Configuration {
         module.providers.iter().find(is_it)
     }
 
-    /// The version constraint of a provider.
+    /// The version constraints of a provider in all modules, which apply together.
     pub fn version(&self, source: &str) -> Option<String> {
-        fn search(module: &Module, source: &str) -> Option<String> {
-            let named = |(name, required): (&String, &Requirement)| {
-                let own = required.source.as_deref().unwrap_or(name);
+        fn collect(module: &Module, source: &str, found: &mut Vec<String>) {
+            let required = module.required.iter().map(|(name, required)| (name, &required.version));
+            let configured = module.providers.iter().map(|provider| (&provider.name, &provider.version));
+            for (name, version) in required.chain(configured) {
+                let own = module.required.get(name).and_then(|required| required.source.as_ref()).unwrap_or(name);
                 let is_it = source == own || source.ends_with(&format!("/{own}"));
-                required.version.clone().filter(|_| is_it)
-            };
-            let own = module.required.iter().find_map(named);
-            own.or_else(|| module.calls.values().find_map(|call| search(&call.module, source)))
+                found.extend(version.clone().filter(|version| is_it && !found.contains(version)));
+            }
+            module.calls.values().for_each(|call| collect(&call.module, source, found));
         }
-        search(&self.root, source)
+        let mut found = Vec::new();
+        collect(&self.root, source, &mut found);
+        (!found.is_empty()).then(|| found.join(", "))
     }
 
     /// The resources that the configuration contains, as addresses in the configuration.

@@ -262,3 +262,35 @@ fn dependencies_of_data_sources_include_modules() {
     assert_eq!(spec(&result, "reader-inner")["dependsOn"], json!([{"name": "base"}]));
     assert_eq!(spec(&result, "last")["dependsOn"], json!([{"name": "data.all"}]));
 }
+
+#[test]
+fn the_version_constraints_of_all_modules_apply() {
+    let main = r#"
+        terraform {
+          required_providers {
+            random = {
+              source  = "hashicorp/random"
+              version = ">= 3.0"
+            }
+          }
+        }
+        provider "random" { version = "!= 3.2.0" }
+        module "inner" { source = "./inner" }"#;
+    let inner = r#"
+        terraform {
+          required_providers {
+            random = {
+              source  = "hashicorp/random"
+              version = "~> 3.1"
+            }
+            other = {
+              source  = "example/other"
+              version = "1.0"
+            }
+          }
+        }"#;
+    let pet = resource("random_pet.name", RANDOM, &json!([{"attributes": {"length": 2}}]));
+    let result = migrated(&[("main.tf", main), ("inner/main.tf", inner)], &[pet]);
+    let version = "version: \">= 3.0, != 3.2.0, ~> 3.1\"";
+    assert!(file(&result, "providers.yaml").contains(version), "{}", file(&result, "providers.yaml"));
+}

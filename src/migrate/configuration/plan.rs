@@ -96,7 +96,7 @@ fn add_provider(root: &mut Module, one: &Json) {
     let required = Requirement { source: optional("full_name"), version: optional("version_constraint") };
     module.required.entry(name.clone()).or_insert(required);
     let arguments = arguments(&one["expressions"]);
-    module.providers.push(ProviderBlock { name, alias: optional("alias"), arguments });
+    module.providers.push(ProviderBlock { name, alias: optional("alias"), version: None, arguments });
 }
 
 fn arguments(json: &Json) -> Arguments {

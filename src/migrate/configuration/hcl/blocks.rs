@@ -77,9 +77,10 @@ impl Place<'_> {
                 self.module.locals.extend(locals);
             }
             "provider" => {
-                let alias = attribute(body, "alias").and_then(|alias| Some(alias.constant()?.as_str()?.to_owned()));
+                let text = |name: &str| Some(attribute(body, name)?.constant()?.as_str()?.to_owned());
+                let (alias, version) = (text("alias"), text("version"));
                 let arguments = arguments(body, &["alias", "version"]);
-                self.module.providers.push(ProviderBlock { name: name()?, alias, arguments });
+                self.module.providers.push(ProviderBlock { name: name()?, alias, version, arguments });
             }
             "terraform" => {
                 for one in body.get_blocks("required_providers") {
