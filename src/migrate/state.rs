@@ -164,8 +164,12 @@ fn resource(text: &str, state: &mut ParsedState) -> Result<(), String> {
         name: read(&members, "name")?,
     };
     let provider: String = read(&members, "provider")?;
-    let provider =
+    let (provider, key) =
         provider_address(&provider).ok_or_else(|| format!("`{provider}` is not a valid provider address"))?;
+    if let Some(key) = key {
+        let what = "an instance of a provider configuration (`for_each`), which cannot be migrated";
+        return Err(format!("{address}: `{provider}{key}` is {what}"));
+    }
     let instances = member(&members, "instances").unwrap_or("[]");
     let instances = json::elements(instances).map_err(|error| error.to_string())?;
     let objects = instances
@@ -234,9 +238,9 @@ fn path(steps: Vec<Step>) -> Path {
     Path(steps.into_iter().map(segment).collect())
 }
 
-/// Parses `provider["HOST/NAMESPACE/TYPE"]`, with modules before and an alias after it. Before Terraform 0.13, it was
-/// `provider.TYPE`.
-fn provider_address(text: &str) -> Option<ProviderAddress> {
+/// Parses `provider["HOST/NAMESPACE/TYPE"]`, with modules before and an alias after it. The alias can have a key. Before
+/// Terraform 0.13, it was `provider.TYPE`.
+fn provider_address(text: &str) -> Option<(ProviderAddress, Option<Key>)> {
     let mut parts = address::parts(text)?.into_iter().peekable();
     let mut module = Vec::new();
     while parts.next_if(|(word, key)| word == "module" && key.is_none()).is_some() {
@@ -247,8 +251,8 @@ fn provider_address(text: &str) -> Option<ProviderAddress> {
         (word, None) if word == "provider" => format!("registry.opentofu.org/hashicorp/{}", parts.next()?.0),
         _ => return None,
     };
-    let alias = parts.next().map(|(alias, _)| alias);
-    parts.next().is_none().then_some(ProviderAddress { source, module, alias })
+    let (alias, key) = parts.next().map_or((None, None), |(alias, key)| (Some(alias), key));
+    parts.next().is_none().then_some((ProviderAddress { source, module, alias }, key))
 }
 
 #[cfg(test)]
@@ -296,7 +300,7 @@ mod tests {
 
     #[test]
     fn addresses_of_providers_have_modules_and_aliases() {
-        let read = |text| provider_address(text).map(|p| (p.module.len(), p.source, p.alias));
+        let read = |text| provider_address(text).map(|(p, _)| (p.module.len(), p.source, p.alias));
         let aws = || "registry.terraform.io/hashicorp/aws".to_owned();
         assert_eq!(
             read(r#"module.a["x"].provider["registry.terraform.io/hashicorp/aws"].eu"#),

@@ -294,3 +294,12 @@ fn the_version_constraints_of_all_modules_apply() {
     let version = "version: \">= 3.0, != 3.2.0, ~> 3.1\"";
     assert!(file(&result, "providers.yaml").contains(version), "{}", file(&result, "providers.yaml"));
 }
+
+#[test]
+fn instances_of_a_provider_configuration_are_an_error() {
+    let provider = format!("{RANDOM}.by_region[\"eu\"]");
+    let pet = resource("random_pet.name", &provider, &json!([{"attributes": {"length": 2}}]));
+    let problems = migration(&[("main.tf", "")], &[pet]).unwrap_err();
+    let expected = format!("resources[0]: random_pet.name: `{provider}` is an instance of a provider configuration");
+    assert!(problems[0].message.contains(&expected), "{problems:?}");
+}
