@@ -174,6 +174,9 @@ mod tests {
         let expected = json!({"name": "a", "secret": "s", "rule": [{"port": "90"}, {"port": "80"}]});
         assert_eq!(made.without_marks().to_json(), expected);
         assert_eq!(made.get("secret"), Some(&Value::from("s").into_sensitive()));
+        // The caller has the expression.
+        let made = config_as_written(&block(), &state, &[("secret".into(), Written::Whole)].into());
+        assert_eq!(made.to_json(), json!({"secret": null}));
     }
 
     #[test]

@@ -87,7 +87,7 @@ struct Draft<'w, 'a> {
     one: &'a MigratedResource,
     place: Place,
     secrets: RefCell<Secrets>,
-    /// The expressions without a counterpart: the argument and why.
+    /// The expressions without a counterpart: the argument and what is in the manifest instead, and why.
     untranslated: RefCell<BTreeSet<(String, String)>>,
 }
 
@@ -139,11 +139,7 @@ impl<'a> Writer<'a> {
         }
         spec.insert("config".into(), Json::Object(shared.config));
         let untranslated = draft.untranslated.into_inner();
-        notes.extend(
-            untranslated
-                .into_iter()
-                .map(|(name, why)| format!("`{}`: `{name}` has the value of the state: {why}", one.address)),
-        );
+        notes.extend(untranslated.into_iter().map(|(name, why)| format!("`{}`: `{name}` {why}", one.address)));
         if let Some(block) = block {
             settings::add(self, one, block, &mut spec, &mut notes);
         }
@@ -229,7 +225,8 @@ impl Draft<'_, '_> {
             if source.is_some()
                 && let Some(adjusted) = self.adjusted(name)
             {
-                self.untranslated.borrow_mut().insert((name.to_string(), adjusted.why.clone()));
+                let written = if adjusted.how == Adjustment::Omitted { &Value::Null } else { value };
+                self.note(name, written, &adjusted.why);
             }
         }
         // Arguments that the configuration does not contain, but without which the plan has changes.
@@ -240,6 +237,11 @@ impl Draft<'_, '_> {
             }
         }
         arguments
+    }
+
+    fn note(&self, argument: &str, value: &Value, why: &str) {
+        let instead = if *value == Value::Null { "is left out" } else { "has the value of the state" };
+        self.untranslated.borrow_mut().insert((argument.to_owned(), format!("{instead}: {why}")));
     }
 
     fn adjusted(&self, argument: &str) -> Option<&Adjusted> {
@@ -263,8 +265,9 @@ impl Draft<'_, '_> {
             (Some(source), value) if source.is_expression() => match self.translated(source, value) {
                 Ok(argument) => argument,
                 Err(why) => {
-                    if !matches!(source, Source::References(_)) {
-                        self.untranslated.borrow_mut().insert((at.to_owned(), why));
+                    // A plan as JSON has no expressions. The value of a write-only argument is missing in any case.
+                    if *value == Value::Null || !matches!(source, Source::References(_)) {
+                        self.note(at, value, &why);
                     }
                     self.value(instance, found, Some(source), at, value)
                 }
@@ -288,7 +291,15 @@ impl Draft<'_, '_> {
                 ArgumentValue::List(items.collect()).simplified()
             }
             (Some(Source::List(sources)), Value::Map(_)) if sources.len() == 1 => argument(&sources[0], "0", value),
-            (source, value) => self.value(instance, found, source, at, value),
+            (Some(Source::Object(_) | Source::List(_)), Value::Sensitive(inner)) if is_collection(inner) => {
+                self.argument(instance, found, source, at, &of_sensitive_values(inner))
+            }
+            (source, value) => {
+                if source.is_some_and(|source| source.constant().is_none()) {
+                    self.note(at, value, "the state has another structure");
+                }
+                self.value(instance, found, source, at, value)
+            }
         }
     }
 
@@ -326,6 +337,20 @@ impl Draft<'_, '_> {
         candidates.extend(index.secret_candidates(self.one, key, &found.dependencies));
         let known = |value: &Value| restore_expression(value, &candidates);
         arguments::argument_value(value, at, &known, &mut |at, secret| self.secrets.borrow_mut().input(at, secret))
+    }
+}
+
+fn is_collection(value: &Value) -> bool {
+    matches!(value, Value::Map(_) | Value::List(_))
+}
+
+/// Marks each value of a sensitive collection instead of the whole, so that each can have its own expression.
+fn of_sensitive_values(collection: &Value) -> Value {
+    let marked = |value: &Value| if *value == Value::Null { Value::Null } else { value.clone().into_sensitive() };
+    match collection {
+        Value::Map(entries) => Value::map(entries.iter().map(|(key, value)| (key.clone(), marked(value)))),
+        Value::List(items) => Value::list(items.iter().map(marked)),
+        other => marked(other),
     }
 }
 

@@ -303,3 +303,43 @@ fn instances_of_a_provider_configuration_are_an_error() {
     let expected = format!("resources[0]: random_pet.name: `{provider}` is an instance of a provider configuration");
     assert!(problems[0].message.contains(&expected), "{problems:?}");
 }
+
+#[test]
+fn a_sensitive_collection_keeps_the_expressions_of_its_values() {
+    let main = r#"
+        resource "terraform_data" "source" { input = "x" }
+        resource "random_secret" "login" {
+          data = { password = terraform_data.source.output, user = "admin" }
+          list = [terraform_data.source.output, "x"]
+        }"#;
+    let sensitive = json!([[{"type": "get_attr", "value": "data"}]]);
+    let attributes = json!({"data": {"password": "x", "user": "admin"}, "list": ["x"]});
+    let login = json!([{"attributes": attributes, "sensitive_attributes": sensitive}]);
+    let result =
+        migrated(&[("main.tf", main)], &[data("source", "x"), resource("random_secret.login", RANDOM, &login)]);
+    let config = json!({
+        "data": {"password": "${source.output}", "user": "${inputs.data_user}"},
+        "list": ["${source.output}"],
+    });
+    assert_eq!(spec(&result, "login")["config"], config);
+    assert!(file(&result, "secrets.yaml").contains("data_user: admin"), "{}", file(&result, "secrets.yaml"));
+    let note = "`random_secret.login`: `list` has the value of the state: the state has another structure";
+    assert_eq!(result.notes, [note]);
+}
+
+#[test]
+fn write_only_arguments_have_their_expressions() {
+    let main = r#"
+        resource "terraform_data" "source" { input = "x" }
+        resource "random_login" "translated" { secret_wo = terraform_data.source.output }
+        resource "random_login" "left_out" { secret_wo = ephemeral.random_password.one.result }"#;
+    let login = |name: &str| {
+        let attributes = json!({"secret_wo": null});
+        resource(&format!("random_login.{name}"), RANDOM, &json!([{"attributes": attributes}]))
+    };
+    let result = migrated(&[("main.tf", main)], &[data("source", "x"), login("translated"), login("left_out")]);
+    assert_eq!(spec(&result, "translated")["config"], json!({"secret_wo": "${source.output}"}));
+    assert_eq!(spec(&result, "left-out")["config"], json!({"secret_wo": null}));
+    let note = "`random_login.left_out`: `secret_wo` is left out: `ephemeral.random_password` is not migrated";
+    assert_eq!(result.notes, [note]);
+}

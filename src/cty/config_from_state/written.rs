@@ -26,7 +26,7 @@ pub enum Written {
 }
 
 /// Returns the configuration of a state, with only the arguments that the configuration sets. The elements of a set have
-/// the order of the configuration. A write-only argument, which no state contains, has its constant.
+/// the order of the configuration. A write-only argument, which no state contains, has its constant, or is null.
 pub fn config_as_written(block: &Block, state: &Value, written: &WrittenArguments) -> Value {
     Value::Map(of_block(block, state, written).into())
 }
@@ -61,7 +61,7 @@ fn written_attribute(attribute: &Attribute, value: Option<&Value>, written: &Wri
     match written {
         Written::Constant(Value::Null) => return None,
         Written::Constant(constant) if attribute.write_only => return Some(constant.clone().into_sensitive()),
-        _ if attribute.write_only => return None,
+        _ if attribute.write_only => return Some(Value::Null),
         _ => {}
     }
     let value = value.filter(|value| !matches!(value.unmarked(), Value::Null | Value::Unknown))?;
