@@ -62,7 +62,7 @@ async fn an_object_of_a_suspended_resource_that_was_not_found_for_a_while_is_not
     bench.observe(thing("a", 2), 2);
     bench.react(Signal::Wake);
     bench.run_until_idle(Duration::from_secs(10)).await;
-    assert_eq!(bench.ready("a").1, "True Ready", "{:?}", bench.log);
+    assert_eq!(bench.ready("a").1, "True Available", "{:?}", bench.log);
     let objects = bench.world.objects();
     assert_eq!(objects.keys().collect::<Vec<_>>(), ["it"], "{:?}", bench.log);
     assert_eq!(objects["it"].1.get("value"), Some(&Value::from(2)));
@@ -71,6 +71,6 @@ async fn an_object_of_a_suspended_resource_that_was_not_found_for_a_while_is_not
 #[tokio::test]
 async fn a_single_object_that_is_missing_after_an_interrupted_update_is_created_again() {
     let bench = Bench::with_interrupted_updates(vec![thing("a", 2)]).await;
-    assert_eq!(bench.ready("a").1, "True Ready", "{:?}", bench.log);
+    assert_eq!(bench.ready("a").1, "True Available", "{:?}", bench.log);
     assert_eq!(bench.world.objects().len(), 1, "{:?}", bench.log);
 }
