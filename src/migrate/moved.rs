@@ -96,10 +96,9 @@ fn instance(address: &ResourceAddress, key: Option<&Key>) -> String {
 
 /// Whether an address is another one, or is inside of it. A name without a key includes all its instances.
 fn is_inside(inner: &Parts, outer: &Parts) -> bool {
-    let includes = |((name, key), (inner, own)): (&(String, Option<Key>), &(String, Option<Key>))| {
-        name == inner && (key.is_none() || key == own)
-    };
-    outer.len() <= inner.len() && outer.iter().zip(inner).all(includes)
+    let mut both = outer.iter().zip(inner);
+    outer.len() <= inner.len()
+        && both.all(|((name, key), (own, own_key))| name == own && (key.is_none() || key == own_key))
 }
 
 impl Move {
