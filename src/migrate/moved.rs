@@ -6,8 +6,11 @@ use super::address::{self, Key, ModuleStep, ResourceAddress};
 use super::configuration::{Configuration, Module};
 use super::state::{Object, ParsedState, Resource};
 
+/// A name of an address with its key.
+type Part = (String, Option<Key>);
+
 /// An address as its names with their keys.
-type Parts = Vec<(String, Option<Key>)>;
+type Parts = Vec<Part>;
 
 /// A `moved` block of a module: the names of its modules, the previous and the current address.
 struct Move {
@@ -95,10 +98,9 @@ fn instance(address: &ResourceAddress, key: Option<&Key>) -> String {
 }
 
 /// Whether an address is another one, or is inside of it. A name without a key includes all its instances.
-fn is_inside(inner: &Parts, outer: &Parts) -> bool {
-    let mut both = outer.iter().zip(inner);
-    outer.len() <= inner.len()
-        && both.all(|((name, key), (own, own_key))| name == own && (key.is_none() || key == own_key))
+fn is_inside(inner: &[Part], outer: &[Part]) -> bool {
+    let includes = |((name, key), (inner, own)): (&Part, &Part)| name == inner && (key.is_none() || key == own);
+    outer.len() <= inner.len() && outer.iter().zip(inner).all(includes)
 }
 
 impl Move {
@@ -110,7 +112,7 @@ impl Move {
     }
 
     /// An address of the statement, from the root module.
-    fn absolute(&self, parts: &Parts) -> Parts {
+    fn absolute(&self, parts: &[Part]) -> Parts {
         let modules = self.module.iter().flat_map(|name| ["module", name.as_str()]);
         modules.map(|name| (name.to_owned(), None)).chain(parts.iter().cloned()).collect()
     }
@@ -132,7 +134,7 @@ impl Move {
         Some((address, key.clone()))
     }
 
-    fn replaced(&self, parts: &[(String, Option<Key>)]) -> Option<Parts> {
+    fn replaced(&self, parts: &[Part]) -> Option<Parts> {
         let (head, rest) = parts.split_at_checked(self.from.len())?;
         let ((last, before), (from, from_before)) = (head.split_last()?, self.from.split_last()?);
         let (to, to_before) = self.to.split_last()?;
@@ -148,7 +150,7 @@ impl Move {
     fn dependency(&self, address: &str) -> Option<String> {
         let parts = address::parts(address)?;
         let plain = |parts: &Parts| parts.iter().map(|(name, _)| (name.clone(), None)).collect::<Parts>();
-        let prefix = self.absolute(&Vec::new());
+        let prefix = self.absolute(&[]);
         let rest = parts.strip_prefix(prefix.as_slice())?;
         let keyless = Self { module: Vec::new(), from: plain(&self.from), to: plain(&self.to) };
         let moved = keyless.replaced(rest)?;

@@ -117,6 +117,16 @@ impl Change {
             Action::Blocked => false,
         }
     }
+
+    /// The drift that is reported and not corrected. The record can be updated for another reason at the same time.
+    pub fn reported_drift(&self) -> Option<&Drift> {
+        let is_left = match self.action {
+            Action::NoOp => true,
+            Action::Record => self.before == self.after,
+            _ => false,
+        };
+        self.drift.as_ref().filter(|_| is_left)
+    }
 }
 
 #[cfg(test)]

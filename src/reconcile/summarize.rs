@@ -246,12 +246,7 @@ fn conditions(
 fn drifted(input: &ObjectInput<'_>, generation: i64) -> Option<Condition> {
     let change = input.change?;
     let drift = change.drift.as_ref()?;
-    // A record can be updated for another reason at the same time.
-    let is_reported = match change.action {
-        Action::NoOp => true,
-        Action::Record => change.before == change.after,
-        _ => false,
-    };
+    let is_reported = change.reported_drift().is_some();
     let open = input.steps.values().any(|state| *state != StepState::Finished);
     let what = if is_reported { verdict::REPORTED } else { "Purlin corrects it" };
     let message = cut(&format!("{drift}; {what}"));

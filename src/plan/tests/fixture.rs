@@ -546,10 +546,7 @@ fn plan_thing(type_name: &str, request: &PlanRequest, actual: Option<&str>) -> P
     match actual {
         Some("breaks-contract") => planned = planned.with("input", Value::from("something else")),
         Some("odd-path") => requires_replace.push(Path::default().name("nowhere")),
-        Some("deep-paths") => {
-            let Some(Value::Map(keys)) = config.get("force") else { panic!("`force` is not a map") };
-            requires_replace = keys.keys().map(|key| Path::of(&["force"]).name(key.clone())).collect();
-        }
+        Some("deep-path") => requires_replace = vec![Path::of(&["force", "key"])],
         _ => {}
     }
     let identity = planned.get("name").filter(|name| type_name == "named" && !name.has_unknown()).cloned();

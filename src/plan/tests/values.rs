@@ -73,10 +73,10 @@ fn no_message_and_no_path_has_a_key_of_a_sensitive_value() {
          actual drifted input={\"key\":1,\"other\":2}
          want replaced force=${s.secret}
          have replaced force={\"key\":2} uses=s
-         actual replaced deep-paths
+         actual replaced deep-path
          want kept force=${s.secret} protect
          have kept force={\"key\":2} uses=s
-         actual kept deep-paths";
+         actual kept deep-path";
     let plan = Fixture::parse(situation).plan();
     let of = |name: &str| plan.changes.iter().find(|change| &*change.address.name == name).unwrap();
     assert_eq!(of("drifted").drift, Some(Drift::Changed(vec![Path::of(&["input"])])));

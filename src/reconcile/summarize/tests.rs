@@ -56,6 +56,8 @@ fn reported_drift_is_a_condition_and_only_a_missing_object_is_not_ready() {
         "Ready=False ObjectMissing, Synced=False ObjectMissing, Stalled=True ObjectMissing, Drifted=True ObjectMissing"
     );
     assert!(missing.notes.is_empty(), "the plan reports the event");
+    let recorded = drifted(Drift::Missing, Action::Record).at(Operation::Record, StepState::Finished).sum(1);
+    assert_eq!(recorded.status.conditions, missing.status.conditions, "the record got another setting meanwhile");
     let correcting = drifted(changed.clone(), Action::Update).at(Operation::Update, StepState::Running).sum(1);
     assert!(conditions_with_reason(&correcting).contains("Drifted=True Drifted"));
     let corrected = drifted(changed, Action::Update).at(Operation::Update, StepState::Finished).sum(1);

@@ -138,9 +138,9 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
     if deleting {
         return removed(input.instance);
     }
-    match &change.drift {
+    match change.reported_drift() {
         // The plan already reports an event for this.
-        Some(drift @ Drift::Missing) if change.action == Action::NoOp => {
+        Some(drift @ Drift::Missing) => {
             let message = format!("{drift}; {REPORTED}");
             Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
         }

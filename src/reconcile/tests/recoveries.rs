@@ -7,7 +7,9 @@ impl Bench {
     /// and the service finds none of them.
     async fn with_interrupted_updates(manifests: Vec<serde_json::Value>) -> Self {
         let mut bench = Self::with_policy(|policy| policy.max_objects = None);
-        for manifest in manifests {
+        for mut manifest in manifests {
+            manifest["metadata"]["annotations"] = serde_json::json!({ crate::api::RECORD: "u" });
+            manifest["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);
             let address = Address::single(manifest["metadata"]["name"].as_str().unwrap());
             let record = Arc::new(cut_update(&address));
             let version = bench.engine.journal.intend(record.clone(), None).await.unwrap();
