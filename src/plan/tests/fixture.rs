@@ -61,8 +61,7 @@ pub(crate) fn schema() -> Schema {
         ("id", attribute(AttributeType::String, false, false)),
         ("output", attribute(any, false, false)),
     ];
-    let attributes = attributes.into_iter().map(|(name, a)| (Arc::from(name), a)).collect();
-    Schema { attributes, ..Schema::default() }
+    Schema { attributes: attributes.into_iter().map(|(name, a)| (Arc::from(name), a)).collect(), ..Schema::default() }
 }
 
 pub(crate) fn object(id: &str, uses: &[&str]) -> RecordedObject {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use purlin::model::{ObjectStatus, OnFailure, Operation, Record, RecordedObject};
+use purlin::model::{Intent, ObjectStatus, OnFailure, Operation, Record, RecordedObject};
 use purlin::store::memory;
 
 use super::fake_driver::{FakeObject, UNMANAGED, ids};
@@ -229,7 +229,10 @@ impl Witness {
         {
             objections.push("its adopted object is tainted".to_owned());
         }
-        if operation == memory::Operation::Intend && new.intent.is_some() && old.intent.is_some() {
+        // A recovery takes the operation of a process that has ended over.
+        let is_other = |(old, new): (&Intent, &Intent)| old.operation_id != new.operation_id;
+        let intents = old.intent.as_deref().zip(new.intent.as_deref());
+        if operation == memory::Operation::Intend && intents.is_some_and(is_other) {
             objections.push("an intent is written over an open one".to_owned());
         }
         match (&old.intent, &new.intent) {
