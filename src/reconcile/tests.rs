@@ -193,6 +193,19 @@ impl Bench {
         self.plan(*request).await
     }
 
+    /// The object `a` exists, its Resource is being deleted, and the plan of its destroy is computed. The caller passes it
+    /// to the reconciler.
+    async fn with_planned_destroy() -> (Self, PlanResult) {
+        let mut bench = Self::new();
+        bench.observe(thing("a", 1), 1);
+        bench.react(Signal::Started);
+        bench.run_until_idle(MINUTE).await;
+        bench.observe(deleting(thing("a", 1)), 1);
+        bench.react(Signal::Wake);
+        let planned = bench.compute_due_plan().await;
+        (bench, planned)
+    }
+
     /// Executes all commands and advances the time until nothing is due within `longest`.
     async fn run_until_idle(&mut self, longest: Duration) {
         let end = self.now + longest;
@@ -305,13 +318,7 @@ async fn the_same_events_result_in_the_same_commands() {
 
 #[tokio::test]
 async fn an_object_desired_again_while_its_destroy_is_planned_is_not_destroyed() {
-    let mut bench = Bench::new();
-    bench.observe(thing("a", 1), 1);
-    bench.react(Signal::Started);
-    bench.run_until_idle(MINUTE).await;
-    bench.observe(deleting(thing("a", 1)), 1);
-    bench.react(Signal::Wake);
-    let planned = bench.compute_due_plan().await;
+    let (mut bench, planned) = Bench::with_planned_destroy().await;
     // Planning takes long; meanwhile a new Resource of the name is applied.
     bench.now += Duration::from_secs(5);
     bench.observe(thing("a", 1), 2);

@@ -247,8 +247,11 @@ fn instance_of(secret: &Secret) -> Option<InstanceId> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
     use crate::controller::leadership::Leadership;
+    use crate::controller::namespaces::NamespaceHandle;
     use crate::controller::shards::Division;
     use crate::execute::Limits;
     use crate::model::{Record, Value};
@@ -274,17 +277,32 @@ mod tests {
         serde_json::from_value(head.unwrap().clone()).unwrap()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_part_that_cannot_be_read_is_read_again_and_the_message_mentions_no_backup() {
+    /// A large record on the server, and a reader that has read nothing yet.
+    struct Stage {
+        server: SharedServer,
+        record: Record,
+        reader: Reader,
+        opened: mpsc::UnboundedReceiver<Arc<NamespaceHandle>>,
+        head: Secret,
+        address: Address,
+    }
+
+    async fn stage() -> Stage {
         let (server, client) = server();
-        let (secrets, _stop) = secrets(client);
+        let (secrets, _) = secrets(client);
         let record = large();
         secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
+        let (namespaces, opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
         let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
-        let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
+        let reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
         let head = head(&server);
         let (_, address) = instance_of(&head).unwrap();
+        Stage { server, record, reader, opened, head, address }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_cannot_be_read_is_read_again_and_the_message_mentions_no_backup() {
+        let Stage { server, record, mut reader, mut opened, head, address } = stage().await;
         server.lock().unwrap().faults = [Fault::Code(503); 60].into();
         reader.read(&head).await;
         let shared = opened.try_recv().unwrap();
@@ -299,14 +317,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_missing_part_says_that_the_record_must_be_restored() {
-        let (server, client) = server();
-        let (secrets, _stop) = secrets(client);
-        secrets.put(&large(), None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
-        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
-        let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
-        let head = head(&server);
-        let (_, address) = instance_of(&head).unwrap();
+        let Stage { server, mut reader, mut opened, head, address, .. } = stage().await;
         server.lock().unwrap().objects.retain(|path, _| !path.ends_with("-1"));
         reader.read(&head).await;
         let held = opened.try_recv().unwrap().lock().index().unreadable()[&address].clone();
@@ -317,15 +328,7 @@ mod tests {
     /// As when `kubectl apply` restores the head of a record before its parts.
     #[tokio::test(start_paused = true)]
     async fn a_record_whose_parts_are_restored_after_its_head_is_read_then() {
-        let (server, client) = server();
-        let (secrets, _stop) = secrets(client);
-        let record = large();
-        secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
-        let (namespaces, mut opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());
-        let sink = Arc::new(EventSink { namespaces, serves: Box::new(|_| true) });
-        let mut reader = Reader::new(sink, secrets, Arc::new(SystemRandom));
-        let head = head(&server);
-        let (_, address) = instance_of(&head).unwrap();
+        let Stage { server, record, mut reader, mut opened, head, address } = stage().await;
         let is_part = |secret: &serde_json::Value| secret["metadata"]["labels"]["purlin.dev/record"] == "part";
         let parts: BTreeMap<_, _> =
             server.lock().unwrap().objects.extract_if(.., |_, secret| is_part(secret)).collect();

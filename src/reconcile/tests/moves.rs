@@ -28,13 +28,7 @@ fn renamed() -> serde_json::Value {
 
 #[tokio::test]
 async fn an_object_that_is_claimed_while_its_destroy_is_planned_is_moved() {
-    let mut bench = Bench::new();
-    bench.observe(thing("a", 1), 1);
-    bench.react(Signal::Started);
-    bench.run_until_idle(MINUTE).await;
-    bench.observe(deleting(thing("a", 1)), 1);
-    bench.react(Signal::Wake);
-    let planned = bench.compute_due_plan().await;
+    let (mut bench, planned) = Bench::with_planned_destroy().await;
     // Planning takes so long that its result is adopted although there is a newer desired state.
     bench.now += Duration::from_millis(500);
     bench.observe(renamed(), 1);

@@ -212,9 +212,8 @@ impl FamilyGuard<'_> {
         self.state.marked = uid;
     }
 
-    /// Whether no record remains after the pending removals and the one of `address`. The server confirms it, because
-    /// another replica may have added an instance since the index was read: only one that has lost its Lease removes
-    /// records at the same time.
+    /// Whether no record remains after the pending removals and the one of `address`. The server confirms it: if this
+    /// replica has lost its Lease, another one may have added an instance since the index was read.
     async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
         if !self.is_in_family(address, siblings) {
             return Ok(true);
@@ -356,8 +355,8 @@ impl FamilyGuard<'_> {
     }
 
     /// The record may still have the UID of an earlier Resource with the same name. The marks are those of the present
-    /// one, and that record, or another one that is removed with it, is what they are for.
-    /// Returns the UID of the Resource without marks.
+    /// one, and that record, or another one that is removed with it, is what they are for. Returns the UID of the present
+    /// Resource.
     async fn remove_marks(&mut self, uid: &Arc<str>) -> Result<Arc<str>, RequestError> {
         let Access { marks, view, policy, .. } = self.access;
         let (namespace, name) = &self.family.name;
