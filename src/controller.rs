@@ -28,6 +28,7 @@ pub mod namespace;
 pub mod observed_client;
 pub mod observed_journal;
 pub mod options;
+pub mod pages;
 pub mod previews;
 pub mod providers;
 pub mod shards;
@@ -147,7 +148,7 @@ impl Services {
 /// When it cannot start, or when it terminates before all running calls are recorded.
 pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -> Result<(), ControllerError> {
     let Services { client, heartbeat, clock, random, drivers, installer, threads, metrics } = surroundings;
-    let client = observed(&client, &metrics.requests);
+    let client = pages::limited(&observed(&client, &metrics.requests));
     let pod = options.pod.as_ref().map(|pod| pod.uid.as_str()).unwrap_or_default().into();
     let me = Holder { pod, process: random.uuid().into() };
     let (readiness, ended) = (Readiness::default(), Shutdown::default());

@@ -27,9 +27,6 @@ use crate::reconcile::retry;
 /// How often an object without watch permission is read: as often as the kubelet updates ConfigMaps.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How many objects are listed at the same time: each can have more than a megabyte.
-const PAGE: u32 = 50;
-
 pub(super) struct Reader {
     pub(super) source: InputSource,
     pub(super) scope: Scope,
@@ -80,7 +77,7 @@ impl Reader {
     {
         let config = match name {
             Some(name) => Config::default().fields(&format!("metadata.name={name}")),
-            None => Config::default().page_size(PAGE),
+            None => Config::default(),
         };
         let key = move |name| InputKey { service_account: service_account.clone(), object: DataRef { kind, name } };
         Watched { api: Api::namespaced(client, &self.source.namespace), config, key: Box::new(key), data }

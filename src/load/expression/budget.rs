@@ -39,10 +39,6 @@ const LOOP_FACTOR: u64 = 4;
 /// A regular expression is compiled each time, which takes about as long as visiting this many elements.
 const PATTERN: u64 = 2_000;
 
-/// The function names in the errors that end the evaluation.
-const TEMPLATE_EXHAUSTED: &str = "@budget";
-const PLAN_EXHAUSTED: &str = "@budget_of_plan";
-
 thread_local! {
     /// The remaining units of the template and of the plan that this thread evaluates: functions of an `Env` have no
     /// other state.
@@ -76,32 +72,53 @@ impl PlanBudget {
     }
 }
 
-fn spend(units: u64) -> Result<(), ExecutionError> {
-    for (budget, exhausted) in [(&TEMPLATE, TEMPLATE_EXHAUSTED), (&PLAN, PLAN_EXHAUSTED)] {
-        let left = budget.get().checked_sub(units).ok_or_else(|| ExecutionError::function_error(exhausted, ""))?;
-        budget.set(left);
+/// The budget that an expression exceeds.
+#[derive(Clone, Copy)]
+pub(super) enum Exhausted {
+    Template,
+    Plan,
+}
+
+impl Exhausted {
+    /// The name of the function in the error that ends the evaluation.
+    const fn function(self) -> &'static str {
+        match self {
+            Self::Template => "@budget",
+            Self::Plan => "@budget_of_plan",
+        }
+    }
+
+    /// Why the evaluation ended with this error, unless it had another cause.
+    pub(super) fn cause_of(error: &ExecutionError) -> Option<Self> {
+        let ExecutionError::FunctionError { function, .. } = error else { return None };
+        [Self::Template, Self::Plan].into_iter().find(|exhausted| exhausted.function() == function)
+    }
+
+    pub(super) fn problem(self) -> Problem {
+        match self {
+            Self::Template => Problem::new("the expression exceeds the cost limit")
+                .hint("the expressions of an object can process about four million elements; loop over smaller lists"),
+            Self::Plan => Problem::new("the expressions of this plan together exceed the cost limit")
+                .hint("loop over smaller lists, in this object or in those that are planned with it"),
+        }
+    }
+}
+
+impl From<Exhausted> for ExecutionError {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::function_error(exhausted.function(), "")
+    }
+}
+
+fn spend(units: u64) -> Result<(), Exhausted> {
+    for (budget, exhausted) in [(&TEMPLATE, Exhausted::Template), (&PLAN, Exhausted::Plan)] {
+        budget.set(budget.get().checked_sub(units).ok_or(exhausted)?);
     }
     Ok(())
 }
 
-/// The problem of an expression whose evaluation ended with this error because a budget is exhausted.
-pub(super) fn exhausted(error: &ExecutionError) -> Option<Problem> {
-    let ExecutionError::FunctionError { function, .. } = error else { return None };
-    match function.as_str() {
-        TEMPLATE_EXHAUSTED => Some(
-            Problem::new("the expression exceeds the cost limit")
-                .hint("the expressions of an object can process about four million elements; loop over smaller lists"),
-        ),
-        PLAN_EXHAUSTED => Some(
-            Problem::new("the expressions of this plan together exceed the cost limit")
-                .hint("loop over smaller lists, in this object or in those that are planned with it"),
-        ),
-        _ => None,
-    }
-}
-
 /// Charges a value before it is copied for the evaluator.
-pub(super) fn spend_value(value: &Value) -> Result<(), ExecutionError> {
+pub(super) fn spend_value(value: &Value) -> Result<(), Exhausted> {
     let available = usize::try_from(TEMPLATE.get()).unwrap_or(usize::MAX).saturating_mul(ELEMENT);
     let remaining = subtract(available, value);
     spend(remaining.map_or(u64::MAX, |remaining| ((available - remaining) / ELEMENT) as u64))
@@ -133,7 +150,7 @@ fn subtract(bytes: usize, value: &Value) -> Option<usize> {
 }
 
 /// Charges a part of a string.
-pub(super) fn spend_text(length: usize) -> Result<(), ExecutionError> {
+pub(super) fn spend_text(length: usize) -> Result<(), Exhausted> {
     spend(units(length))
 }
 

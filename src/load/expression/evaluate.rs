@@ -4,6 +4,7 @@ use cel::common::types::CelOptional;
 use cel::common::value::Val;
 use cel::{Context, ExecutionError};
 
+use super::budget::Exhausted;
 use super::program::Program;
 use super::slot::{ReadMode, Slot};
 use super::{Access, Part, Problem, Scope, budget, convert, functions};
@@ -41,7 +42,7 @@ impl Program {
     fn explain(&self, failure: Failure, reads: &[SlotResult], sensitive: bool) -> Problem {
         let problem = match failure {
             Failure::Result(what) => Problem::new(format!("the result is {what}")),
-            Failure::Exhausted(problem) => problem,
+            Failure::Exhausted(exhausted) => exhausted.problem(),
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
@@ -74,15 +75,14 @@ impl SlotValue {
 
 enum Failure {
     Execution(ExecutionError),
-    /// A budget is exhausted.
-    Exhausted(Problem),
+    Exhausted(Exhausted),
     /// Describes a result that is not a value.
     Result(&'static str),
 }
 
 impl From<ExecutionError> for Failure {
     fn from(error: ExecutionError) -> Self {
-        budget::exhausted(&error).map_or(Self::Execution(error), Self::Exhausted)
+        Exhausted::cause_of(&error).map_or(Self::Execution(error), Self::Exhausted)
     }
 }
 
@@ -242,8 +242,7 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
             };
             problem.hint(hint).within(&source, column)
         })?;
-        let exhausted = |error| budget::exhausted(&error).unwrap_or_else(|| Problem::new(describe(&error)));
-        budget::spend_text(text.len()).map_err(|error| exhausted(error).within(&source, column))?;
+        budget::spend_text(text.len()).map_err(|exhausted| exhausted.problem().within(&source, column))?;
         joined.push_str(&text);
     }
     let value = if unknown { Value::Unknown } else { Value::String(to_nfc(&joined)) };

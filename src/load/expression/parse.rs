@@ -22,7 +22,7 @@ impl Template {
         interner: &mut Interner,
     ) -> (Self, Vec<Reference>, Diagnostics) {
         let (references, problems) = (IndexSet::new(), Vec::new());
-        let allowance = Allowance { expressions: MAX_EXPRESSIONS, bytes: MAX_BYTES };
+        let allowance = Allowance { expressions: MAX_EXPRESSIONS, bytes: MAX_BYTES, is_exceeded: false };
         let mut reader = Reader { at: at.0.clone(), variables, references, allowance, problems, interner };
         let node = reader.node(tree);
         (Self(node), reader.references.into_iter().collect(), reader.problems)
@@ -50,6 +50,8 @@ const MAX_BYTES: usize = 512 * 1024;
 struct Allowance {
     expressions: usize,
     bytes: usize,
+    /// An expression did not fit. The rest of the tree is not parsed, so that the problem is reported once.
+    is_exceeded: bool,
 }
 
 impl Allowance {
@@ -57,6 +59,7 @@ impl Allowance {
     fn take(&mut self, source: &str) -> Result<(), Problem> {
         let rest = (self.expressions.checked_sub(1), self.bytes.checked_sub(source.len()));
         let (Some(expressions), Some(bytes)) = rest else {
+            self.is_exceeded = true;
             let what = format!("there are more than {MAX_EXPRESSIONS} expressions, or more than 512 KiB of them");
             return Err(Problem::new(what).hint("divide the object into several"));
         };
@@ -116,6 +119,9 @@ impl Reader<'_> {
         if !text.contains("${") {
             return Node::Literal(Value::String(text.clone()));
         }
+        if self.allowance.is_exceeded {
+            return Node::default();
+        }
         let result = match plain_path(text, self.interner) {
             Some((source, access)) => (self.allowance.take(source).and(access))
                 .and_then(|access| self.check_variable(&access).map(|()| Part::Path(access, 1)))
@@ -149,10 +155,15 @@ impl Reader<'_> {
 
     /// Splits a string into parts, with adjacent literals joined.
     fn pieces(&mut self, text: &str) -> Result<Vec<Part>, Problem> {
-        let pieces = split(text).map_err(|Unclosed(at)| {
-            Problem::new(format!("the expression at column {} has no closing `}}`", Columns::of(text).at(at)))
-                .hint("write `$${` for a literal `${`")
-        })?;
+        let pieces = match split(text) {
+            Ok(pieces) => pieces,
+            Err(Unclosed(at)) => {
+                self.allowance.take("")?;
+                let column = Columns::of(text).at(at);
+                return Err(Problem::new(format!("the expression at column {column} has no closing `}}`"))
+                    .hint("write `$${` for a literal `${`"));
+            }
+        };
         let mut columns = Columns::of(text);
         let mut parts: Vec<Part> = Vec::new();
         let mut literal = String::new();
