@@ -84,7 +84,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         // A converted record was written together with `moving_to`, so no conversion is needed.
         found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, reverted: back, conversion: None });
     }
-    if recorded.is_empty() && options.indexed.is_empty() {
+    let claims_none = || config.instances.values().all(|instance| instance.moved_from.is_empty());
+    if recorded.is_empty() && options.indexed.is_empty() && claims_none() {
         return found;
     }
     let after = match found.moves.is_empty() {
@@ -168,7 +169,15 @@ fn claimed_addresses(config: &Config, recorded: &Recorded) -> BTreeSet<Address> 
     let lack = |address: &&Address| recorded.get(address).is_none_or(|stored| !stored.record.has_objects());
     let wanted = config.instances.iter().filter(|(address, instance)| instance.is_desired() && lack(address));
     let named = wanted.flat_map(|(address, instance)| instance.moved_from.iter().map(move |from| (address, from)));
-    named.filter(|(address, from)| address.name != from.name).map(|(address, from)| exact(from, address)).collect()
+    let counts =
+        |(address, from): &(&Address, &Address)| address.name != from.name && !was_moved(recorded, address, from);
+    named.filter(counts).map(|(address, from)| exact(from, address)).collect()
+}
+
+/// Whether the annotation was applied: the record of an address came from the name `from`. It may have no object at the
+/// moment, because it is being replaced.
+fn was_moved(recorded: &Recorded, address: &Address, from: &Address) -> bool {
+    recorded.get(address).is_some_and(|stored| stored.record.moved_from.iter().any(|old| old.name == from.name))
 }
 
 /// The address of an annotation entry: with its own key, or else with the key of the instance.
@@ -200,7 +209,9 @@ impl<'a> Search<'a> {
         if instance.problems.iter().any(concerns_own) {
             return self.block_all_named(instance);
         }
-        let explicit = self.named(address, &instance.moved_from);
+        let occupied = self.record(address).is_some();
+        let mut explicit = self.named(address, &instance.moved_from);
+        explicit.retain(|from| occupied || !was_moved(self.recorded, address, from));
         if instance.import.is_none() && (self.is_lost(address) || self.has_lost_all(instance)) {
             // The object of the lost record belongs here, so no other object is moved here.
             let leaves = |from: &&Address| self.record(from).is_some() && !is_desired(self.config, from);
@@ -215,7 +226,6 @@ impl<'a> Search<'a> {
         if explicit.contains(address) && self.record(address).is_some_and(|own| own.type_name != instance.type_name) {
             return self.change_type(address, instance);
         }
-        let occupied = self.record(address).is_some();
         let named = explicit.iter().map(|from| (from, true));
         // The keys of a Resource with errors are not known.
         let broken = instance.has_errors();
@@ -231,28 +241,29 @@ impl<'a> Search<'a> {
                 let message = format!("the record of `{from}` cannot be read, so the object is not moved here yet");
                 return self.block(address, Reason::MoveBlocked, message);
             }
-            if !occupied && instance.import.is_none() && self.is_lost(from) {
+            if !occupied && instance.import.is_none() && self.may_be_lost(from) {
                 let message = format!(
-                    "the record of `{from}` is missing although the index of the family lists it: its object may \
-                     belong here; if it does not exist, run `purlin state rm {from}`"
+                    "the record of `{from}` is missing: its object may belong here; if it does not exist, run `purlin \
+                     state rm {from}`"
                 );
                 return self.block(address, Reason::RecordMissing, message);
             }
-            let Some(record) = self.record(from) else { continue };
-            if occupied {
+            let record = self.record(from);
+            // While a first create is running, only the step is known.
+            let exists = record.is_some() || self.is_running(from);
+            if occupied || !exists {
                 continue;
             }
-            let is_converted = record.type_name != instance.type_name;
+            let is_converted = record.is_some_and(|record| record.type_name != instance.type_name);
             if is_converted && !explicit {
                 continue;
             }
-            if record.moving_to.is_some() {
+            if record.is_some_and(|record| record.moving_to.is_some()) {
                 let message = format!("`{from}` is being moved to another address, so it is not moved here yet");
                 return self.block(address, Reason::MoveBlocked, message);
             }
             if is_desired(self.config, from) {
-                let message = format!("`{from}` is still configured by a Resource, so it is not moved here yet");
-                return self.block(address, Reason::MoveBlocked, message);
+                return self.block_until_removed(address, from);
             }
             if let Some(held) = self.options.blocked.get(address).cloned() {
                 self.found.blocked.insert(from.clone(), held);
@@ -263,7 +274,8 @@ impl<'a> Search<'a> {
                 self.block(from, Reason::MoveBlocked, message);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }
-            let open = self.open_operation(from).or_else(|| self.is_running(address).then_some(address)).cloned();
+            let running = [from, address].into_iter().find(|one| self.is_running(one));
+            let open = self.open_operation(from).or(running).cloned();
             if let Some(open) = open {
                 let message =
                     format!("`{from}` is moved to `{address}` once the open operation of `{open}` is resolved");
@@ -271,13 +283,28 @@ impl<'a> Search<'a> {
                 self.block(from, Reason::OperationInProgress, message);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }
-            let conversion = if is_converted { self.conversion(address, from, record) } else { None };
+            let converted = record.filter(|_| is_converted);
+            let conversion = converted.and_then(|record| self.conversion(address, from, record));
             let possible = !is_converted || conversion.is_some();
             return self.claim(from, Claim { explicit, possible, conversion, ..Claim::explicit(instance) });
         }
-        if !occupied && instance.import.is_none() && !explicit.is_empty() {
+        if occupied || instance.import.is_some() {
+            return;
+        }
+        // As in Terraform, whose `moved` blocks must not name what is configured. Otherwise it would depend on which of
+        // both is planned first whether an object is created here.
+        let others = || explicit.iter().filter(|from| from.name != address.name);
+        if let Some(from) = others().find(|from| is_desired(self.config, from)) {
+            return self.block_until_removed(address, from);
+        }
+        if others().next().is_some() {
             self.without_record.insert(address.clone());
         }
+    }
+
+    fn block_until_removed(&mut self, address: &Address, from: &Address) {
+        let message = format!("`{from}` is still configured by a Resource, so it is not moved here yet");
+        self.block(address, Reason::MoveBlocked, message);
     }
 
     /// Whether a record of the Resource came from an address that the annotation names.
@@ -300,6 +327,11 @@ impl<'a> Search<'a> {
     /// Whether the record is missing although the index of the family lists it.
     fn is_lost(&self, address: &Address) -> bool {
         self.options.indexed.contains(address) && !self.recorded.contains_key(address)
+    }
+
+    /// Whether an object of this address may have had a record that is missing now.
+    fn may_be_lost(&self, address: &Address) -> bool {
+        self.is_lost(address) || self.config.resource(address).is_some_and(|resource| self.has_lost_all(resource))
     }
 
     /// Whether the Resource is marked as recorded, but no instance has a record.
@@ -339,13 +371,17 @@ impl<'a> Search<'a> {
                 let from = at(InstanceKey::None);
                 let recorded = self.recorded.range(from.clone()..).map(|(address, _)| address);
                 let indexed = self.options.indexed.range(from..);
-                let keyed = |a: &&Address| a.is_instance() && (self.record(a).is_some() || self.is_lost(a));
+                let running = self.options.running.iter().map(|running| &running.step.address);
+                let keyed = |a: &&Address| {
+                    a.is_instance() && (self.record(a).is_some() || self.is_lost(a) || self.is_running(a))
+                };
                 let of_name = |a: &&Address| a.name == *name;
-                let all: BTreeSet<&Address> =
-                    recorded.take_while(of_name).chain(indexed.take_while(of_name)).filter(keyed).collect();
+                let known = recorded.take_while(of_name).chain(indexed.take_while(of_name));
+                let all: BTreeSet<&Address> = known.chain(running.filter(of_name)).filter(keyed).collect();
                 // Prefer records with a current object to those with only deposed objects.
                 let lives = |a: &&Address| {
-                    self.is_lost(a) || self.record(a).is_some_and(|r| r.current.is_some() || r.intent.is_some())
+                    let is_current = |record: &Record| record.current.is_some() || record.intent.is_some();
+                    self.is_lost(a) || self.is_running(a) || self.record(a).is_some_and(|record| is_current(record))
                 };
                 let living: Vec<&Address> = all.iter().copied().filter(lives).collect();
                 let of_those = if living.is_empty() { all.into_iter().collect() } else { living };

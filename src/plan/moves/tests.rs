@@ -79,6 +79,19 @@ fn nothing_is_created_at_an_address_with_a_lost_record() {
 }
 
 #[test]
+fn nothing_is_created_while_the_record_of_the_claimed_object_is_lost() {
+    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: a}\nspec: {type: thing}\n---\n\
+                     apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: b, annotations: {purlin.dev/moved-from: a}}\nspec: {type: thing}\n";
+    let mut config = read_strings(&[("f.yaml", manifests)]).config;
+    let a = Arc::make_mut(config.instances.get_mut(&Address::single("a")).unwrap());
+    (a.deleting, a.uid, a.record_annotation) = (true, "u".into(), "u".into());
+    let found = find(&config, &Recorded::new(), &PlanOptions::default(), &Takeovers::new());
+    let held = &found.blocked[&Address::single("b")];
+    assert_eq!((held.reason, found.blocked.len()), (Reason::RecordMissing, 1), "{}", held.message);
+}
+
+#[test]
 fn a_move_to_an_address_with_another_new_object_is_reverted_and_both_stay() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a", "b"])]);
     let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);

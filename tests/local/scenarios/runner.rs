@@ -334,7 +334,8 @@ impl Runner {
             config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
         let names = scope.iter().map(|address| address.name.clone()).collect();
         scope.extend(run.schedule.touching(&names).cloned());
-        let running = run.schedule.running(|address| scope.contains(address));
+        let running = run.schedule.running(|_| true);
+        scope.extend(running.iter().map(|running| running.step.address.clone()));
         let planning = plan_options(options, &process.held, running.clone(), namespace.clone(), self.dice.number());
         let mut memo = ResponseCache::default();
         let planned = pipeline::plan(&process.engine, &config, run.schedule.records(), &planning, &mut memo);
