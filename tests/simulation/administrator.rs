@@ -1,15 +1,15 @@
 //! An administrator who deletes and damages records, applies the CRDs again, and deletes namespaces. Records are restored
 //! from a backup.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use purlin::model::{Operation, Record};
 use purlin::store::secrets::Family;
 use serde_json::{Value, json};
 
-use crate::apiserver::Cluster;
-use crate::convergence::{family, parse, record};
-use crate::judge::Judge;
+use crate::apiserver::{Cluster, Server};
+use crate::convergence::{all_records, family, parse, record};
+use crate::judge::{Judge, ids_in};
 use crate::kubectl::create_namespace;
 use crate::random::Seeded;
 use crate::replica::HOME;
@@ -91,6 +91,9 @@ impl Administrator {
             self.cluster.with(|server, now| {
                 let found = server.object("", "secrets", HOME, &name).map(|secret| secret.value.clone());
                 match found {
+                    None if is_recorded_elsewhere(server, &backup) => {
+                        judge.note(&format!("administrator does not restore {name}: its object was moved"));
+                    }
                     None => {
                         judge.note(&format!("administrator restores {name}"));
                         let mut secret = backup.clone();
@@ -146,6 +149,12 @@ impl Administrator {
     }
 }
 
+/// Whether a record has an object of the backup.
+fn is_recorded_elsewhere(server: &Server, backup: &Value) -> bool {
+    let ids = parse(backup).as_ref().map(ids_in).unwrap_or_default();
+    all_records(server).iter().any(|record| !ids_in(record).is_disjoint(&ids))
+}
+
 fn is_damaged(secret: &Value) -> bool {
     secret["data"].as_object().is_some_and(|data| data.values().any(|value| value == "AAAA"))
 }
@@ -153,13 +162,9 @@ fn is_damaged(secret: &Value) -> bool {
 /// Gives up the objects that only the backup of a record names. If a create was open in it, these include the objects
 /// that no record ever named.
 fn give_up(judge: &Judge, backup: &Value, present: &Value) {
-    let ids = |record: Option<&Record>| {
-        let objects = record.into_iter().flat_map(|record| record.current.iter().chain(record.deposed.values()));
-        objects.filter_map(|object| object.id().map(str::to_owned)).collect::<BTreeSet<_>>()
-    };
     let (backup, present) = (parse(backup), parse(present));
-    let present = ids(present.as_ref());
-    judge.give_up(ids(backup.as_ref()).difference(&present).cloned());
+    let present = present.as_ref().map(ids_in).unwrap_or_default();
+    judge.give_up(backup.as_ref().map(ids_in).unwrap_or_default().difference(&present).cloned());
     let is_create = |record: &&Record| record.intent.as_ref().is_some_and(|one| one.operation == Operation::Create);
     if let Some(record) = backup.as_ref().filter(is_create) {
         judge.give_up(judge.ids_of(record).difference(&present).cloned());

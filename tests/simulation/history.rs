@@ -1,12 +1,13 @@
 //! One history: a cluster, one to three replicas, users of one to three namespaces, and faults. Then the faults end, every Resource is changed to a
 //! spec that can be applied, and the simulation must converge.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::model::Record;
+use purlin::model::{Address, Record};
 use purlin::process::Clock as _;
 use purlin::store::secrets::{family_name, record_name};
 use tokio::time::{Instant, sleep};
@@ -17,7 +18,7 @@ use crate::approver::Approver;
 use crate::convergence::{all_records, missing, writes_since};
 use crate::course::{Act, ActKind, Course};
 use crate::faults::{FaultyNetwork, NetworkFaults};
-use crate::judge::Judge;
+use crate::judge::{Judge, ids_in};
 use crate::kubectl::{ClusterKubectl, NAMESPACES, SHOP};
 use crate::outside::Outside;
 use crate::random::{Seeded, SimulatedClock};
@@ -310,14 +311,19 @@ impl History {
             };
             // A record with an intent stays: `state rm` requires `--force` for it.
             let is_abandoned = |record: &Record| !resource(record) && record.intent.is_none();
+            let others: Vec<(Address, BTreeSet<String>)> =
+                records.iter().map(|record| (record.address.clone(), ids_in(record))).collect();
             let abandoned: Vec<Record> = records.into_iter().filter(is_abandoned).collect();
             for record in abandoned {
                 let (namespace, address) = (&record.namespace, record.address.to_string());
                 self.env.judge.note(&format!("user removes the abandoned record of {namespace}/{address}"));
+                let elsewhere =
+                    |id: &String| others.iter().any(|(other, ids)| *other != record.address && ids.contains(id));
                 let of_it = objects.iter().filter(|(id, (other, _))| {
                     **other == *address && self.env.outside.world.namespace_of(id).as_ref() == Some(namespace)
                 });
-                self.env.judge.give_up(of_it.map(|(id, _)| id.clone()));
+                let of_it = of_it.map(|(id, _)| id.clone()).filter(|id| !elsewhere(id));
+                self.env.judge.give_up(of_it.chain(ids_in(&record)));
                 for secret in [
                     record_name(&record.namespace, &record.address),
                     family_name(&record.namespace, &record.address.name),

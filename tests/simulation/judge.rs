@@ -2,6 +2,7 @@
 //! everything that must never happen. It shares no decision with the controller.
 
 mod approvals;
+mod moves;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::approvals::Approved;
+pub(crate) use self::moves::{claimed_names, ids_in};
 
 /// Namespace and name of a Resource.
 pub(crate) type Place = (String, String);
@@ -91,6 +93,10 @@ struct Inside {
     statuses: BTreeMap<(Arc<str>, Place), StatusWrite>,
     /// The value of the object of an address over time.
     truth: BTreeMap<Place, Timeline<Plain>>,
+    /// The value of each object over time, by its id.
+    objects: BTreeMap<String, Timeline<Plain>>,
+    /// The names that Resources have claimed with `moved-from`.
+    claims: BTreeMap<Place, BTreeSet<String>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
     /// Secrets that an administrator has deleted or damaged.
@@ -160,12 +166,10 @@ impl Judge {
         lock(&self.inside).given_up.extend(ids);
     }
 
-    /// The ids of all objects that have existed for the address of a record.
+    /// The ids of all objects that have existed for the address of a record, or may have been moved there.
     pub(crate) fn ids_of(&self, record: &Record) -> BTreeSet<String> {
-        let inside = lock(&self.inside);
         let place = (record.namespace.to_string(), record.address.to_string());
-        let values = inside.truth.get(&place).into_iter().flatten().filter_map(|(_, value)| value.as_ref());
-        values.filter_map(|value| Some(value.get("id")?.as_str()?.to_owned())).collect()
+        lock(&self.inside).ids_at(&place, &record.address)
     }
 
     pub(crate) fn is_given_up(&self, id: &str) -> bool {
@@ -193,6 +197,9 @@ impl Judge {
     pub(crate) fn delivered(&self, replica: &Arc<str>, place: Place, resource: Option<Value>) {
         let now = Instant::now();
         let mut inside = lock(&self.inside);
+        if let Some(resource) = &resource {
+            inside.remember_claims(&place, resource);
+        }
         let known = inside.known.entry(replica.clone()).or_default();
         known.entry(place).or_default().push((now, resource.map(Arc::new)));
     }
@@ -201,6 +208,7 @@ impl Judge {
     pub(crate) fn listed(&self, replica: &Arc<str>, resources: Vec<(Place, Value)>) {
         let now = Instant::now();
         let mut inside = lock(&self.inside);
+        resources.iter().for_each(|(place, resource)| inside.remember_claims(place, resource));
         let known = inside.known.entry(replica.clone()).or_default();
         let listed: BTreeSet<Place> = resources.iter().map(|(place, _)| place.clone()).collect();
         for (place, versions) in known.iter_mut().filter(|(place, _)| !listed.contains(place)) {
@@ -251,7 +259,10 @@ impl Judge {
         self.note(&format!("{} call {:?} {}/{} {target}", call.replica, call.kind, call.namespace, call.address));
         let beside = {
             let inside = lock(&self.inside);
-            let same = |other: &&Call| (&other.namespace, &other.address) == (&call.namespace, &call.address);
+            let same = |other: &&Call| {
+                let is_of_same = call.id.is_some() && other.id == call.id;
+                is_of_same || (&other.namespace, &other.address) == (&call.namespace, &call.address)
+            };
             inside.calls.values().find(same).cloned()
         };
         if let Some(other) = beside {
@@ -288,12 +299,13 @@ impl Judge {
         let place = (call.namespace.to_string(), address.name.to_string());
         let permits = |intent: &Intent| {
             let known = inside.known.get(&intent.replica).and_then(|known| known.get(&place));
-            let Some(newest) = known.and_then(|all| newest_at(all, intent.issued)) else { return Ok(()) };
+            let newest = known.and_then(|all| newest_at(all, intent.issued)).unwrap_or_default();
             let permits = newest.iter().map(|(_, resource)| match resource {
                 Some(resource) => permits_destroy(resource, &record, &address, call.id.as_deref()),
                 None => Ok(()),
             });
-            permits.reduce(Result::or).unwrap_or(Ok(()))
+            permits.reduce(Result::or).unwrap_or(Ok(()))?;
+            inside.claimant(intent, call, &address).map_or(Ok(()), |name| Err(format!("{name} claims it")))
         };
         let all = inside.intents.get(&secret).map(Vec::as_slice).unwrap_or_default();
         if is_restored && all.iter().any(|earlier| permits(earlier).is_ok()) {
@@ -327,6 +339,7 @@ impl Judge {
             };
             let before = inside.truth.get(&key).and_then(|all| all.last()?.1.clone());
             let is_latest = before.as_ref().is_some_and(|value| value.get("id") == effect.value.get("id"));
+            inside.objects.entry(effect.id.clone()).or_default().push((now, value.clone()));
             // The destroy of a deposed object does not affect the current one.
             if effect.kind != EffectKind::Destroyed || is_latest || is_current(&effect.id) {
                 inside.truth.entry(key).or_default().push((now, value));
@@ -339,7 +352,9 @@ impl Judge {
                 }
                 (EffectKind::Created, Some(record)) => {
                     let current = record.current.iter().find(|current| current.id() != Some(&effect.id));
-                    current.map(|current| format!("it is created although {:?} is current", current.id()))
+                    let current =
+                        current.map(|current| format!("it is created although {:?} is current", current.id()));
+                    current.or_else(|| inside.created_beside(&call, effect))
                 }
                 _ => None,
             }
@@ -391,23 +406,7 @@ impl Judge {
         {
             return None;
         }
-        // An object that was moved was created under its old name.
-        let moved_from = resource["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
-        let old_place = moved_from.map(|name| (place.0.clone(), name.to_owned()));
-        let mut values = Vec::new();
-        for key in [Some(place.clone()), old_place].into_iter().flatten() {
-            let history = inside.truth.get(&key).map(Vec::as_slice).unwrap_or_default();
-            let mut of_key = vec![None];
-            for (at, value) in history {
-                if *at < worked_out {
-                    of_key.clear();
-                }
-                if *at <= now {
-                    of_key.push(value.clone());
-                }
-            }
-            values.extend(of_key);
-        }
+        let values = inside.values_between(place, worked_out, now);
         let fits = |value: &Option<Plain>| value.as_ref().is_some_and(|value| matches_spec(value, &resource["spec"]));
         let is = || values.last().cloned().flatten();
         (!values.iter().any(fits)).then(|| {

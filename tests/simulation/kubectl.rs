@@ -1,10 +1,14 @@
 //! The changes that users and administrators make with kubectl.
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use jiff::Timestamp;
+use purlin::model::Record;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
+use crate::convergence::all_records;
 use crate::replica::HOME;
 use crate::user::Kubectl;
 
@@ -96,5 +100,12 @@ impl Kubectl for ClusterKubectl {
             let own = server.objects("purlin.dev", "resources").filter(|object| object.namespace() == self.namespace);
             own.map(|object| object.name().to_owned()).collect()
         })
+    }
+
+    fn came_from(&self, name: &str) -> Option<BTreeSet<String>> {
+        let records = self.cluster.with(|server, _| all_records(server));
+        let own = records.iter().filter(|one| (&*one.namespace, &*one.address.name) == (self.namespace, name));
+        let names = |record: &Record| record.moved_from.iter().map(|from| from.name.to_string()).collect();
+        own.map(names).reduce(|all: BTreeSet<String>, more| &all | &more)
     }
 }
