@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::approvals::Approved;
-pub(crate) use self::moves::{claimed_names, ids_in};
+pub(crate) use self::moves::{claimed_addresses, ids_in};
 
 /// Namespace and name of a Resource.
 pub(crate) type Place = (String, String);
@@ -95,8 +95,8 @@ struct Inside {
     truth: BTreeMap<Place, Timeline<Plain>>,
     /// The value of each object over time, by its id.
     objects: BTreeMap<String, Timeline<Plain>>,
-    /// The names that Resources have claimed with `moved-from`.
-    claims: BTreeMap<Place, BTreeSet<String>>,
+    /// The addresses that Resources have claimed with `moved-from`.
+    claims: BTreeMap<Place, BTreeSet<Address>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
     /// Secrets that an administrator has deleted or damaged.
@@ -168,8 +168,7 @@ impl Judge {
 
     /// The ids of all objects that have existed for the address of a record, or may have been moved there.
     pub(crate) fn ids_of(&self, record: &Record) -> BTreeSet<String> {
-        let place = (record.namespace.to_string(), record.address.to_string());
-        lock(&self.inside).ids_at(&place, &record.address)
+        lock(&self.inside).ids_at(&record.namespace, &record.address)
     }
 
     pub(crate) fn is_given_up(&self, id: &str) -> bool {

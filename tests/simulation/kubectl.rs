@@ -106,6 +106,6 @@ impl Kubectl for ClusterKubectl {
         let records = self.cluster.with(|server, _| all_records(server));
         let own = records.iter().filter(|one| (&*one.namespace, &*one.address.name) == (self.namespace, name));
         let names = |record: &Record| record.moved_from.iter().map(|from| from.name.to_string()).collect();
-        own.map(names).reduce(|all: BTreeSet<String>, more| &all | &more)
+        own.map(names).reduce(|all: BTreeSet<String>, more| &all & &more)
     }
 }

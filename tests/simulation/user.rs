@@ -1,11 +1,14 @@
 //! Users, who create, change, revert and delete Resources at any time.
 
+mod rename;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use self::rename::{Unfinished, claim_of, healed_claim};
 use crate::approver::some_kinds;
-use crate::judge::{Judge, claimed_names, is_desired};
+use crate::judge::{Judge, is_desired};
 use crate::random::Seeded;
 
 /// The operations of a user on the API server. They are subject to no faults.
@@ -21,7 +24,7 @@ pub(crate) trait Kubectl {
     fn touch_records(&mut self, with: &str);
     /// The names of all Resources of the namespace.
     fn names(&self) -> Vec<String>;
-    /// The names from which the records of a Resource were moved. `None` if it has no record.
+    /// The names from which all records of a Resource were moved. `None` if it has no record.
     fn came_from(&self, name: &str) -> Option<BTreeSet<String>>;
 }
 
@@ -36,8 +39,7 @@ pub(crate) struct User {
     random: Seeded,
     /// Names and earlier specs of Resources, for reverts.
     before: Vec<(String, Value)>,
-    /// The names of Resources whose objects others have claimed, and that are deleted later.
-    renamed: Vec<String>,
+    unfinished: Vec<Unfinished>,
     /// Whether the user also suspends, protects and removes finalizers by force.
     pub(crate) is_wild: bool,
     /// Whether Resources require approvals.
@@ -47,17 +49,15 @@ pub(crate) struct User {
 
 impl User {
     pub(crate) fn new(seed: u64, namespace: &'static str, is_wild: bool, requires_approvals: bool) -> Self {
-        let (random, before, renamed) = (Seeded::new(seed, "user"), Vec::new(), Vec::new());
-        Self { namespace, random, before, renamed, is_wild, requires_approvals, count: 0 }
+        let (random, before, unfinished) = (Seeded::new(seed, "user"), Vec::new(), Vec::new());
+        Self { namespace, random, before, unfinished, is_wild, requires_approvals, count: 0 }
     }
 
     /// Carries out one random act.
     pub(crate) fn act(&mut self, random: Seeded, kubectl: &mut dyn Kubectl, judge: &Judge) {
         self.random = random;
-        if self.random.chance(500)
-            && let Some(name) = self.renamed.pop()
-        {
-            delete(kubectl, judge, &name);
+        if self.random.chance(700) {
+            self.finish_rename(kubectl, judge);
         }
         match self.random.below(20) {
             0 => delete_all(kubectl, judge),
@@ -171,46 +171,6 @@ impl User {
         delete(kubectl, judge, &name);
     }
 
-    /// Gives a Resource another name: creates one that claims its object, and deletes it before that, after it, or
-    /// later. What referenced it references the new one, if that is possible.
-    fn rename(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
-        let old = self.name();
-        let Some(resource) = kubectl.get(&old) else { return self.change_one(kubectl, judge) };
-        let spec = resource["spec"].clone();
-        let above = references(&spec).iter().map(|name| index(name) + 1).max().unwrap_or_default();
-        let is_free = |name: &String| name[..1] == old[..1] && index(name) >= above && kubectl.get(name).is_none();
-        let free: Vec<String> = (0..SINGLES + FAMILIES).map(name).filter(is_free).collect();
-        if free.is_empty() {
-            return self.change_one(kubectl, judge);
-        }
-        let new = self.random.pick(&free).clone();
-        let order = self.random.below(4);
-        if order == 0 {
-            delete(kubectl, judge, &old);
-        }
-        let mut spec = spec;
-        if self.random.chance(200) {
-            self.alter(&new, &mut spec);
-        }
-        self.apply(kubectl, judge, &new, &spec, &json!({ MOVED_FROM: old }));
-        for name in kubectl.names() {
-            let Some(user) = kubectl.get(&name).filter(|user| references(&user["spec"]).contains(&old)) else {
-                continue;
-            };
-            if index(&name) > index(&new) && self.random.chance(800) {
-                let text = user["spec"].to_string();
-                let text = text.replace(&format!("${{{old}."), &format!("${{{new}."));
-                let text = text.replace(&format!("\"name\":\"{old}\""), &format!("\"name\":\"{new}\""));
-                self.apply(kubectl, judge, &name, &text.parse().unwrap(), &claim_of(&user));
-            }
-        }
-        match order {
-            0 => {}
-            1 => self.renamed.push(old),
-            _ => delete(kubectl, judge, &old),
-        }
-    }
-
     fn apply_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         judge.note(&format!("user applies all missing Resources of {}", kubectl.namespace()));
         for name in (0..SINGLES + FAMILIES).map(name) {
@@ -255,7 +215,9 @@ impl User {
     /// and without a claim that cannot be fulfilled.
     pub(crate) fn heal(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         judge.note(&format!("user changes every Resource of {} to a spec that can be applied", kubectl.namespace()));
-        self.renamed.drain(..).for_each(|name| delete(kubectl, judge, &name));
+        while !self.unfinished.is_empty() {
+            self.finish_rename(kubectl, judge);
+        }
         let there: Vec<(String, Value)> =
             kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
         let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_desired(one));
@@ -272,36 +234,11 @@ impl User {
             let depends: Vec<Value> = depends.into_iter().filter(|one| stays(one["name"].as_str().unwrap())).collect();
             spec["dependsOn"] = json!(depends);
             self.count += 1;
-            let is_claimed_twice = |claimed: &str| {
-                there.iter().filter(|(_, other)| claimed_names(other).any(|name| name == claimed)).count() > 1
-            };
-            let can_move = |claimed: &str| match kubectl.came_from(name) {
-                Some(names) => names.contains(claimed),
-                None => !stays(claimed) && !is_claimed_twice(claimed),
-            };
-            let mut annotations = if claimed_names(old).all(can_move) { claim_of(old) } else { json!({}) };
+            let mut annotations = healed_claim(kubectl, &there, name);
             annotations["purlin.dev/reconcile-requested-at"] = json!(format!("heal-{}", self.count));
             kubectl.apply(name, &spec, &annotations);
         }
     }
-}
-
-/// The annotation of a Resource that has another name than before.
-const MOVED_FROM: &str = "purlin.dev/moved-from";
-
-/// The annotations with which a Resource keeps its claim.
-fn claim_of(resource: &Value) -> Value {
-    match &resource["metadata"]["annotations"][MOVED_FROM] {
-        Value::Null => json!({}),
-        claim => json!({ MOVED_FROM: claim }),
-    }
-}
-
-/// The names that a spec references.
-fn references(spec: &Value) -> BTreeSet<String> {
-    let value = spec["config"]["value"].as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix(".id}"));
-    let depends = spec["dependsOn"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str());
-    value.into_iter().chain(depends).map(str::to_owned).collect()
 }
 
 fn delete(kubectl: &mut dyn Kubectl, judge: &Judge, name: &str) {

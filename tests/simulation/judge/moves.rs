@@ -4,61 +4,81 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use purlin::driver::scripted::Effect;
-use purlin::model::{Address, Record, Value as Plain};
+use purlin::model::{Address, InstanceKey, Record, Value as Plain};
 use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Call, Inside, Intent, Place, Timeline, has_instance, newest_at};
 
-/// The names in the annotation `purlin.dev/moved-from`.
-pub(crate) fn claimed_names(resource: &Value) -> impl Iterator<Item = &str> {
+/// The addresses in the annotation `purlin.dev/moved-from`.
+pub(crate) fn claimed_addresses(resource: &Value) -> impl Iterator<Item = Address> {
     let annotation = resource["metadata"]["annotations"]["purlin.dev/moved-from"].as_str();
-    annotation.into_iter().flat_map(|names| names.split(',')).map(str::trim).filter(|name| !name.is_empty())
+    annotation.into_iter().flat_map(|all| all.split(',')).filter_map(|address| address.trim().parse().ok())
+}
+
+/// The addresses that an entry of the annotation names for an instance with this key.
+fn named(entry: &Address, key: &InstanceKey) -> Vec<Address> {
+    let at = |key: &InstanceKey| Address { name: entry.name.clone(), key: key.clone() };
+    match (&entry.key, key) {
+        (InstanceKey::None, InstanceKey::Index(0)) => vec![at(key), at(&InstanceKey::None)],
+        (InstanceKey::None, _) => vec![at(key)],
+        (_, InstanceKey::None) => vec![entry.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// The key of the instance for which a Resource claims the object of an address.
+fn claiming_key(resource: &Value, from: &Address) -> Option<InstanceKey> {
+    let keys = [from.key.clone(), InstanceKey::None, InstanceKey::Index(0)];
+    let claims = |key: &InstanceKey| {
+        has_instance(resource, key) && claimed_addresses(resource).any(|entry| named(&entry, key).contains(from))
+    };
+    keys.into_iter().find(claims)
 }
 
 impl Inside {
     /// Remembers what a version of a Resource claims.
     pub(super) fn remember_claims(&mut self, place: &Place, resource: &Value) {
-        for name in claimed_names(resource) {
-            self.claims.entry(place.clone()).or_default().insert(name.to_owned());
+        for address in claimed_addresses(resource) {
+            self.claims.entry(place.clone()).or_default().insert(address);
         }
     }
 
-    /// The names under which objects of this place may have existed before, without its own.
-    fn earlier_places(&self, place: &Place) -> BTreeSet<Place> {
-        let mut all = BTreeSet::from([place.clone()]);
-        let mut open = vec![place.clone()];
+    /// The addresses from which the object of an address may have come.
+    fn earlier_addresses(&self, namespace: &str, address: &Address) -> BTreeSet<Address> {
+        let mut all = BTreeSet::new();
+        let mut open = vec![address.clone()];
         while let Some(next) = open.pop() {
-            let named = self.claims.get(&next).into_iter().flatten();
-            let named: Vec<Place> = named.map(|name| (next.0.clone(), name.clone())).collect();
-            open.extend(named.into_iter().filter(|place| all.insert(place.clone())));
+            let entries = self.claims.get(&(namespace.to_owned(), next.name.to_string())).into_iter().flatten();
+            let found: Vec<Address> = entries.flat_map(|entry| named(entry, &next.key)).collect();
+            open.extend(found.into_iter().filter(|from| from != address && all.insert(from.clone())));
         }
-        all.remove(place);
         all
     }
 
     /// The ids of all objects that have existed at an address, or may have been moved there.
-    pub(super) fn ids_at(&self, place: &Place, address: &Address) -> BTreeSet<String> {
-        let named = (place.0.clone(), address.name.to_string());
-        let earlier = self
-            .earlier_places(&named)
-            .into_iter()
-            .map(|(namespace, name)| (namespace, Address { name: name.into(), key: address.key.clone() }.to_string()));
-        let places = earlier.chain([place.clone()]);
-        places.flat_map(|place| self.ids_created_at(&place)).collect()
+    pub(super) fn ids_at(&self, namespace: &str, address: &Address) -> BTreeSet<String> {
+        let mut all = self.ids_moved_to(namespace, address);
+        all.extend(self.ids_created_at(namespace, address));
+        all
     }
 
-    fn ids_created_at(&self, place: &Place) -> BTreeSet<String> {
-        let values = self.truth.get(place).into_iter().flatten().filter_map(|(_, value)| value.as_ref());
+    fn ids_moved_to(&self, namespace: &str, address: &Address) -> BTreeSet<String> {
+        let earlier = self.earlier_addresses(namespace, address);
+        earlier.iter().flat_map(|from| self.ids_created_at(namespace, from)).collect()
+    }
+
+    fn ids_created_at(&self, namespace: &str, address: &Address) -> BTreeSet<String> {
+        let timeline = self.truth.get(&(namespace.to_owned(), address.to_string()));
+        let values = timeline.into_iter().flatten().filter_map(|(_, value)| value.as_ref());
         values.filter_map(|value| Some(value.get("id")?.as_str()?.to_owned())).collect()
     }
 
     /// The values that the object of a Resource without instances may have had between two times.
     pub(super) fn values_between(&self, place: &Place, from: Instant, to: Instant) -> Vec<Option<Plain>> {
         let mut values = between(self.truth.get(place), from, to);
-        let ids: BTreeSet<String> =
-            self.earlier_places(place).iter().flat_map(|earlier| self.ids_created_at(earlier)).collect();
+        let ids = self.ids_moved_to(&place.0, &Address::single(&*place.1));
         values.extend(ids.iter().flat_map(|id| between(self.objects.get(id), from, to)));
         values
     }
@@ -73,21 +93,20 @@ impl Inside {
         if newest_own.iter().any(|(_, resource)| resource.as_deref().is_some_and(is_kept)) {
             return None;
         }
-        let claims = |resource: &Value| {
-            claimed_names(resource).any(|name| name == &*address.name) && has_instance(resource, &address.key)
-        };
-        let claimants = known.iter().filter(|((namespace, name), _)| *namespace == own.0 && *name != own.1);
-        let mut claimants = claimants.filter(|(_, all)| {
-            let newest = newest_at(all, intent.issued).unwrap_or_default();
-            !newest.is_empty() && newest.iter().all(|(_, resource)| resource.as_deref().is_some_and(claims))
-        });
+        let key = |resource: &Option<Arc<Value>>| claiming_key(resource.as_deref()?, address);
         // After the move, the annotation has no effect.
-        let has_moved = |name: &str| {
-            let there = Address { name: name.into(), key: address.key.clone() };
+        let has_moved = |name: &str, key: &InstanceKey| {
+            let there = Address { name: name.into(), key: key.clone() };
             let record = self.records.as_ref().and_then(|look_up| look_up(&call.namespace, &there));
             record.is_some_and(|record| record.moved_from.iter().any(|from| from.name == address.name))
         };
-        claimants.find(|((_, name), _)| !has_moved(name)).map(|((_, name), _)| name.clone())
+        let claims = |(namespace, name): &Place, all: &Timeline<Arc<Value>>| {
+            let newest = newest_at(all, intent.issued).unwrap_or_default();
+            let keys: Option<Vec<InstanceKey>> = newest.iter().map(|(_, resource)| key(resource)).collect();
+            let keys = keys.filter(|keys| !keys.is_empty() && *namespace == own.0 && *name != own.1);
+            keys.is_some_and(|keys| !keys.iter().any(|key| has_moved(name, key)))
+        };
+        known.iter().find(|(place, all)| claims(place, all)).map(|((_, name), _)| name.clone())
     }
 
     /// The objection to an object that is created first at an address, although its Resource claims another one. The claim
@@ -96,39 +115,37 @@ impl Inside {
         let address = call.parsed();
         let record_at = |address: &Address| self.records.as_ref().and_then(|look_up| look_up(&call.namespace, address));
         let own = record_at(&address)?;
-        let place = (call.namespace.to_string(), call.address.to_string());
-        if self.ids_created_at(&place).iter().any(|id| *id != effect.id) {
+        if self.ids_created_at(&call.namespace, &address).iter().any(|id| *id != effect.id) {
             return None;
         }
         let intent = self.intents_of(call, &record_name(&call.namespace, &address)).into_iter().next()?;
         let known = self.known.get(&intent.replica)?;
-        let versions = known.get(&(place.0.clone(), address.name.to_string()))?;
+        let place = |name: &str| (call.namespace.to_string(), name.to_owned());
+        let versions = known.get(&place(&address.name))?;
         let newest = newest_at(versions, intent.issued)?;
-        let claims = |resource: &Option<Arc<Value>>, name: &str| {
-            let resource = resource.as_deref();
-            resource
-                .is_some_and(|one| has_instance(one, &address.key) && claimed_names(one).any(|claimed| claimed == name))
+        let claims = |resource: &Option<Arc<Value>>, from: &Address| {
+            resource.as_deref().is_some_and(|one| claiming_key(one, from).as_ref() == Some(&address.key))
         };
-        let claimed = newest.iter().filter_map(|(_, resource)| resource.as_deref()).flat_map(claimed_names);
-        let has_moved = |name: &str| own.moved_from.iter().any(|from| &*from.name == name);
-        claimed.filter(|name| !has_moved(name)).find_map(|name| {
-            if !newest.iter().all(|(_, resource)| claims(resource, name)) {
+        let entries = newest.iter().filter_map(|(_, resource)| resource.as_deref()).flat_map(claimed_addresses);
+        let has_moved = |from: &Address| own.moved_from.iter().any(|old| old.name == from.name);
+        let claimed = entries.flat_map(|entry| named(&entry, &address.key)).filter(|from| !has_moved(from));
+        claimed.into_iter().find_map(|from| {
+            if !newest.iter().all(|(_, resource)| claims(resource, &from)) {
                 return None;
             }
             let before = versions.iter().rev().skip_while(|(at, _)| *at > intent.issued);
-            let (learned, _) = before.take_while(|(_, resource)| claims(resource, name)).last()?;
-            let from = Address { name: name.into(), key: address.key.clone() };
+            let (learned, _) = before.take_while(|(_, resource)| claims(resource, &from)).last()?;
             let secret = record_name(&call.namespace, &from);
             let is_touched = self.spoiled.contains(&secret) || self.restored.contains(&secret);
             let record = record_at(&from).filter(|_| !is_touched)?;
             let id = record.current.as_ref()?.id()?;
             let (began, _) = self.objects.get(id)?.first()?;
             let is_there = || {
-                let all = known.get(&(place.0.clone(), name.to_owned()))?;
+                let all = known.get(&place(&from.name))?;
                 let there = newest_at(all, *learned)?;
                 let since = all.iter().filter(|(at, _)| at > learned && *at <= intent.issued);
                 let is_kept = |(_, resource): &(Instant, Option<Arc<Value>>)| {
-                    resource.as_deref().is_some_and(|resource| has_instance(resource, &address.key))
+                    resource.as_deref().is_some_and(|resource| has_instance(resource, &from.key))
                 };
                 (there.iter().all(is_kept) && since.into_iter().all(|(_, resource)| resource.is_some())).then_some(())
             };

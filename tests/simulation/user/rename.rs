@@ -1,0 +1,161 @@
+//! Users who rename Resources, and move instances into and out of families.
+
+use std::collections::BTreeSet;
+
+use purlin::model::{Address, InstanceKey};
+use serde_json::{Value, json};
+
+use super::{FAMILIES, Kubectl, SINGLES, User, delete, index, name};
+use crate::judge::{Judge, claimed_addresses, has_instance};
+
+const MOVED_FROM: &str = "purlin.dev/moved-from";
+
+/// What remains to be done for another name of an object.
+pub(super) enum Unfinished {
+    /// Create the new Resource, whose old one was deleted before.
+    Claim(Rename),
+    /// Delete the old Resource, or its instance.
+    Leave(Rename),
+}
+
+#[derive(Clone)]
+pub(super) struct Rename {
+    from: Address,
+    to: String,
+    spec: Value,
+}
+
+impl User {
+    /// Gives an object another name: creates a Resource that claims it, and removes its old one before that, after it, or
+    /// later. What referenced it references the new one, if that is possible.
+    pub(super) fn rename(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let old = self.name();
+        let Some(rename) = kubectl.get(&old).and_then(|resource| self.some_rename(kubectl, &old, &resource["spec"]))
+        else {
+            return self.change_one(kubectl, judge);
+        };
+        match self.random.below(4) {
+            0 => {
+                rename.leave(self, kubectl, judge);
+                rename.claim(self, kubectl, judge);
+            }
+            1 => {
+                rename.leave(self, kubectl, judge);
+                self.unfinished.push(Unfinished::Claim(rename));
+            }
+            2 => {
+                rename.claim(self, kubectl, judge);
+                self.unfinished.push(Unfinished::Leave(rename));
+            }
+            _ => {
+                rename.claim(self, kubectl, judge);
+                rename.leave(self, kubectl, judge);
+            }
+        }
+    }
+
+    /// A new name for the object of a Resource. `None` if there is no free one.
+    fn some_rename(&mut self, kubectl: &dyn Kubectl, old: &str, spec: &Value) -> Option<Rename> {
+        let is_family = old.starts_with('f');
+        let changes_kind = self.random.chance(250);
+        let last = spec["count"].as_u64().and_then(|count| count.checked_sub(1));
+        let key = match last.filter(|_| is_family && changes_kind) {
+            Some(last) => InstanceKey::Index(last),
+            None if is_family && changes_kind => return None,
+            None => InstanceKey::None,
+        };
+        let kind = if is_family == changes_kind { 's' } else { 'f' };
+        let above = references(spec).iter().map(|name| index(name) + 1).max().unwrap_or_default();
+        let is_free = |name: &String| name.starts_with(kind) && index(name) >= above && kubectl.get(name).is_none();
+        let free: Vec<String> = (0..SINGLES + FAMILIES).map(name).filter(is_free).collect();
+        if free.is_empty() {
+            return None;
+        }
+        let to = self.random.pick(&free).clone();
+        let mut spec = spec.clone();
+        if changes_kind {
+            spec["count"] = if is_family { Value::Null } else { json!(1 + self.random.below(2)) };
+        }
+        if self.random.chance(200) {
+            self.alter(&to, &mut spec);
+        }
+        Some(Rename { from: Address { name: old.into(), key }, to, spec })
+    }
+
+    /// Does what remains to be done for one rename.
+    pub(super) fn finish_rename(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        match self.unfinished.pop() {
+            Some(Unfinished::Claim(rename)) if kubectl.get(&rename.to).is_none() => rename.claim(self, kubectl, judge),
+            Some(Unfinished::Leave(rename)) => rename.leave(self, kubectl, judge),
+            Some(Unfinished::Claim(_)) | None => {}
+        }
+    }
+}
+
+impl Rename {
+    fn claim(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let (old, new) = (&*self.from.name, &self.to);
+        user.apply(kubectl, judge, new, &self.spec, &json!({ MOVED_FROM: self.from.to_string() }));
+        if old[..1] != new[..1] {
+            return;
+        }
+        for name in kubectl.names() {
+            let Some(other) = kubectl.get(&name).filter(|other| references(&other["spec"]).contains(old)) else {
+                continue;
+            };
+            if index(&name) > index(new) && user.random.chance(800) {
+                let text = other["spec"].to_string();
+                let text = text.replace(&format!("${{{old}."), &format!("${{{new}."));
+                let text = text.replace(&format!("\"name\":\"{old}\""), &format!("\"name\":\"{new}\""));
+                user.apply(kubectl, judge, &name, &text.parse().unwrap(), &claim_of(&other));
+            }
+        }
+    }
+
+    fn leave(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let name = &*self.from.name;
+        let InstanceKey::Index(count) = self.from.key else { return delete(kubectl, judge, name) };
+        if let Some(old) = kubectl.get(name) {
+            let mut spec = old["spec"].clone();
+            spec["count"] = json!(count);
+            user.apply(kubectl, judge, name, &spec, &claim_of(&old));
+        }
+    }
+}
+
+/// The annotations with which a Resource keeps its claim.
+pub(super) fn claim_of(resource: &Value) -> Value {
+    match &resource["metadata"]["annotations"][MOVED_FROM] {
+        Value::Null => json!({}),
+        claim => json!({ MOVED_FROM: claim }),
+    }
+}
+
+/// The claim of a Resource, unless it cannot be fulfilled: the other Resource stays, a third one claims the same, or the
+/// Resource has an object that did not come from there. `all` are the Resources of the namespace.
+pub(super) fn healed_claim(kubectl: &dyn Kubectl, all: &[(String, Value)], name: &str) -> Value {
+    let Some((_, resource)) = all.iter().find(|(other, _)| other == name) else { return json!({}) };
+    let stays = |claimed: &Address| {
+        let is_kept = |resource: &Value| {
+            has_instance(resource, &claimed.key)
+                || (claimed.key == InstanceKey::None && crate::judge::is_desired(resource))
+        };
+        all.iter().any(|(other, resource)| **other == *claimed.name && is_kept(resource))
+    };
+    let is_claimed_twice = |claimed: &Address| {
+        let claims = |resource: &Value| claimed_addresses(resource).any(|other| other.name == claimed.name);
+        all.iter().filter(|(_, other)| claims(other)).count() > 1
+    };
+    let can_move = |claimed: Address| match kubectl.came_from(name) {
+        Some(names) => names.contains(&*claimed.name),
+        None => !stays(&claimed) && !is_claimed_twice(&claimed),
+    };
+    if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
+}
+
+/// The names that a spec references.
+fn references(spec: &Value) -> BTreeSet<String> {
+    let value = spec["config"]["value"].as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix(".id}"));
+    let depends = spec["dependsOn"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str());
+    value.into_iter().chain(depends).map(str::to_owned).collect()
+}
