@@ -79,6 +79,40 @@ fn objects_that_are_too_deep_are_errors_of_their_own() {
 }
 
 /// More Deployments than `kubernetes_object` makes calls at the same time, and none becomes ready.
+/// The number of pages of Resources that a controller has requested.
+fn pages(controller: &Controller) -> usize {
+    let metrics = controller.metrics();
+    let is_list = |line: &&str| ["GET", "\"resources\"", "\"200\""].iter().all(|label| line.contains(label));
+    let line = metrics.lines().filter(|line| line.starts_with("purlin_api_requests_total")).find(is_list);
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn large_objects_are_listed_in_small_pages() {
+    let _guard = exclusive();
+    let ns = plane().namespace("large");
+    // Together they are larger than a page.
+    let resource = |number: usize| {
+        serde_json::json!({
+            "apiVersion": "purlin.dev/v1alpha1", "kind": "Resource", "metadata": { "name": format!("large-{number}") },
+            "spec": { "type": "no_such_type", "config": { "text": "x".repeat(1_300_000) } },
+        })
+    };
+    for number in 0..30 {
+        let output = plane().kubectl_with_stdin(&["create", "-n", &ns, "-f", "-"], &resource(number).to_string());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let controller = Controller::start(plane());
+    // One page of 500, and one of 100, are too large.
+    assert!(pages(&controller) >= 4, "{}", controller.metrics());
+    for number in 0..30 {
+        wait_until(&format!("the status of large-{number}"), LIMIT, || {
+            ready(&ns, &format!("pres/large-{number}")).starts_with("UnknownType")
+        });
+    }
+    plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
+}
+
 #[test]
 fn objects_that_never_become_ready_stop_no_other_namespace() {
     let _guard = shared();
