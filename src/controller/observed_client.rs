@@ -24,7 +24,8 @@ pub fn observed(client: &Client, metrics: &RequestMetrics) -> Client {
     Client::new(measured, client.default_namespace().to_owned())
 }
 
-fn method<B>(request: &http::Request<B>) -> &'static str {
+/// The method of a request, where `GET` excludes watches.
+pub(super) fn method<B>(request: &http::Request<B>) -> &'static str {
     let is_watch = || request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
     match request.method().as_str() {
         "GET" if is_watch() => "WATCH",

@@ -13,6 +13,7 @@ use kube::Client;
 use kube::client::Body;
 use tower::BoxError;
 
+use super::observed_client::method;
 use crate::process::lock;
 
 /// The maximum size of a page with more than one object in bytes: about 20 of the largest objects.
@@ -83,11 +84,10 @@ struct List {
 
 impl List {
     fn of<B>(request: &Request<B>) -> Option<Self> {
-        let query = request.uri().query().filter(|_| request.method() == http::Method::GET)?;
+        let query = request.uri().query().filter(|_| method(request) == "GET")?;
         let value = |key: &str| query.split('&').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
         let limit = value("limit")?.parse().ok().filter(|limit| *limit > 1)?;
-        let is_watch = value("watch").is_some_and(|watch| watch != "false");
-        (!is_watch).then(|| Self { limit, is_continued: value("continue").is_some() })
+        Some(Self { limit, is_continued: value("continue").is_some() })
     }
 }
 

@@ -93,7 +93,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         false => Cow::Owned(apply_moves(recorded, &found.moves)),
     };
     let spoken_for = claimed_addresses(config, &after);
-    let open = open_records(&after, options);
+    let running = options.running.iter().map(|running| &running.step.address).collect();
+    let open = open_records(&after, &running);
     let (claims, passed, in_vain) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let recorded = &*after;
     let mut search = Search {
@@ -106,6 +107,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         overridden: passed,
         without_record: in_vain,
         claimed_by_others: spoken_for,
+        running,
         open,
     };
     for (address, instance) in config.instances.iter().filter(|(_, instance)| instance.is_desired()) {
@@ -154,12 +156,13 @@ struct Search<'a> {
     without_record: BTreeSet<Address>,
     /// Addresses that Resources of other names claim.
     claimed_by_others: BTreeSet<Address>,
+    /// The addresses of running steps.
+    running: BTreeSet<&'a Address>,
     open: Vec<&'a Arc<Record>>,
 }
 
 /// The records with an open intent or a running step.
-fn open_records<'a>(recorded: &'a Recorded, options: &PlanOptions) -> Vec<&'a Arc<Record>> {
-    let running: BTreeSet<&Address> = options.running.iter().map(|running| &running.step.address).collect();
+fn open_records<'a>(recorded: &'a Recorded, running: &BTreeSet<&Address>) -> Vec<&'a Arc<Record>> {
     let is_open = |record: &&Arc<Record>| record.intent.is_some() || running.contains(&record.address);
     recorded.values().map(|stored| &stored.record).filter(is_open).collect()
 }
@@ -315,7 +318,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_running(&self, address: &Address) -> bool {
-        self.options.running.iter().any(|running| running.step.address == *address)
+        self.running.contains(address)
     }
 
     /// Whether the record exists but cannot be read.
@@ -341,7 +344,7 @@ impl<'a> Search<'a> {
         let from = || Address::single(name.clone())..;
         let has_traces = self.recorded.range(from()).next().is_some_and(|(address, _)| is_own(address))
             || self.options.indexed.range(from()).next().is_some_and(is_own)
-            || self.options.running.iter().any(|running| is_own(&running.step.address));
+            || self.running.iter().copied().any(is_own);
         instance.has_record_annotation() && !has_traces
     }
 
@@ -370,14 +373,14 @@ impl<'a> Search<'a> {
                 // A record without objects is not moved.
                 let from = at(InstanceKey::None);
                 let recorded = self.recorded.range(from.clone()..).map(|(address, _)| address);
-                let indexed = self.options.indexed.range(from..);
-                let running = self.options.running.iter().map(|running| &running.step.address);
+                let indexed = self.options.indexed.range(from.clone()..);
+                let running = self.running.range::<&Address, _>(&from..).copied();
                 let keyed = |a: &&Address| {
                     a.is_instance() && (self.record(a).is_some() || self.is_lost(a) || self.is_running(a))
                 };
                 let of_name = |a: &&Address| a.name == *name;
                 let known = recorded.take_while(of_name).chain(indexed.take_while(of_name));
-                let all: BTreeSet<&Address> = known.chain(running.filter(of_name)).filter(keyed).collect();
+                let all: BTreeSet<&Address> = known.chain(running.take_while(of_name)).filter(keyed).collect();
                 // Prefer records with a current object to those with only deposed objects.
                 let lives = |a: &&Address| {
                     let is_current = |record: &Record| record.current.is_some() || record.intent.is_some();

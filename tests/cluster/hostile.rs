@@ -78,7 +78,6 @@ fn objects_that_are_too_deep_are_errors_of_their_own() {
     }
 }
 
-/// More Deployments than `kubernetes_object` makes calls at the same time, and none becomes ready.
 /// The number of pages of Resources that a controller has requested.
 fn pages(controller: &Controller) -> usize {
     let metrics = controller.metrics();
@@ -113,6 +112,7 @@ fn large_objects_are_listed_in_small_pages() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--timeout=60s"]);
 }
 
+/// More Deployments than `kubernetes_object` makes calls at the same time, and none becomes ready.
 #[test]
 fn objects_that_never_become_ready_stop_no_other_namespace() {
     let _guard = shared();

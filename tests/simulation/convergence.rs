@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::apiserver::{Change, Cluster, Object, Server};
 use crate::approver::unfinished;
 use crate::cluster_objects;
-use crate::judge::{Judge, condition, has_instance, is_desired, is_family, matches_spec};
+use crate::judge::{Judge, condition, has_instance, ids_in, is_desired, is_family, matches_spec};
 use crate::kubectl::create_namespace;
 use crate::outside::Outside;
 use crate::replica::{Environment, HOME};
@@ -75,8 +75,7 @@ pub(crate) fn missing(env: &Environment) -> Vec<String> {
     let objects: Vec<(String, String)> = outside.chain(inside).collect();
     let mut known: BTreeSet<String> = BTreeSet::new();
     for record in &records {
-        let recorded = record.current.iter().chain(record.deposed.values());
-        known.extend(recorded.filter_map(|object| object.id().map(str::to_owned)));
+        known.extend(ids_in(record));
         let resource = resources.iter().any(|one| is_of(record, one));
         if record.intent.is_some() {
             missing.push(format!("{} has an open intent", place(record)));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use self::rename::{Unfinished, claim_of, healed_claim};
+use self::rename::{Unfinished, claim_of, healed_claim, value_reference};
 use crate::approver::some_kinds;
 use crate::judge::{Judge, is_desired};
 use crate::random::Seeded;
@@ -221,20 +221,19 @@ impl User {
         let there: Vec<(String, Value)> =
             kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
         let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_desired(one));
-        for (name, old) in &there {
+        for one in &there {
+            let (name, old) = one;
             let mut spec = old["spec"].clone();
             spec["suspend"] = json!(false);
             spec["lifecycle"]["preventDestroy"] = json!(false);
-            let target =
-                spec["config"]["value"].as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix(".id}"));
-            if target.is_some_and(|target| !stays(target)) {
+            if value_reference(&spec).is_some_and(|target| !stays(target)) {
                 spec["config"]["value"] = json!("v0");
             }
             let depends: Vec<Value> = spec["dependsOn"].as_array().cloned().unwrap_or_default();
             let depends: Vec<Value> = depends.into_iter().filter(|one| stays(one["name"].as_str().unwrap())).collect();
             spec["dependsOn"] = json!(depends);
             self.count += 1;
-            let mut annotations = healed_claim(kubectl, &there, name);
+            let mut annotations = healed_claim(kubectl, &there, one);
             annotations["purlin.dev/reconcile-requested-at"] = json!(format!("heal-{}", self.count));
             kubectl.apply(name, &spec, &annotations);
         }

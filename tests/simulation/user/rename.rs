@@ -6,7 +6,7 @@ use purlin::model::{Address, InstanceKey};
 use serde_json::{Value, json};
 
 use super::{FAMILIES, Kubectl, SINGLES, User, delete, index, name};
-use crate::judge::{Judge, claimed_addresses, has_instance};
+use crate::judge::{Judge, claimed_addresses, has_instance, is_desired};
 
 const MOVED_FROM: &str = "purlin.dev/moved-from";
 
@@ -18,7 +18,6 @@ pub(super) enum Unfinished {
     Leave(Rename),
 }
 
-#[derive(Clone)]
 pub(super) struct Rename {
     from: Address,
     to: String,
@@ -133,12 +132,14 @@ pub(super) fn claim_of(resource: &Value) -> Value {
 
 /// The claim of a Resource, unless it cannot be fulfilled: the other Resource stays, a third one claims the same, or the
 /// Resource has an object that did not come from there. `all` are the Resources of the namespace.
-pub(super) fn healed_claim(kubectl: &dyn Kubectl, all: &[(String, Value)], name: &str) -> Value {
-    let Some((_, resource)) = all.iter().find(|(other, _)| other == name) else { return json!({}) };
+pub(super) fn healed_claim(
+    kubectl: &dyn Kubectl,
+    all: &[(String, Value)],
+    (name, resource): &(String, Value),
+) -> Value {
     let stays = |claimed: &Address| {
         let is_kept = |resource: &Value| {
-            has_instance(resource, &claimed.key)
-                || (claimed.key == InstanceKey::None && crate::judge::is_desired(resource))
+            has_instance(resource, &claimed.key) || (claimed.key == InstanceKey::None && is_desired(resource))
         };
         all.iter().any(|(other, resource)| **other == *claimed.name && is_kept(resource))
     };
@@ -153,9 +154,14 @@ pub(super) fn healed_claim(kubectl: &dyn Kubectl, all: &[(String, Value)], name:
     if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
 }
 
+/// The name that the value of a spec references.
+pub(super) fn value_reference(spec: &Value) -> Option<&str> {
+    spec["config"]["value"].as_str()?.strip_prefix("${")?.strip_suffix(".id}")
+}
+
 /// The names that a spec references.
 fn references(spec: &Value) -> BTreeSet<String> {
-    let value = spec["config"]["value"].as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix(".id}"));
+    let value = value_reference(spec);
     let depends = spec["dependsOn"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str());
     value.into_iter().chain(depends).map(str::to_owned).collect()
 }
