@@ -102,8 +102,9 @@ fn large_objects_are_listed_in_small_pages() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let controller = Controller::start(plane());
-    // One page of 500, and one of 100, are too large.
-    assert!(pages(&controller) >= 4, "{}", controller.metrics());
+    // One page with all Resources, also those of other tests, is too large, and then there are at least two.
+    let pages = pages(&controller);
+    assert!(pages >= 3, "{pages} pages of Resources");
     for number in 0..30 {
         wait_until(&format!("the status of large-{number}"), LIMIT, || {
             ready(&ns, &format!("pres/large-{number}")).starts_with("UnknownType")
