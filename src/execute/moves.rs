@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Journal, JournalError};
 use crate::model::{Record, Recorded, Stored};
-use crate::plan::moves::{Move, Redirections, has_arrived, moved_record, rounds};
+use crate::plan::moves::{Move, Redirections, has_arrived, is_copy, moved_record, rounds};
 
 /// Applies moves, and updates `recorded` after every write.
 ///
@@ -44,16 +44,22 @@ pub async fn prepare_moves(journal: &dyn Journal, recorded: &mut Recorded, round
         // The new type is written first, so that a process that finds the record after a crash need not convert it
         // again, and finds the object under the type that its driver has converted it to.
         let record = one.conversion.as_ref().map_or(record, |conversion| conversion.after.clone());
+        let there = recorded.get(&one.to).map(|stored| stored.record.clone()).filter(|there| there.has_objects());
+        if there.as_ref().is_some_and(|there| !is_copy(&record, there)) {
+            // Of two objects at one address, one would be lost.
+            return Err(JournalError::Conflict { address: one.to.clone() });
+        }
         let cut = record.moving_to.is_some();
         if !cut {
             let leaving = Record { moving_to: Some(Box::new(one.to.clone())), ..Record::clone(&record) };
             write(journal, recorded, leaving, base).await?;
         }
-        match recorded.get(&one.to).cloned().filter(|there| there.record.has_objects()) {
+        match there {
             None => claim(journal, recorded, moved_record(&record, one)).await?,
-            // A crash may have occurred between the write of the record and the update of its Resource.
-            Some(there) if cut && !there.record.uid.is_empty() => {
-                claim(journal, recorded, Record::clone(&there.record)).await?;
+            // A crash may have occurred between the write of the record and the update of its Resource, which may have been
+            // created again since.
+            Some(there) if cut && !one.uid.is_empty() => {
+                claim(journal, recorded, Record { uid: one.uid.clone(), ..Record::clone(&there) }).await?;
             }
             Some(_) => {}
         }
@@ -112,4 +118,63 @@ async fn write(
     let version = journal.record(record.clone(), base).await?;
     recorded.insert(record.address.clone(), Stored { record, version });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Address, RecordedObject, Value};
+    use crate::store::MemoryJournal;
+
+    /// The record of an object with this id, which is being moved to `moving_to`.
+    fn record(address: &str, id: &str, moving_to: Option<&str>) -> Record {
+        let mut record = Record::empty("ns".into(), address.parse().unwrap(), "u1".into(), "thing".into());
+        let value = Value::map([("id", Value::from(id))]);
+        record.current = Some(Arc::new(RecordedObject { value, ..RecordedObject::default() }));
+        record.moving_to = moving_to.map(|to| Box::new(to.parse().unwrap()));
+        record
+    }
+
+    fn one(from: &str, to: &str) -> Move {
+        Move {
+            from: from.parse().unwrap(),
+            to: to.parse().unwrap(),
+            uid: "u2".into(),
+            reverted: false,
+            conversion: None,
+        }
+    }
+
+    /// The addresses, ids and UIDs of the records after the moves, and whether these failed.
+    async fn moved(records: &[Record], moves: &[Move]) -> (Vec<String>, bool) {
+        let journal = MemoryJournal::default();
+        for record in records {
+            journal.put(record).unwrap();
+        }
+        let failed = apply_moves(&journal, &mut journal.load("ns").records, moves).await.is_err();
+        let line = |(address, stored): (&Address, &Stored)| {
+            let (id, uid) = (stored.record.current.as_ref().unwrap().id().unwrap(), &stored.record.uid);
+            format!("{address} {id} {uid}")
+        };
+        (journal.load("ns").records.iter().map(line).collect(), failed)
+    }
+
+    #[tokio::test]
+    async fn an_object_is_moved_to_an_address_after_the_interrupted_move_of_the_one_there() {
+        let records = [record("a", "x", None), record("b", "y", Some("c")), record("c", "y", None)];
+        let (found, _) = moved(&records, &[one("b", "c"), one("a", "b")]).await;
+        assert_eq!(found, ["b x u2", "c y u2"]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_moved_to_the_address_of_another_object() {
+        let records = [record("a", "x", None), record("b", "y", None)];
+        assert_eq!(moved(&records, &[one("a", "b")]).await, (vec!["a x u1".to_owned(), "b y u1".to_owned()], true));
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_move_is_finished_for_a_resource_that_was_created_again() {
+        let records = [record("a", "x", Some("b")), record("b", "x", None)];
+        assert_eq!(moved(&records, &[one("a", "b")]).await, (vec!["b x u2".to_owned()], false));
+    }
 }

@@ -389,9 +389,8 @@ impl StepTask {
         }));
         let record = Arc::new(record);
         let intended = self.engine.journal.intend(Arc::clone(&record), base).await;
-        match &intended {
-            Ok(_) => self.engine.unsent_calls.forget(&record),
-            Err(_) => self.engine.unsent_calls.add(&record),
+        if intended.is_err() {
+            self.engine.unsent_calls.add(&record);
         }
         let stored = Stored { record, version: intended? };
         // The desired state may have changed during the write.

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::records::{Redirections, apply_moves, has_arrived, moved_record, rounds};
+pub use self::records::{Redirections, apply_moves, has_arrived, is_copy, moved_record, rounds};
 
 use self::claims::Claim;
-use self::records::{is_copy, objects};
+use self::records::objects;
 use super::{Mode, ObjectBlock, PlanOptions};
 use crate::load::decode::concerns_own;
 use crate::load::{Config, Expansion, Family, Instance};

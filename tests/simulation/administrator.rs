@@ -149,9 +149,10 @@ impl Administrator {
     }
 }
 
-/// Whether a record has an object of the backup.
+/// Whether another record has an object of the backup. A record that was being moved is restored, so that the move ends.
 fn is_recorded_elsewhere(server: &Server, backup: &Value) -> bool {
-    let ids = parse(backup).as_ref().map(ids_in).unwrap_or_default();
+    let record = parse(backup).filter(|record| record.moving_to.is_none());
+    let ids = record.as_ref().map(ids_in).unwrap_or_default();
     all_records(server).iter().any(|record| !ids_in(record).is_disjoint(&ids))
 }
 

@@ -270,9 +270,14 @@ impl History {
             if self.judge().objection().is_some() {
                 return;
             }
-            let missing = self.missing();
+            let mut missing = self.missing();
             if missing.is_empty() {
-                break;
+                // What a paused replica has sent arrives until now.
+                sleep(Duration::from_secs(30)).await;
+                missing = self.missing();
+                if missing.is_empty() {
+                    break;
+                }
             }
             if Instant::now() > until {
                 self.judge().object(&format!("after {PATIENCE:?} without faults: {}", missing.join("; ")));
@@ -280,7 +285,6 @@ impl History {
             }
         }
         self.judge().note("everything is up to date");
-        sleep(Duration::from_secs(30)).await;
         let version = self.env.cluster.with(|server, _| server.version());
         sleep(SILENCE).await;
         let writes = writes_since(&self.env, version);

@@ -1,7 +1,5 @@
 //! The changes that users and administrators make with kubectl.
 
-use std::collections::BTreeSet;
-
 use http::Method;
 use jiff::Timestamp;
 use purlin::model::Record;
@@ -102,10 +100,9 @@ impl Kubectl for ClusterKubectl {
         })
     }
 
-    fn came_from(&self, name: &str) -> Option<BTreeSet<String>> {
-        let records = self.cluster.with(|server, _| all_records(server));
-        let own = records.iter().filter(|one| (&*one.namespace, &*one.address.name) == (self.namespace, name));
-        let names = |record: &Record| record.moved_from.iter().map(|from| from.name.to_string()).collect();
-        own.map(names).reduce(|all: BTreeSet<String>, more| &all & &more)
+    fn records(&self, name: &str) -> Vec<Record> {
+        let mut records = self.cluster.with(|server, _| all_records(server));
+        records.retain(|one| (&*one.namespace, &*one.address.name) == (self.namespace, name));
+        records
     }
 }

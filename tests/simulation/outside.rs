@@ -101,6 +101,7 @@ pub(crate) trait CallInterrupter: Send + Sync {
 /// The service that all replicas call.
 pub(crate) struct Outside {
     pub(crate) world: Arc<World>,
+    pub(crate) recovery: Recovery,
     interrupter: Option<Arc<dyn CallInterrupter>>,
     judge: Arc<Judge>,
     inside: Mutex<Inside>,
@@ -141,12 +142,12 @@ enum CallFate {
 
 impl Outside {
     pub(crate) fn new(seed: u64, recovery: Recovery, judge: Arc<Judge>) -> Self {
-        let recovery = match recovery {
+        let name = match recovery {
             Recovery::Repeat => "repeat",
             Recovery::Find => "find",
             Recovery::Unknown => "unknown",
         };
-        let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": recovery })).unwrap();
+        let script: Script = serde_json::from_value(serde_json::json!({ "createRecovery": name })).unwrap();
         let inside = Inside {
             seed,
             asked: BTreeMap::new(),
@@ -156,6 +157,7 @@ impl Outside {
         };
         Self {
             world: World::new(script),
+            recovery,
             interrupter: None,
             judge,
             inside: Mutex::new(inside),

@@ -2,8 +2,7 @@
 
 mod rename;
 
-use std::collections::BTreeSet;
-
+use purlin::model::Record;
 use serde_json::{Value, json};
 
 use self::rename::{Unfinished, claim_of, healed_claim, value_reference};
@@ -24,8 +23,8 @@ pub(crate) trait Kubectl {
     fn touch_records(&mut self, with: &str);
     /// The names of all Resources of the namespace.
     fn names(&self) -> Vec<String>;
-    /// The names from which all records of a Resource were moved. `None` if it has no record.
-    fn came_from(&self, name: &str) -> Option<BTreeSet<String>>;
+    /// The records of a Resource.
+    fn records(&self, name: &str) -> Vec<Record>;
 }
 
 /// The number of names. A name only references lower ones.

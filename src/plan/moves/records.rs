@@ -19,13 +19,16 @@ pub fn moved_record(record: &Record, to: &Move) -> Record {
     Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, moved_from: came_from, ..record.clone() }
 }
 
-/// Splits moves into groups that can run concurrently: a second move of an object must follow the first.
+/// Splits moves into groups that can run concurrently. A second move of an object follows the first, and a move to an
+/// address follows the one that another object leaves it with: in one group, the removal of the old record there would
+/// be all that is left of both.
 pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     let mut rounds = Vec::new();
     let mut start = 0;
     let mut touched: BTreeSet<&Address> = BTreeSet::new();
     for (at, next) in moves.iter().enumerate() {
-        if at > start && (next.reverted != moves[start].reverted || touched.contains(&next.from)) {
+        let is_touched = touched.contains(&next.from) || touched.contains(&next.to);
+        if at > start && (next.reverted != moves[start].reverted || is_touched) {
             rounds.push(&moves[start..at]);
             start = at;
             touched.clear();
@@ -39,7 +42,7 @@ pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
 }
 
 /// Whether both records hold the same object, so that a move wrote `new`.
-pub(super) fn is_copy(old: &Record, new: &Record) -> bool {
+pub fn is_copy(old: &Record, new: &Record) -> bool {
     let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
         (Some(a), Some(b)) => a == b,
         _ => a.value == b.value,

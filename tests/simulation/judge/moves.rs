@@ -137,7 +137,8 @@ impl Inside {
             let (learned, _) = before.take_while(|(_, resource)| claims(resource, &from)).last()?;
             let secret = record_name(&call.namespace, &from);
             let is_touched = self.spoiled.contains(&secret) || self.restored.contains(&secret);
-            let record = record_at(&from).filter(|_| !is_touched)?;
+            // An object that was moved there may have arrived after the create began.
+            let record = record_at(&from).filter(|record| !is_touched && record.moved_from.is_empty())?;
             let id = record.current.as_ref()?.id()?;
             let (began, _) = self.objects.get(id)?.first()?;
             let is_there = || {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use purlin::model::{Address, InstanceKey};
+use purlin::model::{Address, InstanceKey, Record};
 use serde_json::{Value, json};
 
 use super::{FAMILIES, Kubectl, SINGLES, User, delete, index, name};
@@ -147,9 +147,11 @@ pub(super) fn healed_claim(
         let claims = |resource: &Value| claimed_addresses(resource).any(|other| other.name == claimed.name);
         all.iter().filter(|(_, other)| claims(other)).count() > 1
     };
-    let can_move = |claimed: Address| match kubectl.came_from(name) {
-        Some(names) => names.contains(&*claimed.name),
-        None => !stays(&claimed) && !is_claimed_twice(&claimed),
+    let own = kubectl.records(name);
+    let is_complete = resource["spec"]["count"].as_u64().unwrap_or(1) <= own.len() as u64;
+    let can_move = |claimed: Address| {
+        let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name == claimed.name);
+        own.iter().all(came_from_there) && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed)))
     };
     if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
 }
