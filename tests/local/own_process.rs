@@ -138,6 +138,23 @@ async fn a_first_create_without_a_call_leaves_no_record() {
     assert!(process.journal.load("default").records.is_empty());
 }
 
+/// A request can wait in a proxy after its client has given it up.
+#[tokio::test]
+async fn an_intent_without_a_call_that_becomes_durable_late_is_reverted() {
+    let process = TestProcess::start("unknown");
+    *process.intends.lock().unwrap() = FaultAction::Fail;
+    process.apply(&manifest(1)).await;
+    let late = process.journal.load("default").records.remove(&address()).unwrap().record;
+    assert!(matches!(process.recover(&manifest(1)).await, Recovery::Erased));
+    process.apply(&manifest(1)).await;
+    assert_eq!(process.world.objects().len(), 1);
+    let disabled = manifest(1).replace("lifecycle:", "enabled: false, lifecycle:");
+    process.apply(&disabled).await;
+    assert!(process.world.objects().is_empty() && process.journal.load("default").records.is_empty());
+    process.journal.put(&late).unwrap();
+    assert!(matches!(process.recover(&disabled).await, Recovery::Erased));
+}
+
 #[tokio::test]
 async fn another_process_does_not_know_that_the_call_was_not_made() {
     let process = TestProcess::start("unknown");

@@ -20,8 +20,7 @@ pub fn moved_record(record: &Record, to: &Move) -> Record {
 }
 
 /// Splits moves into groups that can run concurrently. A second move of an object follows the first, and a move to an
-/// address follows the one that another object leaves it with: in one group, the removal of the old record there would
-/// be all that is left of both.
+/// address follows the one that removes the record of another object there.
 pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
     let mut rounds = Vec::new();
     let mut start = 0;
