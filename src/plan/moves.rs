@@ -79,6 +79,11 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
             found.blocked.insert(Address::clone(to), held.clone());
             continue;
         }
+        if let Some(running) = running_user(recorded, options, [from, &**to]) {
+            let held = waits_for_operation(from, to, running);
+            found.blocked.extend([(from.clone(), held.clone()), (Address::clone(to), held)]);
+            continue;
+        }
         let back = !is_continued(config, recorded, options, &stored.record, to);
         let uid = config.resource(to).map_or_else(|| Arc::from(""), |resource| resource.uid.clone());
         // A converted record was written together with `moving_to`, so no conversion is needed.
@@ -123,6 +128,23 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         found.blocked.retain(|address, _| recorded.contains_key(address));
     }
     found
+}
+
+/// A running step whose record changes with a move between two addresses: it has one of them, or references one. Its write
+/// of the result and the move would be in each other's way.
+fn running_user<'a>(recorded: &Recorded, options: &'a PlanOptions, ends: [&Address; 2]) -> Option<&'a Address> {
+    let is_named = |dependency: &Address| ends.iter().any(|end| end.name == dependency.name);
+    let uses = |address: &Address| {
+        let record = recorded.get(address).map(|stored| &stored.record);
+        record.is_some_and(|record| objects(record).flat_map(|object| object.dependencies.iter()).any(is_named))
+    };
+    let mut running = options.running.iter().map(|running| &running.step.address);
+    running.find(|address| ends.contains(address) || uses(address))
+}
+
+fn waits_for_operation(from: &Address, to: &Address, open: &Address) -> ObjectBlock {
+    let message = format!("`{from}` is moved to `{to}` once the open operation of `{open}` is resolved");
+    ObjectBlock { reason: Reason::OperationInProgress, message }
 }
 
 /// Whether an interrupted move is finished. Otherwise the record stays at its address, because the new address is no
@@ -280,10 +302,8 @@ impl<'a> Search<'a> {
             let running = [from, address].into_iter().find(|one| self.is_running(one));
             let open = self.open_operation(from).or(running).cloned();
             if let Some(open) = open {
-                let message =
-                    format!("`{from}` is moved to `{address}` once the open operation of `{open}` is resolved");
-                self.block(address, Reason::OperationInProgress, message.clone());
-                self.block(from, Reason::OperationInProgress, message);
+                let held = waits_for_operation(from, address, &open);
+                self.found.blocked.extend([(address.clone(), held.clone()), (from.clone(), held)]);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }
             let converted = record.filter(|_| is_converted);

@@ -26,16 +26,35 @@ mod stories;
 mod observer;
 mod user;
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use course::Course;
+use purlin::process::lock;
 
 /// The number of random histories that `cargo test` plays without `HISTORIES`.
 const HISTORIES: u64 = 500;
 
+/// A history that takes so long does not end.
+const ENDLESS: Duration = Duration::from_secs(300);
+
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+/// Ends the test if a history does not end, because something in it repeats at one moment of the simulated time. Otherwise
+/// it takes less than a second. Returns when `ended` is disconnected.
+fn watch(playing: &Mutex<BTreeMap<u64, Instant>>, ended: mpsc::Receiver<()>) {
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(Duration::from_secs(1)) {
+        let endless = lock(playing).iter().find(|(_, began)| began.elapsed() > ENDLESS).map(|(seed, _)| *seed);
+        if let Some(seed) = endless {
+            eprintln!("seed {seed}: the history does not end");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Prints the tape of a shortened history that still fails.
@@ -56,7 +75,10 @@ fn random_histories() {
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (requests, creates, destroys) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let playing: Mutex<BTreeMap<u64, Instant>> = Mutex::default();
     let mut failed: Vec<u64> = std::thread::scope(|scope| {
+        let (_ends, ended) = mpsc::channel::<()>();
+        scope.spawn(|| watch(&playing, ended));
         let play = || {
             let mut failed = Vec::new();
             loop {
@@ -64,7 +86,9 @@ fn random_histories() {
                 if seed >= first + count {
                     return failed;
                 }
+                lock(&playing).insert(seed, Instant::now());
                 let report = history::play(&Course::of(seed), count == 1);
+                lock(&playing).remove(&seed);
                 requests.fetch_add(report.requests, Ordering::Relaxed);
                 creates.fetch_add(report.creates, Ordering::Relaxed);
                 destroys.fetch_add(report.destroys, Ordering::Relaxed);

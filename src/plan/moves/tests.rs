@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::load::source::read_strings;
-use crate::model::{Stored, Version};
+use crate::model::{Operation, Step, Stored, Version};
+use crate::plan::RunningStep;
 use crate::plan::tests::fixture::object;
 
 fn recorded(all: &[(&str, &[&str])]) -> Recorded {
@@ -111,4 +112,18 @@ fn an_interrupted_move_is_finished_without_a_duplicate() {
     let found = find(&Config::default(), &records, &options, &Takeovers::new());
     assert_eq!(found.moves, [one("a", "b")]);
     assert_eq!(dependencies(&apply_moves(&records, &found.moves)), ["b: ", "c: b"]);
+}
+
+#[test]
+fn an_interrupted_move_waits_for_the_running_step_of_a_dependent() {
+    let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
+    let cut = records.get_mut(&Address::single("a")).unwrap();
+    Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
+    let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
+    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
+    let options = PlanOptions { mode: Mode::Destroy, running, ..PlanOptions::default() };
+    let found = find(&Config::default(), &records, &options, &Takeovers::new());
+    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
+    assert_eq!(held.collect::<Vec<_>>(), ["a OperationInProgress", "b OperationInProgress"]);
+    assert!(found.moves.is_empty());
 }
