@@ -45,14 +45,14 @@ impl Inside {
         }
     }
 
-    /// The addresses from which the object of an address may have come.
+    /// The addresses from which the object of an address may have come. It may be one of them, if it was moved there and back.
     fn earlier_addresses(&self, namespace: &str, address: &Address) -> BTreeSet<Address> {
         let mut all = BTreeSet::new();
         let mut open = vec![address.clone()];
         while let Some(next) = open.pop() {
             let entries = self.claims.get(&(namespace.to_owned(), next.name.to_string())).into_iter().flatten();
             let found: Vec<Address> = entries.flat_map(|entry| named(entry, &next.key)).collect();
-            open.extend(found.into_iter().filter(|from| from != address && all.insert(from.clone())));
+            open.extend(found.into_iter().filter(|from| all.insert(from.clone())));
         }
         all
     }
