@@ -39,7 +39,7 @@ use purlin::process::lock;
 const HISTORIES: u64 = 500;
 
 /// A history that takes so long does not end.
-const ENDLESS: Duration = Duration::from_secs(300);
+const ENDLESS: Duration = Duration::from_mins(5);
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
@@ -47,7 +47,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 /// Ends the test if a history does not end, because something in it repeats at one moment of the simulated time. Otherwise
 /// it takes less than a second. Returns when `ended` is disconnected.
-fn watch(playing: &Mutex<BTreeMap<u64, Instant>>, ended: mpsc::Receiver<()>) {
+#[allow(clippy::disallowed_methods, reason = "the thread of the history cannot be ended")]
+fn watch(playing: &Mutex<BTreeMap<u64, Instant>>, ended: &mpsc::Receiver<()>) {
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(Duration::from_secs(1)) {
         let endless = lock(playing).iter().find(|(_, began)| began.elapsed() > ENDLESS).map(|(seed, _)| *seed);
         if let Some(seed) = endless {
@@ -75,10 +76,10 @@ fn random_histories() {
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (requests, creates, destroys) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    let playing: Mutex<BTreeMap<u64, Instant>> = Mutex::default();
+    let playing: &Mutex<BTreeMap<u64, Instant>> = &Mutex::default();
     let mut failed: Vec<u64> = std::thread::scope(|scope| {
         let (_ends, ended) = mpsc::channel::<()>();
-        scope.spawn(|| watch(&playing, ended));
+        scope.spawn(move || watch(playing, &ended));
         let play = || {
             let mut failed = Vec::new();
             loop {
@@ -86,9 +87,9 @@ fn random_histories() {
                 if seed >= first + count {
                     return failed;
                 }
-                lock(&playing).insert(seed, Instant::now());
+                lock(playing).insert(seed, Instant::now());
                 let report = history::play(&Course::of(seed), count == 1);
-                lock(&playing).remove(&seed);
+                lock(playing).remove(&seed);
                 requests.fetch_add(report.requests, Ordering::Relaxed);
                 creates.fetch_add(report.creates, Ordering::Relaxed);
                 destroys.fetch_add(report.destroys, Ordering::Relaxed);
