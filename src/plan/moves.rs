@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::records::{Redirections, apply_moves, has_arrived, is_copy, moved_record, rounds};
+pub use self::records::{Redirections, apply_moves, has_arrived, is_copy, moved_record, references_any, rounds};
 
 use self::claims::Claim;
 use self::records::objects;
@@ -68,20 +68,23 @@ pub struct Moves {
     pub takeovers: Vec<Takeover>,
 }
 
+impl Moves {
+    /// Holds both addresses of a move.
+    fn hold(&mut self, from: &Address, to: &Address, held: ObjectBlock) {
+        self.blocked.extend([(from.clone(), held.clone()), (to.clone(), held)]);
+    }
+}
+
 /// Finds the moves: first the interrupted ones, then, based on the records after those, the requested ones, in every
 /// plan mode. `answers` are the results of the takeovers of earlier calls.
 pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers: &Takeovers) -> Moves {
     let mut found = Moves::default();
     for (from, stored) in recorded {
         let Some(to) = &stored.record.moving_to else { continue };
-        if let Some(held) = options.blocked.get(&**to).or_else(|| options.blocked.get(from)) {
-            found.blocked.insert(from.clone(), held.clone());
-            found.blocked.insert(Address::clone(to), held.clone());
-            continue;
-        }
-        if let Some(running) = running_user(recorded, options, [from, &**to]) {
-            let held = waits_for_operation(from, to, running);
-            found.blocked.extend([(from.clone(), held.clone()), (Address::clone(to), held)]);
+        let held = options.blocked.get(&**to).or_else(|| options.blocked.get(from)).cloned();
+        let waits = || Some(waits_for_operation(from, to, running_user(recorded, options, [from, to])?));
+        if let Some(held) = held.or_else(waits) {
+            found.hold(from, to, held);
             continue;
         }
         let back = !is_continued(config, recorded, options, &stored.record, to);
@@ -133,11 +136,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
 /// A running step whose record changes with a move between two addresses: it has one of them, or references one. Its write
 /// of the result and the move would be in each other's way.
 fn running_user<'a>(recorded: &Recorded, options: &'a PlanOptions, ends: [&Address; 2]) -> Option<&'a Address> {
-    let is_named = |dependency: &Address| ends.iter().any(|end| end.name == dependency.name);
-    let uses = |address: &Address| {
-        let record = recorded.get(address).map(|stored| &stored.record);
-        record.is_some_and(|record| objects(record).flat_map(|object| object.dependencies.iter()).any(is_named))
-    };
+    let names = ends.iter().map(|end| &*end.name).collect();
+    let uses = |address: &Address| recorded.get(address).is_some_and(|stored| references_any(&stored.record, &names));
     let mut running = options.running.iter().map(|running| &running.step.address);
     running.find(|address| ends.contains(address) || uses(address))
 }
@@ -299,11 +299,9 @@ impl<'a> Search<'a> {
                 self.block(from, Reason::MoveBlocked, message);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }
-            let running = [from, address].into_iter().find(|one| self.is_running(one));
-            let open = self.open_operation(from).or(running).cloned();
-            if let Some(open) = open {
-                let held = waits_for_operation(from, address, &open);
-                self.found.blocked.extend([(address.clone(), held.clone()), (from.clone(), held)]);
+            if let Some(open) = self.open_operation(from, address) {
+                let held = waits_for_operation(from, address, open);
+                self.found.hold(from, address, held);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }
             let converted = record.filter(|_| is_converted);
@@ -427,8 +425,9 @@ impl<'a> Search<'a> {
         self.config.instance_addresses(&address.name).nth(1).is_none()
     }
 
-    /// An open operation on the record, or on a record that depends on it now or after the operation.
-    fn open_operation(&self, from: &Address) -> Option<&'a Address> {
+    /// An open operation on the record, or on a record that depends on it now or after the operation, or that changes with
+    /// the move.
+    fn open_operation(&self, from: &Address, to: &Address) -> Option<&'a Address> {
         let is_named =
             |dependency: &Address| dependency == from || (dependency.name == from.name && !dependency.is_instance());
         let names = |object: &RecordedObject| object.dependencies.iter().any(is_named);
@@ -441,7 +440,8 @@ impl<'a> Search<'a> {
             .find(|record| record.address == *from || objects(record).any(|object| names(object)) || intended(record));
         let coming = |running: &&'a super::RunningStep| running.recorded.as_ref().is_some_and(|object| names(object));
         let running = || self.options.running.iter().find(coming).map(|running| &running.step.address);
-        recorded.map(|record| &record.address).or_else(running)
+        let changes = || running_user(self.recorded, self.options, [from, to]);
+        recorded.map(|record| &record.address).or_else(running).or_else(changes)
     }
 }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use super::plan_request::PlanPart;
 use super::summarize::Note;
 use super::{Command, MoveRequest, MoveResult, Reconciler, ReportSubject};
-use crate::model::{Address, Diagnostic, Reason, Record, Recorded};
+use crate::model::{Address, Diagnostic, Reason, Recorded};
 use crate::plan::ObjectBlock;
-use crate::plan::moves::Move;
+use crate::plan::moves::{Move, references_any};
 
 impl Reconciler {
     pub(super) fn start_moves(&mut self, part: &PlanPart, moves: Vec<Move>) {
@@ -34,12 +34,9 @@ impl Reconciler {
     fn involved(&self, scope: &BTreeSet<Address>, moves: &[Move]) -> BTreeSet<Address> {
         let ends = || moves.iter().flat_map(|one| [&one.from, &one.to]);
         let names: BTreeSet<&str> = ends().map(|address| &*address.name).collect();
-        let uses = |record: &Record| {
-            let objects = record.current.iter().chain(record.deposed.values());
-            objects.flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&*address.name))
-        };
         let records = scope.iter().filter_map(|address| self.schedule.records().get(address));
-        let users = records.filter(|stored| uses(&stored.record)).map(|stored| &stored.record.address);
+        let users =
+            records.filter(|stored| references_any(&stored.record, &names)).map(|stored| &stored.record.address);
         users.chain(ends()).cloned().collect()
     }
 

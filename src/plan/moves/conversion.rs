@@ -50,7 +50,7 @@ impl Search<'_> {
             let message = "its type changes once the errors of its manifest are corrected".to_owned();
             return self.block(address, Reason::MoveBlocked, message);
         }
-        if let Some(open) = self.open_operation(address).cloned() {
+        if let Some(open) = self.open_operation(address, address) {
             let message = format!("its type changes once the open operation of `{open}` is resolved");
             return self.block(address, Reason::OperationInProgress, message);
         }

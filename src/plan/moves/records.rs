@@ -10,6 +10,11 @@ pub(super) fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObje
     record.current.iter().chain(record.deposed.values())
 }
 
+/// Whether an object of the record references one of these names, so that moves from or to them can change the record.
+pub fn references_any(record: &Record, names: &BTreeSet<&str>) -> bool {
+    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&*address.name))
+}
+
 /// The record with its new address and type.
 pub fn moved_record(record: &Record, to: &Move) -> Record {
     let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);

@@ -127,3 +127,18 @@ fn an_interrupted_move_waits_for_the_running_step_of_a_dependent() {
     assert_eq!(held.collect::<Vec<_>>(), ["a OperationInProgress", "b OperationInProgress"]);
     assert!(found.moves.is_empty());
 }
+
+#[test]
+fn a_move_waits_for_the_running_step_of_a_dependent_of_the_family() {
+    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: f}\nspec: {type: thing, forEach: [y]}\n\
+                     ---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: s, annotations: {purlin.dev/moved-from: 'f[\"x\"]'}}\nspec: {type: thing}\n";
+    let config = read_strings(&[("f.yaml", manifests)]).config;
+    let records = recorded(&[(r#"f["x"]"#, &[]), (r#"f["y"]"#, &[]), ("c", &[r#"f["y"]"#])]);
+    let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
+    let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
+    let found = find(&config, &records, &PlanOptions { running, ..PlanOptions::default() }, &Takeovers::new());
+    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
+    assert_eq!(held.collect::<Vec<_>>(), [r#"f["x"] OperationInProgress"#, "s OperationInProgress"]);
+    assert!(found.moves.is_empty());
+}
