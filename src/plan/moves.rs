@@ -14,7 +14,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use self::records::{Redirections, apply_moves, has_arrived, is_copy, moved_record, references_any, rounds};
+pub use self::records::{
+    Redirections, apply_moves, has_arrived, is_copy, moved_record, references_any, rounds, unfinished,
+};
 
 use self::claims::Claim;
 use self::records::objects;
@@ -100,21 +102,20 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(apply_moves(recorded, &found.moves)),
     };
-    let spoken_for = claimed_addresses(config, &after);
+    let claimed_by_others = claimed_addresses(config, &after);
     let running = options.running.iter().map(|running| &running.step.address).collect();
     let open = open_records(&after, &running);
-    let (claims, passed, in_vain) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-    let recorded = &*after;
     let mut search = Search {
         config,
-        recorded,
+        recorded: &after,
         options,
         answers,
         found,
-        claims,
-        overridden: passed,
-        without_record: in_vain,
-        claimed_by_others: spoken_for,
+        claims: BTreeMap::new(),
+        overridden: BTreeSet::new(),
+        without_record: BTreeSet::new(),
+        claimed_by_others,
+        unfinished: unfinished(&after),
         running,
         open,
     };
@@ -128,7 +129,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
     let mut found = search.found;
     if options.mode != Mode::Normal {
         // Nothing is created, so only recorded objects must wait.
-        found.blocked.retain(|address, _| recorded.contains_key(address));
+        found.blocked.retain(|address, _| after.contains_key(address));
     }
     found
 }
@@ -178,6 +179,8 @@ struct Search<'a> {
     without_record: BTreeSet<Address>,
     /// Addresses that Resources of other names claim.
     claimed_by_others: BTreeSet<Address>,
+    /// The moves that cannot be finished yet, by both of their addresses.
+    unfinished: BTreeMap<&'a Address, (&'a Address, &'a Address)>,
     /// The addresses of running steps.
     running: BTreeSet<&'a Address>,
     open: Vec<&'a Arc<Record>>,
@@ -234,6 +237,10 @@ impl<'a> Search<'a> {
         if instance.problems.iter().any(concerns_own) {
             return self.block_all_named(instance);
         }
+        if self.unfinished.contains_key(address) {
+            // The address is held until it is certain which object it has.
+            return;
+        }
         let occupied = self.record(address).is_some();
         let mut explicit = self.named(address, &instance.moved_from);
         explicit.retain(|from| occupied || !was_moved(self.recorded, address, from));
@@ -283,8 +290,9 @@ impl<'a> Search<'a> {
             if is_converted && !explicit {
                 continue;
             }
-            if record.is_some_and(|record| record.moving_to.is_some()) {
-                let message = format!("`{from}` is being moved to another address, so it is not moved here yet");
+            if let Some((start, end)) = self.unfinished.get(from) {
+                let message =
+                    format!("the move of `{start}` to `{end}` must be completed before `{from}` is moved here");
                 return self.block(address, Reason::MoveBlocked, message);
             }
             if is_desired(self.config, from) {

@@ -1,11 +1,13 @@
 //! Users, who create, change, revert and delete Resources at any time.
 
+mod references;
 mod rename;
 
 use purlin::model::Record;
 use serde_json::{Value, json};
 
-use self::rename::{Unfinished, claim_of, healed_claim, value_reference};
+use self::references::{SAME_INDEX, value_reference};
+use self::rename::{Unfinished, claim_of, healed_claim};
 use crate::approver::some_kinds;
 use crate::judge::{Judge, is_desired};
 use crate::random::Seeded;
@@ -27,9 +29,10 @@ pub(crate) trait Kubectl {
     fn records(&self, name: &str) -> Vec<Record>;
 }
 
-/// The number of names. A name only references lower ones.
-const SINGLES: u64 = 4;
-const FAMILIES: u64 = 2;
+/// The number of names. A name only references names with lower numbers.
+const NAMES: u64 = 6;
+/// The numbers of the families.
+const FAMILIES: [u64; 2] = [1, 4];
 
 /// One user of a namespace, or all of them.
 pub(crate) struct User {
@@ -76,7 +79,7 @@ impl User {
     }
 
     fn name(&mut self) -> String {
-        let index = self.random.below(SINGLES + FAMILIES);
+        let index = self.random.below(NAMES);
         name(index)
     }
 
@@ -102,7 +105,7 @@ impl User {
             "value": format!("v{}", self.random.below(3)),
             "force": format!("f{}", self.random.below(2)),
         }});
-        if name.starts_with('f') {
+        if is_family(name) {
             spec["count"] = json!(self.random.below(3));
         }
         for _ in 0..self.random.below(3) {
@@ -136,10 +139,7 @@ impl User {
         match self.random.below(13) {
             0..=2 => spec["config"]["value"] = json!(format!("v{}", self.random.below(4))),
             3 | 4 => spec["config"]["force"] = json!(format!("f{}", self.random.below(3))),
-            5 | 6 if index > 0 => {
-                let target = self.random.below(index.min(SINGLES));
-                spec["config"]["value"] = json!(format!("${{{}.id}}", self::name(target)));
-            }
+            5 | 6 if index > 0 => spec["config"]["value"] = json!(self.some_reference(name)),
             7 if index > 0 => {
                 let target = self.random.below(index);
                 spec["dependsOn"] = json!([{ "name": self::name(target) }]);
@@ -147,13 +147,23 @@ impl User {
             8 => spec["lifecycle"]["createBeforeDestroy"] = json!(self.random.chance(700)),
             9 if self.is_wild => spec["lifecycle"]["preventDestroy"] = json!(self.random.chance(500)),
             10 if self.is_wild => spec["suspend"] = json!(self.random.chance(500)),
-            11 if name.starts_with('f') => spec["count"] = json!(self.random.below(4)),
+            11 if is_family(name) => spec["count"] = json!(self.random.below(4)),
             11 => spec["enabled"] = json!(self.random.chance(600)),
             12 => spec["timeouts"] = json!({ "create": "10s", "update": "10s", "delete": "10s" }),
             _ => {
                 spec["dependsOn"] = json!([]);
                 spec["config"]["value"] = json!("v0");
             }
+        }
+    }
+
+    /// An expression that references an object or an instance with a lower number.
+    fn some_reference(&mut self, name: &str) -> String {
+        let target = self::name(self.random.below(index(name)));
+        match (is_family(&target), is_family(name) && self.random.chance(500)) {
+            (false, _) => format!("${{{target}.id}}"),
+            (true, false) => format!("${{{target}[{}].id}}", self.random.below(3)),
+            (true, true) => format!("${{{target}[{SAME_INDEX}].id}}"),
         }
     }
 
@@ -172,7 +182,7 @@ impl User {
 
     fn apply_all(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
         judge.note(&format!("user applies all missing Resources of {}", kubectl.namespace()));
-        for name in (0..SINGLES + FAMILIES).map(name) {
+        for name in (0..NAMES).map(name) {
             if kubectl.get(&name).is_none() {
                 let spec = self.fresh(&name);
                 self.apply(kubectl, judge, &name, &spec, &json!({}));
@@ -225,7 +235,7 @@ impl User {
             let mut spec = old["spec"].clone();
             spec["suspend"] = json!(false);
             spec["lifecycle"]["preventDestroy"] = json!(false);
-            if value_reference(&spec).is_some_and(|target| !stays(target)) {
+            if value_reference(&spec).is_some_and(|reference| !there.iter().any(|other| reference.fits(other, &spec))) {
                 spec["config"]["value"] = json!("v0");
             }
             let depends: Vec<Value> = spec["dependsOn"].as_array().cloned().unwrap_or_default();
@@ -254,10 +264,12 @@ fn delete_all(kubectl: &mut dyn Kubectl, judge: &Judge) {
 }
 
 fn name(index: u64) -> String {
-    match index {
-        index if index < SINGLES => format!("s{index}"),
-        index => format!("f{index}"),
-    }
+    let kind = if FAMILIES.contains(&index) { 'f' } else { 's' };
+    format!("{kind}{index}")
+}
+
+fn is_family(name: &str) -> bool {
+    name.starts_with('f')
 }
 
 fn index(name: &str) -> u64 {

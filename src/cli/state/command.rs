@@ -171,6 +171,7 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
         edit::require_no_intent(&stored.record)?;
         let key = if is_family { &stored.record.address.key } else { &to.key };
         let to = Address { name: to.name.clone(), key: key.clone() };
+        edit::require_no_move(&records.recorded, [&stored.record.address, &to])?;
         if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
             let what = format!("`{}` already has a record", occupant.record.address);
             return Err(Failure::hinted(

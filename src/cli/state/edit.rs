@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use crate::model::{ObjectStatus, Operation, Record};
+use crate::model::{Address, ObjectStatus, Operation, Record, Recorded};
+use crate::plan::moves::unfinished;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordEdit {
@@ -109,11 +110,19 @@ pub fn require_no_intent(record: &Record) -> anyhow::Result<()> {
     ))
 }
 
+/// During a move, two records can have the same object. Another move of one of them would keep both.
+pub fn require_no_move(recorded: &Recorded, addresses: [&Address; 2]) -> anyhow::Result<()> {
+    let unfinished = unfinished(recorded);
+    let Some((from, to)) = addresses.iter().find_map(|address| unfinished.get(address)) else { return Ok(()) };
+    let what = format!("the move of `{from}` to `{to}` is not completed");
+    Err(Failure::hinted(what, "`purlin apply` or the controller completes it"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::state::fixtures::{object, record, with_intent};
-    use crate::model::DeposedKey;
+    use crate::model::{DeposedKey, Stored, Version};
 
     fn ready() -> Record {
         Record { current: Some(Arc::new(object())), ..record("web") }
@@ -143,6 +152,18 @@ mod tests {
         let open = with_intent(ready(), Operation::Update);
         assert!(taint(&open).is_err() && unprotect(&open).is_err() && remove(&open, false).is_err());
         assert_eq!(remove(&open, true).unwrap(), RecordEdit::Delete);
+    }
+
+    #[test]
+    fn an_unfinished_move_prevents_another_one() {
+        let [web, site, other, free] = ["web", "site", "other", "free"].map(Address::single);
+        let moving = Record { moving_to: Some(Box::new(site.clone())), ..ready() };
+        let stored = Stored { record: Arc::new(moving), version: Version(1) };
+        let recorded = Recorded::from([(web.clone(), stored)]);
+        assert!(require_no_move(&recorded, [&web, &free]).is_err());
+        assert!(require_no_move(&recorded, [&site, &free]).is_err());
+        assert!(require_no_move(&recorded, [&other, &site]).is_err());
+        assert!(require_no_move(&recorded, [&other, &free]).is_ok());
     }
 
     #[test]

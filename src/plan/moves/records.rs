@@ -15,6 +15,13 @@ pub fn references_any(record: &Record, names: &BTreeSet<&str>) -> bool {
     objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&*address.name))
 }
 
+/// The interrupted moves, as old and new address, by both of them. Until such a move is finished, two records can name its
+/// object, so the record at neither address may be moved.
+pub fn unfinished(recorded: &Recorded) -> BTreeMap<&Address, (&Address, &Address)> {
+    let moving = recorded.iter().filter_map(|(from, stored)| Some((from, stored.record.moving_to.as_deref()?)));
+    moving.flat_map(|(from, to)| [(from, (from, to)), (to, (from, to))]).collect()
+}
+
 /// The record with its new address and type.
 pub fn moved_record(record: &Record, to: &Move) -> Record {
     let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);

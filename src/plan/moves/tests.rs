@@ -115,6 +115,22 @@ fn an_interrupted_move_is_finished_without_a_duplicate() {
 }
 
 #[test]
+fn an_object_is_not_moved_on_before_its_interrupted_move_is_finished() {
+    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: c, annotations: {purlin.dev/moved-from: b}}\nspec: {type: thing}\n";
+    let config = read_strings(&[("f.yaml", manifests)]).config;
+    let mut records = recorded(&[("a", &[]), ("b", &[])]);
+    let cut = records.get_mut(&Address::single("a")).unwrap();
+    Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
+    let failed = ObjectBlock { reason: Reason::OperationFailed, message: String::new() };
+    let blocked = [(Address::single("a"), failed)].into();
+    let found = find(&config, &records, &PlanOptions { blocked, ..PlanOptions::default() }, &Takeovers::new());
+    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
+    assert_eq!(held.collect::<Vec<_>>(), ["a OperationFailed", "b OperationFailed", "c MoveBlocked"]);
+    assert!(found.moves.is_empty());
+}
+
+#[test]
 fn an_interrupted_move_waits_for_the_running_step_of_a_dependent() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
     let cut = records.get_mut(&Address::single("a")).unwrap();

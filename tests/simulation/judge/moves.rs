@@ -114,7 +114,8 @@ impl Inside {
     pub(super) fn created_beside(&self, call: &Call, effect: &Effect) -> Option<String> {
         let address = call.parsed();
         let record_at = |address: &Address| self.records.as_ref().and_then(|look_up| look_up(&call.namespace, address));
-        let own = record_at(&address)?;
+        // Otherwise an object that was moved to the address is being replaced.
+        record_at(&address).filter(|own| own.moved_from.is_empty())?;
         if self.ids_created_at(&call.namespace, &address).iter().any(|id| *id != effect.id) {
             return None;
         }
@@ -127,9 +128,8 @@ impl Inside {
             resource.as_deref().is_some_and(|one| claiming_key(one, from).as_ref() == Some(&address.key))
         };
         let entries = newest.iter().filter_map(|(_, resource)| resource.as_deref()).flat_map(claimed_addresses);
-        let has_moved = |from: &Address| own.moved_from.iter().any(|old| old.name == from.name);
-        let claimed = entries.flat_map(|entry| named(&entry, &address.key)).filter(|from| !has_moved(from));
-        claimed.into_iter().find_map(|from| {
+        let mut claimed = entries.flat_map(|entry| named(&entry, &address.key));
+        claimed.find_map(|from| {
             if !newest.iter().all(|(_, resource)| claims(resource, &from)) {
                 return None;
             }

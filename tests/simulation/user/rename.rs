@@ -1,11 +1,10 @@
 //! Users who rename Resources, and move instances into and out of families.
 
-use std::collections::BTreeSet;
-
 use purlin::model::{Address, InstanceKey, Record};
 use serde_json::{Value, json};
 
-use super::{FAMILIES, Kubectl, SINGLES, User, delete, index, name};
+use super::references::{SAME_INDEX, references, renamed};
+use super::{Kubectl, NAMES, User, delete, index, is_family, name};
 use crate::judge::{Judge, claimed_addresses, has_instance, is_desired};
 
 const MOVED_FROM: &str = "purlin.dev/moved-from";
@@ -55,25 +54,28 @@ impl User {
 
     /// A new name for the object of a Resource. `None` if there is no free one.
     fn some_rename(&mut self, kubectl: &dyn Kubectl, old: &str, spec: &Value) -> Option<Rename> {
-        let is_family = old.starts_with('f');
+        let was_family = is_family(old);
         let changes_kind = self.random.chance(250);
         let last = spec["count"].as_u64().and_then(|count| count.checked_sub(1));
-        let key = match last.filter(|_| is_family && changes_kind) {
+        let key = match last.filter(|_| was_family && changes_kind) {
             Some(last) => InstanceKey::Index(last),
-            None if is_family && changes_kind => return None,
+            None if was_family && changes_kind => return None,
             None => InstanceKey::None,
         };
-        let kind = if is_family == changes_kind { 's' } else { 'f' };
+        let becomes_family = was_family != changes_kind;
         let above = references(spec).iter().map(|name| index(name) + 1).max().unwrap_or_default();
-        let is_free = |name: &String| name.starts_with(kind) && index(name) >= above && kubectl.get(name).is_none();
-        let free: Vec<String> = (0..SINGLES + FAMILIES).map(name).filter(is_free).collect();
+        let fits = |name: &String| is_family(name) == becomes_family && index(name) >= above;
+        let free: Vec<String> = (0..NAMES).map(name).filter(|name| fits(name) && kubectl.get(name).is_none()).collect();
         if free.is_empty() {
             return None;
         }
         let to = self.random.pick(&free).clone();
         let mut spec = spec.clone();
         if changes_kind {
-            spec["count"] = if is_family { Value::Null } else { json!(1 + self.random.below(2)) };
+            spec["count"] = if was_family { Value::Null } else { json!(1 + self.random.below(2)) };
+            if let (Some(last), Some(value)) = (last, spec["config"]["value"].as_str()) {
+                spec["config"]["value"] = json!(value.replace(SAME_INDEX, &last.to_string()));
+            }
         }
         if self.random.chance(200) {
             self.alter(&to, &mut spec);
@@ -95,18 +97,12 @@ impl Rename {
     fn claim(&self, user: &mut User, kubectl: &mut dyn Kubectl, judge: &Judge) {
         let (old, new) = (&*self.from.name, &self.to);
         user.apply(kubectl, judge, new, &self.spec, &json!({ MOVED_FROM: self.from.to_string() }));
-        if old[..1] != new[..1] {
-            return;
-        }
         for name in kubectl.names() {
             let Some(other) = kubectl.get(&name).filter(|other| references(&other["spec"]).contains(old)) else {
                 continue;
             };
             if index(&name) > index(new) && user.random.chance(800) {
-                let text = other["spec"].to_string();
-                let text = text.replace(&format!("${{{old}."), &format!("${{{new}."));
-                let text = text.replace(&format!("\"name\":\"{old}\""), &format!("\"name\":\"{new}\""));
-                user.apply(kubectl, judge, &name, &text.parse().unwrap(), &claim_of(&other));
+                user.apply(kubectl, judge, &name, &renamed(&other["spec"], &self.from, new), &claim_of(&other));
             }
         }
     }
@@ -154,16 +150,4 @@ pub(super) fn healed_claim(
         own.iter().all(came_from_there) && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed)))
     };
     if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
-}
-
-/// The name that the value of a spec references.
-pub(super) fn value_reference(spec: &Value) -> Option<&str> {
-    spec["config"]["value"].as_str()?.strip_prefix("${")?.strip_suffix(".id}")
-}
-
-/// The names that a spec references.
-fn references(spec: &Value) -> BTreeSet<String> {
-    let value = value_reference(spec);
-    let depends = spec["dependsOn"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str());
-    value.into_iter().chain(depends).map(str::to_owned).collect()
 }
