@@ -237,10 +237,6 @@ impl<'a> Search<'a> {
         if instance.problems.iter().any(concerns_own) {
             return self.block_all_named(instance);
         }
-        if self.unfinished.contains_key(address) {
-            // The address is held until it is certain which object it has.
-            return;
-        }
         let occupied = self.record(address).is_some();
         let mut explicit = self.named(address, &instance.moved_from);
         explicit.retain(|from| occupied || !was_moved(self.recorded, address, from));
@@ -298,7 +294,8 @@ impl<'a> Search<'a> {
             if is_desired(self.config, from) {
                 return self.block_until_removed(address, from);
             }
-            if let Some(held) = self.options.blocked.get(address).cloned() {
+            let unfinished = || self.found.blocked.get(address).filter(|_| self.unfinished.contains_key(address));
+            if let Some(held) = self.options.blocked.get(address).or_else(unfinished).cloned() {
                 self.found.blocked.insert(from.clone(), held);
                 return self.claim(from, Claim { explicit, possible: false, ..Claim::explicit(instance) });
             }

@@ -43,7 +43,7 @@ impl Search<'_> {
     pub(super) fn change_type(&mut self, address: &Address, instance: &Instance) {
         let Some(record) = self.record(address) else { return };
         // Other problems of the object take precedence and are reported separately.
-        if self.options.blocked.contains_key(address) {
+        if self.options.blocked.contains_key(address) || self.unfinished.contains_key(address) {
             return;
         }
         if instance.has_errors() {

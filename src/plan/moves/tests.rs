@@ -114,20 +114,39 @@ fn an_interrupted_move_is_finished_without_a_duplicate() {
     assert_eq!(dependencies(&apply_moves(&records, &found.moves)), ["b: ", "c: b"]);
 }
 
-#[test]
-fn an_object_is_not_moved_on_before_its_interrupted_move_is_finished() {
-    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
-                     metadata: {name: c, annotations: {purlin.dev/moved-from: b}}\nspec: {type: thing}\n";
-    let config = read_strings(&[("f.yaml", manifests)]).config;
-    let mut records = recorded(&[("a", &[]), ("b", &[])]);
+/// What is held, and the moves, while the interrupted move of `a` to `b` cannot be finished, and `resource` claims `from`.
+fn found_beside_an_unfinished_move(
+    resource: &str,
+    from: &str,
+    records: &[(&str, &[&str])],
+) -> (Vec<String>, Vec<Move>) {
+    let manifest = format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+         metadata: {{name: {resource}, annotations: {{purlin.dev/moved-from: {from}}}}}\nspec: {{type: thing}}\n"
+    );
+    let config = read_strings(&[("f.yaml", &manifest)]).config;
+    let mut records = recorded(records);
     let cut = records.get_mut(&Address::single("a")).unwrap();
     Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
     let failed = ObjectBlock { reason: Reason::OperationFailed, message: String::new() };
     let blocked = [(Address::single("a"), failed)].into();
     let found = find(&config, &records, &PlanOptions { blocked, ..PlanOptions::default() }, &Takeovers::new());
-    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
-    assert_eq!(held.collect::<Vec<_>>(), ["a OperationFailed", "b OperationFailed", "c MoveBlocked"]);
-    assert!(found.moves.is_empty());
+    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason)).collect();
+    (held, found.moves)
+}
+
+#[test]
+fn an_object_is_not_moved_on_before_its_interrupted_move_is_finished() {
+    let (held, moves) = found_beside_an_unfinished_move("c", "b", &[("a", &[]), ("b", &[])]);
+    assert_eq!(held, ["a OperationFailed", "b OperationFailed", "c MoveBlocked"]);
+    assert!(moves.is_empty());
+}
+
+#[test]
+fn an_object_that_the_address_of_an_interrupted_move_claims_is_neither_moved_nor_destroyed() {
+    let (held, moves) = found_beside_an_unfinished_move("b", "z", &[("a", &[]), ("z", &[])]);
+    assert_eq!(held, ["a OperationFailed", "b OperationFailed", "z OperationFailed"]);
+    assert!(moves.is_empty());
 }
 
 #[test]
