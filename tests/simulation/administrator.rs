@@ -1,7 +1,7 @@
 //! An administrator who deletes and damages records, applies the CRDs again, and deletes namespaces. Records are restored
 //! from a backup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use purlin::model::{Operation, Record};
 use purlin::store::secrets::Family;
@@ -91,7 +91,7 @@ impl Administrator {
             self.cluster.with(|server, now| {
                 let found = server.object("", "secrets", HOME, &name).map(|secret| secret.value.clone());
                 match found {
-                    None if is_recorded_elsewhere(server, &backup) => {
+                    None if is_recorded_elsewhere(server, judge, &backup) => {
                         judge.note(&format!("administrator does not restore {name}: its object was moved"));
                     }
                     None => {
@@ -149,11 +149,17 @@ impl Administrator {
     }
 }
 
-/// Whether another record has an object of the backup. A record that was being moved is restored, so that the move ends.
-fn is_recorded_elsewhere(server: &Server, backup: &Value) -> bool {
-    let record = parse(backup).filter(|record| record.moving_to.is_none());
-    let ids = record.as_ref().map(ids_in).unwrap_or_default();
+/// Whether another record has an object of the backup, or the one that its open create has made. A record that was being
+/// moved is restored, so that the move ends.
+fn is_recorded_elsewhere(server: &Server, judge: &Judge, backup: &Value) -> bool {
+    let Some(record) = parse(backup).filter(|record| record.moving_to.is_none()) else { return false };
+    let created = if is_open_create(&record) { judge.last_created(&record) } else { None };
+    let ids: BTreeSet<String> = ids_in(&record).into_iter().chain(created).collect();
     all_records(server).iter().any(|record| !ids_in(record).is_disjoint(&ids))
+}
+
+fn is_open_create(record: &Record) -> bool {
+    record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Create)
 }
 
 fn is_damaged(secret: &Value) -> bool {
@@ -166,8 +172,7 @@ fn give_up(judge: &Judge, backup: &Value, present: &Value) {
     let (backup, present) = (parse(backup), parse(present));
     let present = present.as_ref().map(ids_in).unwrap_or_default();
     judge.give_up(backup.as_ref().map(ids_in).unwrap_or_default().difference(&present).cloned());
-    let is_create = |record: &&Record| record.intent.as_ref().is_some_and(|one| one.operation == Operation::Create);
-    if let Some(record) = backup.as_ref().filter(is_create) {
+    if let Some(record) = backup.as_ref().filter(|record| is_open_create(record)) {
         judge.give_up(judge.ids_of(record).difference(&present).cloned());
     }
 }
