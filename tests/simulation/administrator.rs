@@ -149,13 +149,14 @@ impl Administrator {
     }
 }
 
-/// Whether another record has an object of the backup, or the one that its open create has made. A record that was being
-/// moved is restored, so that the move ends.
+/// Whether another record has an object of the backup, or the one that its open create has made. Of a move, both records
+/// are restored, so that it ends.
 fn is_recorded_elsewhere(server: &Server, judge: &Judge, backup: &Value) -> bool {
-    let Some(record) = parse(backup).filter(|record| record.moving_to.is_none()) else { return false };
+    let stays = |record: &Record| record.moving_to.is_none();
+    let Some(record) = parse(backup).filter(stays) else { return false };
     let created = if is_open_create(&record) { judge.last_created(&record) } else { None };
     let ids: BTreeSet<String> = ids_in(&record).into_iter().chain(created).collect();
-    all_records(server).iter().any(|record| !ids_in(record).is_disjoint(&ids))
+    all_records(server).iter().any(|record| stays(record) && !ids_in(record).is_disjoint(&ids))
 }
 
 fn is_open_create(record: &Record) -> bool {

@@ -26,9 +26,9 @@ use crate::replica::{Environment, HOME, Replica};
 use crate::state_rm::complete_indexes;
 use crate::user::User;
 
-/// How long the simulation may take to converge after the faults end. It is longer than the deadline of a create,
-/// before which Purlin does not assume that an interrupted create had no effect.
-const PATIENCE: Duration = Duration::from_mins(45);
+/// How long the simulation may take to converge after the faults end. It is longer than the 45 minutes from the start of a
+/// create after which Purlin assumes that an interrupted one is no longer running.
+const PATIENCE: Duration = Duration::from_mins(50);
 /// For how long no write may follow.
 const SILENCE: Duration = Duration::from_secs(90);
 
