@@ -321,6 +321,33 @@ fn a_record_is_moved_with_state_mv() {
     assert_eq!(uid(&ns), before);
 }
 
+#[test]
+fn a_record_that_is_being_moved_is_not_moved_again() {
+    let _guard = exclusive();
+    let ns = with_rights("twice");
+    let first = Controller::start(plane());
+    plane().apply(&["-n", &ns], &site("zone", "", ""));
+    wait_ready(&ns, &["zone"]);
+    let before = uid(&ns);
+    first.kill(plane());
+    // Without a controller, the move remains to be completed.
+    delete(&ns, "zone");
+    plane().apply(&["-n", &ns], &(site("dns-zone", "", "") + &site("other", "", "suspend: true")));
+    let moved = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    let again = purlin(&ns, &["state", "mv", "zone", "other"]);
+    let stderr = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(
+        !again.status.success() && stderr.contains("the move of `zone` to `dns-zone` is not completed"),
+        "{stderr}"
+    );
+
+    let second = Controller::start(plane());
+    wait_moved(&ns, "zone", "dns-zone");
+    assert_eq!((uid(&ns), recorded(&ns)), (before, vec!["dns-zone".to_owned()]));
+    second.kill(plane());
+}
+
 /// Whether a request writes a record, or a Resource except for its status.
 fn is_write(method: &str, path: &str) -> bool {
     let records = path.contains(&format!("/{NAMESPACE}/secrets"));

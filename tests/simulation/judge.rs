@@ -173,10 +173,7 @@ impl Judge {
 
     /// The id of the object that was created last at the address of a record.
     pub(crate) fn last_created(&self, record: &Record) -> Option<String> {
-        let inside = lock(&self.inside);
-        let values = inside.truth.get(&(record.namespace.to_string(), record.address.to_string()))?;
-        let last = values.iter().rev().find_map(|(_, value)| value.as_ref())?;
-        Some(last.get("id")?.as_str()?.to_owned())
+        lock(&self.inside).created_at(&record.namespace, &record.address).next_back()
     }
 
     pub(crate) fn is_given_up(&self, id: &str) -> bool {

@@ -16,7 +16,7 @@ use crate::cli::table::Table;
 use crate::execute;
 use crate::model::text::one_line;
 use crate::model::{Address, Record, Recorded, Stored, Text, Tone, Value};
-use crate::plan::moves::Move;
+use crate::plan::moves::{Move, unfinished};
 use crate::plan::render::{Detail, Sign, tree, whole_attributes};
 
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
@@ -167,11 +167,12 @@ async fn move_records(args: StateMoveArgs, console: Console) -> anyhow::Result<(
         return Err(Failure::hinted(what, "omit the key of the destination, or specify the instance to move"));
     }
     let mut pairs: Vec<(Stored, Address)> = Vec::new();
+    let unfinished = unfinished(&records.recorded);
     for stored in selected {
         edit::require_no_intent(&stored.record)?;
         let key = if is_family { &stored.record.address.key } else { &to.key };
         let to = Address { name: to.name.clone(), key: key.clone() };
-        edit::require_no_move(&records.recorded, [&stored.record.address, &to])?;
+        edit::require_no_move(&unfinished, [&stored.record.address, &to])?;
         if let Some(occupant) = records.recorded.get(&to).filter(|occupant| !occupant.record.is_empty()) {
             let what = format!("`{}` already has a record", occupant.record.address);
             return Err(Failure::hinted(

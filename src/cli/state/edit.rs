@@ -1,10 +1,10 @@
 //! Edits of a record as pure functions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use crate::model::{Address, ObjectStatus, Operation, Record, Recorded};
-use crate::plan::moves::unfinished;
+use crate::model::{Address, ObjectStatus, Operation, Record};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordEdit {
@@ -110,9 +110,12 @@ pub fn require_no_intent(record: &Record) -> anyhow::Result<()> {
     ))
 }
 
-/// During a move, two records can have the same object. Another move of one of them would keep both.
-pub fn require_no_move(recorded: &Recorded, addresses: [&Address; 2]) -> anyhow::Result<()> {
-    let unfinished = unfinished(recorded);
+/// During a move, two records can have the same object. Another move of one of them would keep both. `unfinished` are the
+/// moves by [`crate::plan::moves::unfinished`].
+pub fn require_no_move(
+    unfinished: &BTreeMap<&Address, (&Address, &Address)>,
+    addresses: [&Address; 2],
+) -> anyhow::Result<()> {
     let Some((from, to)) = addresses.iter().find_map(|address| unfinished.get(address)) else { return Ok(()) };
     let what = format!("the move of `{from}` to `{to}` is not completed");
     Err(Failure::hinted(what, "`purlin apply` or the controller completes it"))
@@ -122,7 +125,8 @@ pub fn require_no_move(recorded: &Recorded, addresses: [&Address; 2]) -> anyhow:
 mod tests {
     use super::*;
     use crate::cli::state::fixtures::{object, record, with_intent};
-    use crate::model::{DeposedKey, Stored, Version};
+    use crate::model::{DeposedKey, Recorded, Stored, Version};
+    use crate::plan::moves::unfinished;
 
     fn ready() -> Record {
         Record { current: Some(Arc::new(object())), ..record("web") }
@@ -160,10 +164,11 @@ mod tests {
         let moving = Record { moving_to: Some(Box::new(site.clone())), ..ready() };
         let stored = Stored { record: Arc::new(moving), version: Version(1) };
         let recorded = Recorded::from([(web.clone(), stored)]);
-        assert!(require_no_move(&recorded, [&web, &free]).is_err());
-        assert!(require_no_move(&recorded, [&site, &free]).is_err());
-        assert!(require_no_move(&recorded, [&other, &site]).is_err());
-        assert!(require_no_move(&recorded, [&other, &free]).is_ok());
+        let moves = unfinished(&recorded);
+        assert!(require_no_move(&moves, [&web, &free]).is_err());
+        assert!(require_no_move(&moves, [&site, &free]).is_err());
+        assert!(require_no_move(&moves, [&other, &site]).is_err());
+        assert!(require_no_move(&moves, [&other, &free]).is_ok());
     }
 
     #[test]

@@ -17,6 +17,18 @@ fn recorded(all: &[(&str, &[&str])]) -> Recorded {
     all.iter().map(record).collect()
 }
 
+/// Lets the record of `a` be one whose move to `b` was interrupted.
+fn interrupt(records: &mut Recorded) -> &mut Record {
+    let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);
+    cut.moving_to = Some(Box::new(Address::single("b")));
+    cut
+}
+
+/// Every held address with its reason.
+fn held(found: &Moves) -> Vec<String> {
+    found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason)).collect()
+}
+
 fn one(from: &str, to: &str) -> Move {
     Move { from: from.parse().unwrap(), to: to.parse().unwrap(), uid: "".into(), reverted: false, conversion: None }
 }
@@ -65,8 +77,10 @@ fn nothing_is_created_at_an_address_with_a_lost_record() {
             &PlanOptions { indexed, ..PlanOptions::default() },
             &Takeovers::new(),
         );
-        let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
-        held.chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to))).collect::<Vec<_>>()
+        held(&found)
+            .into_iter()
+            .chain(found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to)))
+            .collect::<Vec<_>>()
     };
     assert_eq!(found("count: 2", &["a[1]"], &["a", "a[1]"]), ["a[0] RecordMissing"]);
     assert_eq!(found("forEach: [x]", &[], &["a"]), [r#"a["x"] RecordMissing"#]);
@@ -95,9 +109,7 @@ fn nothing_is_created_while_the_record_of_the_claimed_object_is_lost() {
 #[test]
 fn a_move_to_an_address_with_another_new_object_is_reverted_and_both_stay() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a", "b"])]);
-    let cut = Arc::make_mut(&mut records.get_mut(&Address::single("a")).unwrap().record);
-    cut.moving_to = Some(Box::new(Address::single("b")));
-    cut.current = Some(Arc::new(object("another", &[])));
+    interrupt(&mut records).current = Some(Arc::new(object("another", &[])));
     let found = find(&Config::default(), &records, &PlanOptions::default(), &Takeovers::new());
     assert_eq!(found.moves, [Move { reverted: true, ..one("a", "b") }]);
     assert_eq!(dependencies(&apply_moves(&records, &found.moves)), ["a: ", "b: ", "c: a b"]);
@@ -106,8 +118,7 @@ fn a_move_to_an_address_with_another_new_object_is_reverted_and_both_stay() {
 #[test]
 fn an_interrupted_move_is_finished_without_a_duplicate() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
-    let cut = records.get_mut(&Address::single("a")).unwrap();
-    Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
+    interrupt(&mut records);
     let options = PlanOptions { mode: Mode::Destroy, ..PlanOptions::default() };
     let found = find(&Config::default(), &records, &options, &Takeovers::new());
     assert_eq!(found.moves, [one("a", "b")]);
@@ -126,13 +137,11 @@ fn found_beside_an_unfinished_move(
     );
     let config = read_strings(&[("f.yaml", &manifest)]).config;
     let mut records = recorded(records);
-    let cut = records.get_mut(&Address::single("a")).unwrap();
-    Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
+    interrupt(&mut records);
     let failed = ObjectBlock { reason: Reason::OperationFailed, message: String::new() };
     let blocked = [(Address::single("a"), failed)].into();
     let found = find(&config, &records, &PlanOptions { blocked, ..PlanOptions::default() }, &Takeovers::new());
-    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason)).collect();
-    (held, found.moves)
+    (held(&found), found.moves)
 }
 
 #[test]
@@ -152,14 +161,12 @@ fn an_object_that_the_address_of_an_interrupted_move_claims_is_neither_moved_nor
 #[test]
 fn an_interrupted_move_waits_for_the_running_step_of_a_dependent() {
     let mut records = recorded(&[("a", &[]), ("b", &[]), ("c", &["a"])]);
-    let cut = records.get_mut(&Address::single("a")).unwrap();
-    Arc::make_mut(&mut cut.record).moving_to = Some(Box::new(Address::single("b")));
+    interrupt(&mut records);
     let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
     let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
     let options = PlanOptions { mode: Mode::Destroy, running, ..PlanOptions::default() };
     let found = find(&Config::default(), &records, &options, &Takeovers::new());
-    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
-    assert_eq!(held.collect::<Vec<_>>(), ["a OperationInProgress", "b OperationInProgress"]);
+    assert_eq!(held(&found), ["a OperationInProgress", "b OperationInProgress"]);
     assert!(found.moves.is_empty());
 }
 
@@ -173,7 +180,6 @@ fn a_move_waits_for_the_running_step_of_a_dependent_of_the_family() {
     let step = Step { address: Address::single("c"), deposed: None, operation: Operation::Update, replaces: false };
     let running = vec![RunningStep { step, planned: None, recorded: None, record_only: false }];
     let found = find(&config, &records, &PlanOptions { running, ..PlanOptions::default() }, &Takeovers::new());
-    let held = found.blocked.iter().map(|(address, held)| format!("{address} {}", held.reason));
-    assert_eq!(held.collect::<Vec<_>>(), [r#"f["x"] OperationInProgress"#, "s OperationInProgress"]);
+    assert_eq!(held(&found), [r#"f["x"] OperationInProgress"#, "s OperationInProgress"]);
     assert!(found.moves.is_empty());
 }

@@ -70,9 +70,14 @@ impl Inside {
     }
 
     fn ids_created_at(&self, namespace: &str, address: &Address) -> BTreeSet<String> {
+        self.created_at(namespace, address).collect()
+    }
+
+    /// The id in each state of the objects that were created at an address, in the order of the states.
+    pub(super) fn created_at(&self, namespace: &str, address: &Address) -> impl DoubleEndedIterator<Item = String> {
         let timeline = self.truth.get(&(namespace.to_owned(), address.to_string()));
         let values = timeline.into_iter().flatten().filter_map(|(_, value)| value.as_ref());
-        values.filter_map(|value| Some(value.get("id")?.as_str()?.to_owned())).collect()
+        values.filter_map(|value| Some(value.get("id")?.as_str()?.to_owned()))
     }
 
     /// The values that the object of a Resource without instances may have had between two times.

@@ -44,8 +44,8 @@ pub(super) fn references(spec: &Value) -> BTreeSet<String> {
     value.into_iter().chain(depends).map(str::to_owned).collect()
 }
 
-/// The spec after the object at `from` has got the name `to`. An instance that leaves its family is not the only one there, so
-/// dependencies on the whole family stay.
+/// The spec after the object at `from` has got the name `to`. If only an instance leaves its family, dependencies on the family
+/// stay.
 pub(super) fn renamed(spec: &Value, from: &Address, to: &str) -> Value {
     let (before, after) = match (is_family(&from.name), is_family(to)) {
         (true, true) => (format!("${{{}[", from.name), format!("${{{to}[")),
