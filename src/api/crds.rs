@@ -62,7 +62,7 @@ pub fn data_source_crd() -> CustomResourceDefinition {
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
-        root.x_kubernetes_validations = Some(vec![name_rule(), enabled_rule()]);
+        root.x_kubernetes_validations = Some(vec![name_rule()]);
         forbid_count_with_for_each(root);
         set_default_status(root);
     }
@@ -77,13 +77,6 @@ fn forbid_count_with_for_each(root: &mut JSONSchemaProps) {
     }
 }
 
-fn enabled_rule() -> ValidationRule {
-    rule(
-        "!has(self.spec.enabled) || !has(self.spec.enabledWhen)",
-        "spec.enabled and spec.enabledWhen are mutually exclusive",
-    )
-}
-
 /// Adds the validations that read the whole object, and the default status.
 fn add_resource_rules(root: &mut JSONSchemaProps) {
     root.x_kubernetes_validations = Some(vec![
@@ -92,12 +85,6 @@ fn add_resource_rules(root: &mut JSONSchemaProps) {
             "!has(self.spec.dependsOn) || self.spec.dependsOn.all(d, d.name != self.metadata.name)",
             "spec.dependsOn must not name the Resource itself",
         ),
-        rule(
-            "!has(self.spec.lifecycle) || !has(self.spec.lifecycle.preventDestroy) || \
-             !has(self.spec.lifecycle.preventDestroyWhen)",
-            "spec.lifecycle.preventDestroy and spec.lifecycle.preventDestroyWhen are mutually exclusive",
-        ),
-        enabled_rule(),
     ]);
     forbid_count_with_for_each(root);
     require_import_id(root);
@@ -191,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_config_and_attributes_keep_unknown_fields() {
+    fn only_fields_without_a_type_keep_unknown_fields() {
         fn walk(schema: &Json, at: &str, found: &mut Vec<String>) {
             if schema["x-kubernetes-preserve-unknown-fields"] == true {
                 found.push(at.to_owned());
@@ -203,7 +190,9 @@ mod tests {
         }
         let mut found = Vec::new();
         walk(&schema(), "", &mut found);
-        assert_eq!(found, [".spec.config", ".spec.forEach", ".spec.import.identity", ".status.attributes"]);
+        let free = [".spec.config", ".spec.enabled", ".spec.forEach", ".spec.import.identity"];
+        let others = [".spec.lifecycle.preventDestroy", ".status.attributes"];
+        assert_eq!(found, [&free[..], &others].concat());
     }
 
     #[test]

@@ -74,14 +74,11 @@ pub struct DataSourceSpec {
     #[schemars(schema_with = "schema::any_value")]
     pub for_each: Option<serde_json::Value>,
 
-    /// If false, Purlin does not read the data source, and its value in expressions is null. The default is true.
+    /// True, false, or an expression such as `${ns.labels.stage == 'live'}`. If false, Purlin does not read the data
+    /// source, and its value in expressions is null. The default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-
-    /// An expression that replaces `enabled`, such as `${ns.labels.stage == 'live'}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 16384))]
-    pub enabled_when: Option<String>,
+    #[schemars(schema_with = "schema::boolean_or_expression")]
+    pub enabled: Option<serde_json::Value>,
 
     /// Objects that must be up to date before Purlin reads the data source, in addition to the objects that expressions
     /// reference. While a change of one of them is pending, the read waits.
@@ -212,7 +209,6 @@ impl DataSource {
                 count: spec.count,
                 for_each: spec.for_each,
                 enabled: spec.enabled,
-                enabled_when: spec.enabled_when,
                 depends_on: spec.depends_on,
                 inputs: spec.inputs,
                 lifecycle,

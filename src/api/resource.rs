@@ -78,14 +78,11 @@ pub struct ResourceSpec {
     #[schemars(schema_with = "schema::any_value")]
     pub for_each: Option<serde_json::Value>,
 
-    /// If false, Purlin destroys existing objects of the Resource and creates no new ones. The default is true.
+    /// True, false, or an expression such as `${ns.labels.stage == 'live'}`. If false, Purlin destroys existing objects
+    /// of the Resource and creates no new ones. The default is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-
-    /// An expression that replaces `enabled`, such as `${ns.labels.stage == 'live'}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 16384))]
-    pub enabled_when: Option<String>,
+    #[schemars(schema_with = "schema::boolean_or_expression")]
+    pub enabled: Option<serde_json::Value>,
 
     /// Resources in this namespace that must be created before this object and destroyed after it, in addition to those
     /// that expressions reference.
@@ -246,14 +243,12 @@ pub struct Lifecycle {
     /// that this object depends on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<bool>,
-    /// If true, Purlin does not destroy the object, also when the Resource is deleted. It reports the destroy or the
-    /// replacement as blocked, keeps the dependencies of the object, and applies the rest of the plan.
+    /// True, false, or an expression such as `${ns.labels.stage == 'live'}`. If true, Purlin does not destroy the
+    /// object, also when the Resource is deleted. It reports the destroy or the replacement as blocked, keeps the
+    /// dependencies of the object, and applies the rest of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prevent_destroy: Option<bool>,
-    /// An expression that replaces `preventDestroy`, such as `${ns.labels.stage == 'live'}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 16384))]
-    pub prevent_destroy_when: Option<String>,
+    #[schemars(schema_with = "schema::boolean_or_expression")]
+    pub prevent_destroy: Option<serde_json::Value>,
     /// Objects whose changes replace this object: a Resource (`app_key`), an instance (`web[0]`, `web[each.key]`) or an
     /// attribute (`app_key.id`), written as in expressions. If this object cannot be replaced at the time of a change,
     /// Purlin replaces it later.

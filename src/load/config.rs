@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn families_with_expressions_stay_pending() {
-        let config = config(&[("a", "count: '${b.n}'"), ("b", "enabled: false"), ("c", "enabledWhen: '${a == []}'")]);
+        let config = config(&[("a", "count: '${b.n}'"), ("b", "enabled: false"), ("c", "enabled: '${a == []}'")]);
         assert!(config.instances.is_empty() && !config.is_empty());
         assert!(
             config.families["a"].is_pending()

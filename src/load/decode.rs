@@ -96,12 +96,12 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     let texts = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.replace_triggered_by);
     let (triggers, faults) = lifecycle::replace_triggered_by(texts, decoder.variables(), &mut references, interner);
     decoder.problems.extend(faults);
-    let prevent_destroy_when = decoder.prevent_destroy_when(&mut references, interner);
+    let (prevent_destroy, prevent_destroy_when) = decoder.prevent_destroy(&mut references, interner);
     let hooks = hook::parse(&spec.hooks, &decoder.free.jobs, runs, &mut references, &mut decoder.problems, interner);
     let inputs = inputs::decode(&spec.inputs, &mut decoder.problems);
     decoder.refuse_undeclared(&inputs, &template, &config_path);
     if let Some(template) = &prevent_destroy_when {
-        decoder.refuse_undeclared(&inputs, template, &spec_path(&["lifecycle", "preventDestroyWhen"]));
+        decoder.refuse_undeclared(&inputs, template, &spec_path(&["lifecycle", "preventDestroy"]));
     }
     for Condition { condition, message, at } in preconditions.iter().chain(postconditions.iter()) {
         decoder.refuse_undeclared(&inputs, condition, &at.name("condition"));
@@ -137,7 +137,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         each: None,
         references: shared_slice(references),
         create_before_destroy: lifecycle.and_then(|lifecycle| lifecycle.create_before_destroy),
-        prevent_destroy: lifecycle.and_then(|lifecycle| lifecycle.prevent_destroy).unwrap_or_default(),
+        prevent_destroy,
         prevent_destroy_when,
         ignore_changes,
         preconditions,
@@ -172,6 +172,12 @@ fn deletion_policy(spec: &api::ResourceSpec) -> DeletionPolicy {
         api::DeletionPolicy::Delete => DeletionPolicy::Delete,
         api::DeletionPolicy::Orphan => DeletionPolicy::Orphan,
     }
+}
+
+/// The value of a field that is true, false or an expression.
+enum Switch<'a> {
+    Fixed(bool),
+    Expression(&'a Tree),
 }
 
 struct Decoder<'a> {
@@ -323,10 +329,8 @@ impl Decoder<'_> {
             let hint = "`count` numbers the objects, `forEach` names them: keep one of them";
             self.invalid(spec_path(&["forEach"]), "`count` and `forEach` are mutually exclusive", hint);
         }
-        if self.spec.enabled.is_some() && self.spec.enabled_when.is_some() {
-            let what = "`enabled` and `enabledWhen` are mutually exclusive";
-            self.invalid(spec_path(&["enabledWhen"]), what, "keep one of them");
-        }
+        let enabled = self.free.enabled.take();
+        let enabled = enabled.as_deref().and_then(|tree| self.switch(tree, &spec_path(&["enabled"])));
         let mut parse = |problems: &mut Diagnostics, field: &str, tree: &Tree, interner: &mut Interner| {
             let at = Path(vec![name_segment("spec", interner), name_segment(field, interner)]);
             let (template, found, faults) = Template::parse(tree, &at, &[Variable::Inputs], interner);
@@ -340,17 +344,10 @@ impl Decoder<'_> {
             (None, Some(tree)) => Some(Repeat::ForEach(parse(problems, "forEach", tree, interner))),
             (None, None) => None,
         };
-        let enabled_when = self.spec.enabled_when.as_deref();
-        if let Some(text) = enabled_when.filter(|text| !text.contains("${")) {
-            let what = format!("`{text}` is not an expression");
-            let hint = "write it as `${...}`; for a fixed value use `enabled`";
-            let problem = Diagnostic::general(Reason::InvalidExpression, what).at(spec_path(&["enabledWhen"]));
-            problems.push(problem.hint(hint));
-        }
-        let enabled = match (self.spec.enabled, enabled_when) {
-            (Some(false), _) => Some(Template::literal(Value::Bool(false))),
-            (_, Some(text)) => Some(parse(problems, "enabledWhen", &Tree::string(text), interner)),
-            _ => None,
+        let enabled = match enabled {
+            Some(Switch::Fixed(false)) => Some(Template::literal(Value::Bool(false))),
+            Some(Switch::Expression(tree)) => Some(parse(problems, "enabled", tree, interner)),
+            Some(Switch::Fixed(true)) | None => None,
         };
         if repeat.is_some() && self.spec.import.is_some() {
             let hint = "omit `import`, or use a separate Resource for the imported object";
@@ -361,22 +358,38 @@ impl Decoder<'_> {
         (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, references })
     }
 
-    fn prevent_destroy_when(&mut self, references: &mut Vec<Reference>, interner: &mut Interner) -> Option<Template> {
-        let lifecycle = self.spec.lifecycle.as_ref()?;
-        let text = lifecycle.prevent_destroy_when.as_deref()?;
-        let at = spec_path(&["lifecycle", "preventDestroyWhen"]);
-        if lifecycle.prevent_destroy.is_some() {
-            let what = "`preventDestroy` and `preventDestroyWhen` are mutually exclusive";
-            self.invalid(at.clone(), what, "keep one of them");
+    /// `lifecycle.preventDestroy`: its value, or its expression.
+    fn prevent_destroy(
+        &mut self,
+        references: &mut Vec<Reference>,
+        interner: &mut Interner,
+    ) -> (bool, Option<Template>) {
+        let Some(tree) = self.free.prevent_destroy.take() else { return (false, None) };
+        let at = spec_path(&["lifecycle", "preventDestroy"]);
+        match self.switch(&tree, &at) {
+            Some(Switch::Fixed(prevented)) => (prevented, None),
+            Some(Switch::Expression(tree)) => {
+                let (template, found, faults) = Template::parse(tree, &at, self.variables(), interner);
+                references.extend(found);
+                self.problems.extend(faults);
+                (false, Some(template))
+            }
+            // It may be meant to protect the object.
+            None => (true, None),
         }
-        let (template, found, faults) = Template::parse(&Tree::string(text), &at, self.variables(), interner);
-        if faults.is_empty() && template.as_literal().is_some() {
-            let hint = "write it as `${...}`; for a fixed value use `preventDestroy`";
-            self.problem(Reason::InvalidExpression, at, format!("`{text}` is not an expression"), hint);
-        }
-        references.extend(found);
-        self.problems.extend(faults);
-        Some(template)
+    }
+
+    /// Reads a field that is true, false or an expression. `None`: it is neither, which is an error.
+    fn switch<'t>(&mut self, tree: &'t Tree, at: &Path) -> Option<Switch<'t>> {
+        let hint = match &tree.node {
+            Node::Bool(value) => return Some(Switch::Fixed(*value)),
+            Node::String(text) if text.contains("${") => return Some(Switch::Expression(tree)),
+            Node::String(text) if matches!(text.as_ref(), "true" | "false") => format!("write `{text}` without quotes"),
+            Node::String(_) => "write an expression as `${...}`".to_owned(),
+            _ => String::new(),
+        };
+        self.invalid(at.clone(), format!("expected true, false or an expression, found {}", tree.describe()), &hint);
+        None
     }
 
     fn refuse_undeclared(&mut self, inputs: &Inputs, template: &Template, at: &Path) {
@@ -389,7 +402,7 @@ impl Decoder<'_> {
             Some(Repeat::ForEach(template)) => (None, Some(template)),
             None => (None, None),
         };
-        let fields = [("count", count), ("forEach", for_each), ("enabledWhen", repetition.enabled.as_ref())];
+        let fields = [("count", count), ("forEach", for_each), ("enabled", repetition.enabled.as_ref())];
         for (field, template) in fields.into_iter().filter_map(|(field, template)| Some((field, template?))) {
             self.refuse_undeclared(inputs, template, &spec_path(&[field]));
         }

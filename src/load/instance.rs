@@ -36,9 +36,9 @@ pub struct Instance {
     pub references: Arc<[Reference]>,
     /// `lifecycle.createBeforeDestroy`.
     pub create_before_destroy: Option<bool>,
-    /// `lifecycle.preventDestroy`. False if `preventDestroyWhen` is set.
+    /// `lifecycle.preventDestroy`. False if it is an expression.
     pub prevent_destroy: bool,
-    /// `lifecycle.preventDestroyWhen`.
+    /// The expression of `lifecycle.preventDestroy`.
     pub prevent_destroy_when: Option<Template>,
     /// `lifecycle.ignoreChanges`.
     pub ignore_changes: Arc<[IgnoredChange]>,

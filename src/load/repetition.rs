@@ -20,7 +20,7 @@ const MAX_KEY_BYTES: usize = 253;
 pub struct Repetition {
     /// `None`: the Resource has one instance without a key.
     pub repeat: Option<Repeat>,
-    /// `enabled` or `enabledWhen`. `None`: the Resource is enabled.
+    /// `enabled`. `None`: the Resource is enabled.
     pub enabled: Option<Template>,
     /// The references of all its expressions.
     pub references: Arc<[Reference]>,
@@ -83,8 +83,7 @@ impl Repetition {
     /// An expression failed, or its value is not a valid count, key set or boolean.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<RepetitionResult, Diagnostics> {
         if let Some(enabled) = &self.enabled {
-            let field = if enabled.as_literal().is_some() { "enabled" } else { "enabledWhen" };
-            let at = spec(field);
+            let at = spec("enabled");
             let value = enabled.evaluate(scope).map_err(|problems| prefix_paths(problems, &at))?;
             match value {
                 Value::Bool(true) => {}

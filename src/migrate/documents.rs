@@ -159,22 +159,19 @@ impl<'a> Writer<'a> {
         let (field, source) = match (&block.count, &block.for_each, &block.lifecycle.enabled) {
             (Some(count), ..) => ("count", count),
             (_, Some(for_each), _) => ("forEach", for_each),
-            (.., Some(enabled)) => ("enabledWhen", enabled),
+            (.., Some(enabled)) => ("enabled", enabled),
             (None, None, None) => return None,
         };
         let place = Place::new(&one.address.module, Repetition::None);
         let translated = if self.adjustments.instances.contains(&one.name) {
             Err("with the expression, the next plan changes them".to_owned())
-        } else if one.is_family() == (field == "enabledWhen") {
+        } else if one.is_family() == (field == "enabled") {
             Err("they have other keys".to_owned())
         } else {
             translator.source(source, &place).and_then(|found| found.to_argument())
         };
         match translated {
-            Ok(found) => match found.to_json() {
-                enabled @ Json::Bool(_) => Some(("enabled", enabled)),
-                value => Some((field, value)),
-            },
+            Ok(found) => Some((field, found.to_json())),
             Err(why) => {
                 notes.push(format!("`{}`: its instances are those of the state: {why}", one.address));
                 None

@@ -140,7 +140,7 @@ fn enabled_is_an_argument_of_its_type_and_a_setting_of_the_lifecycle() {
     assert_eq!(own["forEach"], json!({"a": "${zone.output}", "b": "y"}));
     assert_eq!(own["config"], json!({"enabled": "${inputs.wanted == \"true\"}", "title": "${each.value}"}));
     let extra = spec(&result, "extra");
-    assert_eq!(extra["enabledWhen"], json!("${inputs.wanted == \"true\"}"));
+    assert_eq!(extra["enabled"], json!("${inputs.wanted == \"true\"}"));
     assert_eq!(extra["config"], json!({"title": "z"}));
     assert_eq!(spec(&result, "fixed")["enabled"], json!(true));
     assert_eq!(result.notes, [""; 0]);
@@ -148,7 +148,7 @@ fn enabled_is_an_argument_of_its_type_and_a_setting_of_the_lifecycle() {
     let instances = BTreeSet::from(["own", "extra"].map(Arc::<str>::from));
     let result = gathered.write(&Adjustments { instances, ..Adjustments::default() }, |_, _| None).unwrap();
     assert_eq!(spec(&result, "own")["forEach"], json!({"a": {"title": "x"}, "b": {"title": "y"}}));
-    assert_eq!(spec(&result, "extra")["enabledWhen"], Json::Null);
+    assert_eq!(spec(&result, "extra")["enabled"], Json::Null);
     let note = |name: &str| {
         format!(
             "`random_site.{name}`: its instances are those of the state: with the expression, the next plan changes them"

@@ -1,4 +1,4 @@
-//! `lifecycle.preventDestroy` and `preventDestroyWhen`: whether an object may be destroyed.
+//! `lifecycle.preventDestroy`: whether an object may be destroyed.
 //!
 //! The expression applies only to a planned destroy. Its current value is recorded for a later destroy without a
 //! Resource. As in Terraform, a value of the wrong type or a sensitive value is always an error. An unknown value or
@@ -13,7 +13,7 @@ use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope};
 use crate::model::{Action, Diagnostic, Path, Reason, Value};
 
-/// The result of `preventDestroyWhen`.
+/// The result of the expression of `preventDestroy`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Protection {
     /// Whether a destroy is prevented.
@@ -25,7 +25,7 @@ pub(super) enum Protection {
     Invalid(Box<Diagnostic>),
 }
 
-/// Evaluates `preventDestroyWhen` of an instance. `None` if it is not set.
+/// Evaluates the expression of `preventDestroy` of an instance. `None` if it has none.
 pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Protection> {
     let value = match instance.prevent_destroy_when.as_ref()?.evaluate(&InstanceScope { instance, others: scope }) {
         Ok(value) => value,
@@ -48,7 +48,7 @@ pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Prote
 }
 
 fn wrong(instance: &Instance, problem: Diagnostic) -> Protection {
-    let at = Path::default().name("spec").name("lifecycle").name("preventDestroyWhen");
+    let at = Path::default().name("spec").name("lifecycle").name("preventDestroy");
     let address = Some(instance.address.clone());
     let problem = Diagnostic { address, ..problem }.at(at);
     Protection::Invalid(Box::new(problem))
@@ -108,19 +108,19 @@ fn forbid(input: &PlanInput<'_>, node: Node<'_>, protection: &Protection, fate: 
     let (what, hint) = match protection {
         Protection::Known(false) => return None,
         Protection::Known(true) => {
-            let what = format!("{must}, but `preventDestroyWhen` forbids destroying it: {because}");
+            let what = format!("{must}, but `preventDestroy` forbids it: {because}");
             return Some(prevented_block(input, node, what));
         }
         Protection::Unknown => (
-            format!("{must}, but `preventDestroyWhen` is not known yet: {because}"),
+            format!("{must}, but `preventDestroy` is not known yet: {because}"),
             "it is planned again once the values in the expression are known".to_owned(),
         ),
         Protection::Null => (
-            format!("{must}, but `preventDestroyWhen` is null: {because}"),
+            format!("{must}, but `preventDestroy` is null: {because}"),
             "make the expression return false if the object may be destroyed".to_owned(),
         ),
         Protection::Invalid(problem) => (
-            format!("{must}, but `preventDestroyWhen` is invalid: {because}"),
+            format!("{must}, but `preventDestroy` is invalid: {because}"),
             format!("correct the expression: {}", problem.summary),
         ),
     };
@@ -136,7 +136,7 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
     format!("{} cannot be changed in place", names.join(", "))
 }
 
-/// The block of a destroy that `preventDestroy` or `preventDestroyWhen` forbids.
+/// The block of a destroy that `preventDestroy` forbids.
 pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
     let local = input.options.destroy_orphans;
     let unprotect = format!("run `purlin state unprotect {}`", node.address);
@@ -147,7 +147,7 @@ pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: Strin
         ),
         Some(instance) => {
             let way_out = match &instance.prevent_destroy_when {
-                Some(_) => "make `spec.lifecycle.preventDestroyWhen` false",
+                Some(_) => "make `spec.lifecycle.preventDestroy` false",
                 None => "set `spec.lifecycle.preventDestroy: false`",
             };
             match (node.may_remove_protection(), local) {

@@ -37,8 +37,8 @@ fn the_api_server_rejects_invalid_manifests() {
     assert!(rejection(&ns, &number).contains("suspend"));
     let twice = data("item", "one", "lifecycle: { ignoreChanges: [input, input] }");
     assert!(rejection(&ns, &twice).contains("ignoreChanges"));
-    let both = data("item", "one", "lifecycle: { preventDestroy: true, preventDestroyWhen: '${1 == 1}' }");
-    assert!(rejection(&ns, &both).contains("mutually exclusive"));
+    let quoted = data("item", "one", "lifecycle: { preventDestroy: 'true' }");
+    assert!(rejection(&ns, &quoted).contains("spec.lifecycle.preventDestroy"));
     for (repetition, expected) in [
         ("count: -1", "must be between 0 and 10000"),
         ("count: 20000", "must be between 0 and 10000"),
@@ -46,7 +46,6 @@ fn the_api_server_rejects_invalid_manifests() {
         ("count: many", "must be a whole number, or an expression"),
         ("count: true", "count"),
         ("count: 1\nforEach: [a]", "must not validate the schema (not)"),
-        ("enabled: false\nenabledWhen: '${1 == 1}'", "mutually exclusive"),
         ("enabled: \"no\"", "enabled"),
     ] {
         let message = rejection(&ns, &data("item", "one", repetition));
@@ -86,6 +85,8 @@ fn an_invalid_object_does_not_affect_others() {
         data("attribute", "\"${good.outptu}\"", ""),
         data("triggered", "one", "lifecycle: { replaceTriggeredBy: [ns.name] }"),
         data("ignored", "one", "lifecycle: { ignoreChanges: [inptu] }"),
+        data("switch", "one", "enabled: 1"),
+        data("guard", "one", "lifecycle: { preventDestroy: [yes] }"),
         data("fine", "\"${good.output} too\"", ""),
     ];
     plane.apply(&["-n", &ns], &manifests.concat());
@@ -101,6 +102,8 @@ fn an_invalid_object_does_not_affect_others() {
         ("triggered", "InvalidManifest", "spec.lifecycle.replaceTriggeredBy[0]"),
         ("ignored", "InvalidConfig", "spec.lifecycle.ignoreChanges[0]"),
         ("attribute", "InvalidExpression", "outptu"),
+        ("switch", "InvalidManifest", "spec.enabled: expected true, false or an expression"),
+        ("guard", "InvalidManifest", "spec.lifecycle.preventDestroy: expected true, false or an expression"),
     ] {
         let condition = wait_reason(&ns, name, "Ready", reason);
         let message = condition["message"].as_str().unwrap();

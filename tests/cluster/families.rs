@@ -131,7 +131,7 @@ fn a_disabled_resource_is_destroyed_and_created_again_when_enabled() {
     wait_ready(&ns, &["single", "many", "reader"]);
     assert_eq!(recorded(&ns, "head"), ["reader"]);
     plane().kubectl_ok(&["label", "namespace", &ns, "stage=live"]);
-    let when = "enabledWhen: \"${ns.labels.stage == 'live'}\"";
+    let when = "enabled: \"${ns.labels.stage == 'live'}\"";
     plane().apply(&["-n", &ns], &format!("{}{}", single(when), many(when)));
     wait_until("they exist", LIMIT, || recorded(&ns, "head") == ["many[0]", "many[1]", "reader", "single"]);
     wait_ready(&ns, &["single", "many"]);
@@ -194,9 +194,9 @@ fn an_invalid_repetition_is_reported_at_its_field() {
         ),
         ("twice", "forEach: [a, a]", "InvalidRepetition", "spec.forEach: duplicate key `a` in the list"),
         ("secret", sensitive, "InvalidRepetition", "spec.forEach: a sensitive value"),
-        ("neither", "enabledWhen: \"${'yes'}\"", "InvalidRepetition", "spec.enabledWhen"),
+        ("neither", "enabled: \"${'yes'}\"", "InvalidRepetition", "spec.enabled"),
         ("syntax", "count: \"${1 +}\"", "InvalidExpression", "spec.count"),
-        ("missing", "enabledWhen: \"${absent.output}\"", "DependencyNotFound", "absent"),
+        ("missing", "enabled: \"${absent.output}\"", "DependencyNotFound", "absent"),
         ("import", "count: 1\nimport: { id: x }", "InvalidManifest", "spec.import"),
     ];
     let manifests: String = cases.iter().map(|(name, more, ..)| data(name, "one", more)).collect();

@@ -145,12 +145,12 @@ fn an_expression_over_the_namespace_protects_an_object() {
     let plane = plane();
     let ns = plane.namespace("protect-when");
     plane.kubectl_ok(&["label", "namespace", &ns, "stage=live"]);
-    let rule = "lifecycle: { preventDestroyWhen: \"${ns.labels.stage == 'live'}\" }";
+    let rule = "lifecycle: { preventDestroy: \"${ns.labels.stage == 'live'}\" }";
     plane.apply(&["-n", &ns], &data("kept", "one", rule));
     wait_ready(&ns, &["kept"]);
     plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--wait=false"]);
     let held = wait_reason(&ns, "kept", "DeletionBlocked", "PreventDestroy");
-    assert!(held["message"].as_str().unwrap().contains("preventDestroyWhen"), "{held}");
+    assert!(held["message"].as_str().unwrap().contains("`preventDestroy` forbids"), "{held}");
     plane.kubectl_ok(&["label", "namespace", &ns, "stage=test", "--overwrite"]);
     wait_empty(&ns);
 }

@@ -108,11 +108,8 @@ const RESOURCES: &[(&str, &str)] = &[
     ("spec.timeouts.read: must be a positive duration, such as 30m or 1h30m", "timeouts: {read: 0s}"),
     ("spec.type: pattern", "type: T"),
     (": spec.dependsOn must not name the Resource itself", "dependsOn: [{name: own}]"),
-    (
-        ": spec.lifecycle.preventDestroy and spec.lifecycle.preventDestroyWhen are mutually exclusive",
-        "lifecycle: {preventDestroy: true, preventDestroyWhen: \"${ns.name == 'a'}\"}",
-    ),
-    (": spec.enabled and spec.enabledWhen are mutually exclusive", "enabled: true, enabledWhen: \"${ns.name == 'a'}\""),
+    ("spec.enabled: pattern", "enabled: 'true'"),
+    ("spec.lifecycle.preventDestroy: pattern", "lifecycle: {preventDestroy: 'true'}"),
 ];
 
 /// The same for a Provider.

@@ -75,7 +75,7 @@ fn an_unknown_field_has_its_line_and_a_suggestion() {
               a.yaml:3: a: metadata.lables: unknown field (hint: did you mean `labels`?)
               a.yaml:5: a: spec.typ: unknown field (hint: did you mean `type`?)
               a.yaml:6: a: spec.dependson: unknown field (hint: did you mean `dependsOn`?)
-              a.yaml:9: a: spec.lifecycle.prevent: unknown field (hint: known fields are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, preventDestroyWhen, replaceTriggeredBy)
+              a.yaml:9: a: spec.lifecycle.prevent: unknown field (hint: known fields are createBeforeDestroy, ignoreChanges, postconditions, preconditions, preventDestroy, replaceTriggeredBy)
               a.yaml:10: a: extra: unknown field (hint: known fields are apiVersion, kind, metadata, spec, status)
             incomplete: a.yaml:3: a: metadata.lables: unknown field (hint: did you mean `labels`?)
         "#]],

@@ -59,10 +59,8 @@ impl Settings<'_> {
             Some((Some(Json::Bool(true)), _)) => drop(found.insert("preventDestroy".into(), json!(true))),
             Some((None, source)) => {
                 let condition = self.translated(source);
-                if let Some(condition) = self.kept("`prevent_destroy`", condition) {
-                    let field = if condition.is_boolean() { "preventDestroy" } else { "preventDestroyWhen" };
-                    found.insert(field.into(), condition);
-                }
+                let condition = self.kept("`prevent_destroy`", condition);
+                found.extend(condition.map(|condition| ("preventDestroy".into(), condition)));
             }
             Some((Some(_), _)) | None => {}
         }

@@ -160,7 +160,7 @@ impl DesiredResource {
             (None, _) => {}
             (Some(enabled), false) => writeln!(text, "  enabled: {enabled}").unwrap(),
             (Some(enabled), true) => {
-                writeln!(text, "  enabledWhen: '${{1 == {}}}'", if enabled { 1 } else { 2 }).unwrap();
+                writeln!(text, "  enabled: '${{1 == {}}}'", if enabled { 1 } else { 2 }).unwrap();
             }
         }
         text
@@ -416,7 +416,7 @@ impl DesiredState {
             (false, false) => {}
             (false, true) => lifecycle.push("preventDestroy: true".into()),
             (true, prevent) => {
-                lifecycle.push(format!("preventDestroyWhen: \"${{1 == {}}}\"", if prevent { 1 } else { 2 }));
+                lifecycle.push(format!("preventDestroy: \"${{1 == {}}}\"", if prevent { 1 } else { 2 }));
             }
         }
         if !want.triggers.is_empty() {

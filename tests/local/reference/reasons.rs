@@ -19,7 +19,7 @@ fn next_step(reason: Reason) -> &'static str {
             "Correct the expression in the field that the message names. `docs/expressions.md` documents the language."
         }
         Reason::InvalidRepetition => {
-            "Correct `count`, `forEach` or `enabledWhen`. `docs/families.md` documents the allowed values."
+            "Correct `count`, `forEach` or `enabled`. `docs/families.md` documents the allowed values."
         }
         Reason::InvalidConfig => {
             "Correct the field that the message names. `purlin explain-type TYPE` lists the attributes of a type."
@@ -139,7 +139,7 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::Available => "Nothing. The object is up to date.",
         Reason::Progressing => "Wait. The message names the running operation, and Purlin updates it while it runs.",
         Reason::Deleting => "Wait. If the deletion takes long, check the message for the dependents that block it.",
-        Reason::Disabled => "To create the object, set `spec.enabled: true` or change `spec.enabledWhen`.",
+        Reason::Disabled => "To create the object, set `spec.enabled: true`, or change its expression.",
         Reason::NoInstances => "If you expect objects, check the value of `count` or `forEach`, and what it reads.",
         Reason::DependencyNotReady => {
             "Check the dependency that the message names. Purlin continues automatically when it is ready."

@@ -143,7 +143,7 @@ impl Check<'_> {
         for path in &fault.paths {
             match (top(path, 0).as_deref(), top(path, 1).as_deref()) {
                 (Some("spec"), Some("config")) => arguments.extend(top(path, 2)),
-                (Some("spec"), Some("count" | "forEach" | "enabled" | "enabledWhen")) => {
+                (Some("spec"), Some("count" | "forEach" | "enabled")) => {
                     return adjustments.instances.insert(Arc::clone(name));
                 }
                 (Some("spec"), _) => return adjustments.settings.insert(Arc::clone(name)),
