@@ -1,9 +1,9 @@
 //! Verifies detached OpenPGP signatures of lists of checksums.
 
 use jiff::Timestamp;
-use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey};
-use pgp::packet::Signature;
-use pgp::types::{Duration, KeyDetails, VerifyingKey};
+use pgp::composed::{Deserializable as _, DetachedSignature, SignedPublicKey, SignedPublicSubKey};
+use pgp::packet::{PublicKey, Signature, SignatureType};
+use pgp::types::{Duration, KeyDetails, Tag, VerifyingKey};
 use serde::Deserialize;
 
 /// A signing key in the response of a registry.
@@ -56,27 +56,56 @@ fn check_key(
     now: Timestamp,
 ) -> Option<Result<Signer, String>> {
     let primary = &key.primary_key;
-    let own = key.details.direct_signatures.iter();
-    let own: Vec<&Signature> = own.chain(key.details.users.iter().flat_map(|user| &user.signatures)).collect();
-    let signed = |key: &dyn KeyDetails, expired| Signer { key: key.legacy_key_id().to_string(), expired };
-    let primary_expired = expired(primary, &own, now);
-    let signer = if is_signed_by(primary, signature, content) {
-        signed(primary, primary_expired)
-    } else {
-        let makes = |subkey: &&pgp::composed::SignedPublicSubKey| {
-            // A subkey is valid only if the primary key and the subkey have signed the binding.
-            subkey.verify_bindings(primary).is_ok() && is_signed_by(&subkey.key, signature, content)
-        };
-        let subkey = key.public_subkeys.iter().find(makes)?;
-        let bindings: Vec<&Signature> = subkey.signatures.iter().collect();
-        signed(&subkey.key, primary_expired || expired(&subkey.key, &bindings, now))
+    let is_revoked = key.details.revocation_signatures.iter().any(|revoked| revoked.verify_key(primary).is_ok());
+    let has_expired = expired(primary, &self_signatures(key), now);
+    let signed = |key: &dyn KeyDetails, is_revoked: bool, expired: bool| {
+        let signer = Signer { key: key.legacy_key_id().to_string(), expired };
+        if is_revoked { Err(format!("the key {} was revoked", signer.key)) } else { Ok(signer) }
     };
-    let revoked = key.details.revocation_signatures.iter().any(|revoked| revoked.verify_key(primary).is_ok());
-    Some(if revoked { Err(format!("the key {} was revoked", signer.key)) } else { Ok(signer) })
+    if is_signed_by(primary, signature, content) {
+        return Some(signed(primary, is_revoked, has_expired));
+    }
+    key.public_subkeys.iter().filter(|subkey| is_signed_by(&subkey.key, signature, content)).find_map(|subkey| {
+        let bindings = bindings(subkey, primary);
+        let revokes =
+            |one: &Signature| one.typ() == Some(SignatureType::SubkeyRevocation) && is_bound(one, subkey, primary);
+        let is_revoked = is_revoked || subkey.signatures.iter().any(revokes);
+        let has_expired = has_expired || expired(&subkey.key, &bindings, now);
+        (!bindings.is_empty()).then(|| signed(&subkey.key, is_revoked, has_expired))
+    })
 }
 
 fn is_signed_by(key: &impl VerifyingKey, signature: &DetachedSignature, content: &[u8]) -> bool {
     signature.verify(key, content).is_ok()
+}
+
+/// What the key says about itself. Certifications by others say nothing about its expiry.
+fn self_signatures(key: &SignedPublicKey) -> Vec<&Signature> {
+    let primary = &key.primary_key;
+    let direct = key.details.direct_signatures.iter().filter(|signature| signature.verify_key(primary).is_ok());
+    let of_users = key.details.users.iter().flat_map(|user| {
+        let certifies = |signature: &&Signature| {
+            signature.is_certification() && signature.verify_certification(primary, Tag::UserId, &user.id).is_ok()
+        };
+        user.signatures.iter().filter(certifies)
+    });
+    direct.chain(of_users).collect()
+}
+
+/// The valid bindings of a subkey that may sign: the primary key has signed them, and the subkey the primary key.
+fn bindings<'a>(subkey: &'a SignedPublicSubKey, primary: &PublicKey) -> Vec<&'a Signature> {
+    let is_mutual = |signature: &&Signature| {
+        let back = signature.embedded_signature();
+        signature.typ() == Some(SignatureType::SubkeyBinding)
+            && signature.key_flags().sign()
+            && is_bound(signature, subkey, primary)
+            && back.is_some_and(|back| back.verify_primary_key_binding(&subkey.key, primary).is_ok())
+    };
+    subkey.signatures.iter().filter(is_mutual).collect()
+}
+
+fn is_bound(signature: &Signature, subkey: &SignedPublicSubKey, primary: &PublicKey) -> bool {
+    signature.verify_subkey_binding(primary, &subkey.key).is_ok()
 }
 
 /// Whether a key has expired according to the newest of its signatures.
@@ -110,6 +139,20 @@ mod tests {
         assert_eq!(verified(&list, "list.rsa.sig", &["revoked.asc", "rsa.asc"]), Ok(false), "a subkey, not armored");
         assert_eq!(verified(&list, "list.valid.sig.asc", &["valid.asc"]), Ok(false), "a primary key, armored");
         assert_eq!(verified(&list, "list.expired.sig", &["expired.asc"]), Ok(true), "its key has expired");
+    }
+
+    #[test]
+    fn a_revoked_subkey_is_rejected_and_the_other_one_is_not() {
+        let list = file("list");
+        let revoked = verified(&list, "list.revoked-subkey.sig", &["revoked-subkey.asc"]).unwrap_err();
+        assert!(revoked.ends_with("was revoked"), "{revoked}");
+        assert_eq!(verified(&list, "list.other-subkey.sig", &["revoked-subkey.asc"]), Ok(false));
+    }
+
+    #[test]
+    fn a_certification_by_another_key_does_not_prolong_a_key() {
+        let certified = verified(&file("list"), "list.expired.sig", &["expired-certified.asc"]);
+        assert_eq!(certified, Ok(true), "the newest certification is by a stranger and has no expiry");
     }
 
     #[test]
