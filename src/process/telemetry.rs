@@ -1,5 +1,7 @@
 //! Logs on standard error, as JSON lines or as text.
 
+use std::io;
+
 use tracing::{Dispatch, dispatcher};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -35,6 +37,12 @@ const LIBRARIES: &str = "kube=warn,hyper=warn,tower=warn";
 /// this on.
 const NEVER: &str = "kube_client::client=off";
 
+/// A longer line is shortened, in bytes.
+const MAX_LINE: usize = 8 * 1024;
+
+/// How many characters of a long text are kept.
+const MAX_TEXT: usize = 2 * 1024;
+
 /// Installs the global subscriber. `RUST_LOG` takes precedence over `level`.
 ///
 /// # Errors
@@ -66,11 +74,72 @@ pub fn subscriber<W>(format: LogFormat, filter: EnvFilter, writer: W) -> Dispatc
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    let writer = ToShortLines { format, writer };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_timer(Utc);
     match format {
         // Every span has all the fields that its lines need.
         LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).finish().into(),
         LogFormat::Text => builder.with_target(false).finish().into(),
+    }
+}
+
+struct ToShortLines<W> {
+    format: LogFormat,
+    writer: W,
+}
+
+impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for ToShortLines<W> {
+    type Writer = ShortLines<W::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        ShortLines { format: self.format, writer: self.writer.make_writer() }
+    }
+}
+
+/// Shortens lines that are too long: an error can quote a whole response of a server, with the texts of tenants.
+struct ShortLines<W> {
+    format: LogFormat,
+    writer: W,
+}
+
+impl<W: io::Write> io::Write for ShortLines<W> {
+    /// Receives one complete line, as the subscriber writes it.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if line.len() <= MAX_LINE {
+            return self.writer.write(line);
+        }
+        let text = String::from_utf8_lossy(line);
+        let short = match self.format {
+            LogFormat::Json => match serde_json::from_str(&text) {
+                Ok(json) => format!("{}\n", short_values(json)),
+                Err(_) => short(&text) + "\n",
+            },
+            LogFormat::Text => short(&text) + "\n",
+        };
+        self.writer.write_all(short.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// The line with its long texts shortened. It has a fixed number of fields.
+fn short_values(line: serde_json::Value) -> serde_json::Value {
+    match line {
+        serde_json::Value::String(text) => short(&text).into(),
+        serde_json::Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, short_values(value))).collect()
+        }
+        other => other,
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}… ({} bytes are left out)", &text[..end], text.len() - end),
+        None => text.to_owned(),
     }
 }
 
@@ -80,5 +149,49 @@ struct Utc;
 impl tracing_subscriber::fmt::time::FormatTime for Utc {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
         write!(w, "{:.6}", super::SystemClock.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::process::lock;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            lock(&self.0).extend_from_slice(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, error: &str) -> String {
+        let lines = Lines::default();
+        let written = lines.clone();
+        let subscriber = subscriber(format, filter("info").unwrap(), move || written.clone());
+        dispatcher::with_default(&subscriber, || tracing::warn!(namespace = "shop", %error, "could not write"));
+        String::from_utf8(lock(&lines.0).clone()).unwrap()
+    }
+
+    #[test]
+    fn a_long_text_is_shortened_in_the_log() {
+        let response = "é\"\\ ".repeat(200_000);
+        for format in [LogFormat::Json, LogFormat::Text] {
+            let line = logged(format, &response);
+            assert!(line.len() < 2 * MAX_LINE && line.lines().count() == 1, "{} bytes", line.len());
+            assert!(line.contains("bytes are left out") && line.contains("shop"), "{line}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&logged(LogFormat::Json, &response)).unwrap();
+        assert_eq!(json["message"], "could not write");
+        let usual = logged(LogFormat::Json, "refused");
+        assert!(usual.contains("refused") && !usual.contains("left out"), "{usual}");
     }
 }
