@@ -1,9 +1,10 @@
-//! The clock, random values, shutdown and telemetry of the process. Only this module reads the system clock and
+//! The clock, random values, shutdown, telemetry and HTTP server of the process. Only this module reads the system clock and
 //! generates random values; other modules receive them as arguments.
 
 pub mod clock;
 pub mod command;
 mod hidden;
+pub mod http_server;
 mod lock;
 mod memory;
 mod observable;
@@ -17,6 +18,7 @@ pub mod threads;
 
 pub use clock::{Clock, SystemClock};
 pub use hidden::hide_from_others;
+pub use http_server::{HttpLimits, serve_http};
 pub use lock::lock;
 pub use memory::memory_limit;
 pub use observable::Observable;

@@ -54,12 +54,7 @@ impl Heartbeat {
         let Some(address) = options.metrics_address else { return Ok(()) };
         let bound = self.runtime.spawn(http::bind(address)).await;
         let listener = bound.unwrap_or_else(|error| Err(error.into()))?;
-        let served = http::serve(listener, metrics.clone(), readiness.clone(), ui, ended.clone());
-        let serve = async move {
-            if let Err(error) = served.await {
-                tracing::error!(%error, "metrics and health are no longer served");
-            }
-        };
+        let serve = http::serve(listener, metrics.clone(), readiness.clone(), ui, ended.clone());
         tasks.spawn_on(serve, &self.runtime);
         Ok(())
     }

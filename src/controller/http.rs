@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tower::ServiceExt as _;
 
 use super::metrics::Metrics;
-use crate::process::{Readiness, Shutdown};
+use crate::process::{HttpLimits, Readiness, Shutdown, serve_http};
 
 #[derive(Clone)]
 struct ServerState {
@@ -31,24 +31,20 @@ pub async fn bind(address: SocketAddr) -> std::io::Result<tokio::net::TcpListene
 }
 
 /// Serves until `ended`. Metrics and readiness stay available while a shutdown waits for running calls.
-///
-/// # Errors
-///
-/// When the listener fails.
 pub async fn serve(
     listener: tokio::net::TcpListener,
     metrics: Metrics,
     readiness: Readiness,
     ui: Option<Router>,
     ended: Shutdown,
-) -> std::io::Result<()> {
+) {
     let router = Router::new()
         .route("/metrics", get(show_metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(show_readiness))
         .with_state(ServerState { metrics, readiness })
         .merge(ui.unwrap_or_default());
-    axum::serve(listener, router).with_graceful_shutdown(async move { ended.triggered().await }).await
+    serve_http(listener, router, HttpLimits::default(), ended).await;
 }
 
 /// Answers the requests of a router on another runtime: work for users must not delay health checks and the Lease.

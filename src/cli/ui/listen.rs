@@ -10,7 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Console;
 use crate::cli::signals::Signals;
 use crate::model::text::hex;
-use crate::process::{Random as _, SystemRandom};
+use crate::process::{HttpLimits, Random as _, Shutdown, SystemRandom, serve_http};
 use crate::ui::server::Server;
 use crate::ui::{Backend, Opened, Refusal, Session};
 
@@ -57,7 +57,7 @@ pub async fn serve(session: Arc<dyn Session>, port: u16, namespace: &str, consol
     console.notice("The page shows the graph, and changes with it. Press Ctrl-C to stop.");
     let mut signals = Signals::listen()?;
     tokio::select! {
-        served = axum::serve(listener, router).into_future() => served?,
+        () = serve_http(listener, router, HttpLimits::default(), Shutdown::default()) => {}
         _ = signals.received() => {}
     }
     Ok(())
