@@ -16,7 +16,9 @@ mod functions;
 mod hyphen;
 mod missing;
 mod names;
+mod origin;
 mod parse;
+mod pattern;
 mod program;
 mod reads;
 mod reference;
@@ -24,6 +26,7 @@ mod rewrite;
 mod scan;
 mod slot;
 mod terraform;
+mod uses;
 
 #[cfg(test)]
 mod tests;
@@ -141,7 +144,8 @@ impl Template {
     /// diagnostic for each expression that failed, with its path below `spec.config` and without address.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Diagnostics> {
         let mut problems = Vec::new();
-        let value = budget::within_template(|| self.0.evaluate(scope, None, &mut problems));
+        let value =
+            budget::within_template(|| pattern::within_template(|| self.0.evaluate(scope, None, &mut problems)));
         if self.as_literal().is_none()
             && let Err(problem) = budget::check_size(&value)
         {

@@ -36,9 +36,6 @@ const ELEMENT: usize = 16;
 /// An element of a loop costs more than an element of a value.
 const LOOP_FACTOR: u64 = 4;
 
-/// A regular expression is compiled each time, which takes about as long as visiting this many elements.
-const PATTERN: u64 = 2_000;
-
 thread_local! {
     /// The remaining units of the template and of the plan that this thread evaluates: functions of an `Env` have no
     /// other state.
@@ -110,7 +107,8 @@ impl From<Exhausted> for ExecutionError {
     }
 }
 
-fn spend(units: u64) -> Result<(), Exhausted> {
+/// Charges a number of units.
+pub(super) fn spend(units: u64) -> Result<(), Exhausted> {
     for (budget, exhausted) in [(&TEMPLATE, Exhausted::Template), (&PLAN, Exhausted::Plan)] {
         budget.set(budget.get().checked_sub(units).ok_or(exhausted)?);
     }
@@ -200,6 +198,9 @@ pub(super) fn limit_call(expression: &mut IdedExpr) {
         operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => return charge(expression),
         _ => {}
     }
+    if call.func_name == "matches" {
+        own_function(call);
+    }
     limit_disproportionate(call);
     let target = call.target.as_deref_mut().filter(|target| !is_namespace(target));
     for operand in call.args.iter_mut().chain(target) {
@@ -223,17 +224,20 @@ fn limit_disproportionate(call: &mut CallExpr) {
             wrap_with(target, "@quadratic", searched.clone());
         }
         ("split", [separator] | [separator, _]) => wrap_with(target, "@pieces", separator.clone()),
-        ("matches", [pattern]) => wrap(pattern, "@pattern"),
         ("unmarshal", [text]) => wrap(text, "@json"),
         ("format", [_]) => wrap(target, "@template"),
         ("replace", [_, _] | [_, _, _]) | ("join", [] | [_]) => {
-            // Purlin's own functions compute the size of the result first.
-            call.func_name = format!("@{}", call.func_name);
-            let target = call.target.take();
-            call.args.splice(0..0, target.map(|target| *target));
+            own_function(call);
         }
         _ => {}
     }
+}
+
+/// Calls Purlin's own function, which computes its cost first.
+fn own_function(call: &mut CallExpr) {
+    call.func_name = format!("@{}", call.func_name);
+    let target = call.target.take();
+    call.args.splice(0..0, target.map(|target| *target));
 }
 
 fn wrap(expression: &mut IdedExpr, function: &str) {
@@ -257,7 +261,6 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("@quadratic", "@quadratic(string)", vec![DYN_TYPE, DYN_TYPE], quadratic)?;
     env.add_overload("@pieces", "@pieces", vec![DYN_TYPE, DYN_TYPE], pieces)?;
     env.add_overload("@json", "@json", any(), json)?;
-    env.add_overload("@pattern", "@pattern", any(), pattern)?;
     env.add_overload("@template", "@template", any(), template)?;
     let replace_types = |count: usize| -> Vec<Type> {
         [STRING_TYPE, STRING_TYPE, STRING_TYPE, cel::common::types::INT_TYPE].into_iter().take(count).collect()
@@ -315,11 +318,6 @@ fn pieces<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
 /// The elements of parsed JSON are larger than their text.
 fn json<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     spend(text(&args, 0).map_or(1, |text| text.len() as u64 / 2))?;
-    first(args)
-}
-
-fn pattern<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
-    spend(PATTERN)?;
     first(args)
 }
 

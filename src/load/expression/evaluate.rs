@@ -7,24 +7,24 @@ use cel::{Context, ExecutionError};
 use super::budget::Exhausted;
 use super::program::Program;
 use super::slot::{ReadMode, Slot};
+use super::uses::Marks;
 use super::{Access, Part, Problem, Scope, budget, convert, functions};
 use crate::model::Value;
 use crate::model::unicode::to_nfc;
 
 impl Program {
-    /// Returns the value in a scope. It is unknown if any value that the expression reads is unknown, and sensitive if
-    /// any of them is sensitive, even if they are in a branch that is not taken.
+    /// Returns the value in a scope. It is unknown if any part of a value that the expression reads is unknown, and
+    /// sensitive if any of them is sensitive, even if they are in a branch that is not taken.
     pub(super) fn evaluate(&self, scope: &dyn Scope) -> Result<Value, Problem> {
         let reads: Vec<SlotResult> = self.slots.iter().map(|slot| slot.read(scope)).collect();
-        let found = || reads.iter().filter_map(|read| read.as_ref().ok());
-        let values = || found().filter_map(|found| found.value.as_ref());
-        let sensitive = found().any(|found| found.sensitive) || values().any(Value::has_sensitive);
-        let value = if values().any(Value::has_unknown) {
+        let found = reads.iter().filter_map(|read| read.as_ref().ok());
+        let marks = found.fold(Marks::default(), |marks, found| marks.or(found.marks));
+        let value = if marks.unknown {
             Value::Unknown
         } else {
-            self.run(&reads).map_err(|error| self.explain(error, &reads, sensitive))?
+            self.run(&reads).map_err(|error| self.explain(error, &reads, marks.sensitive))?
         };
-        Ok(if sensitive { value.into_sensitive() } else { value })
+        Ok(if marks.sensitive { value.into_sensitive() } else { value })
     }
 
     fn run(&self, reads: &[SlotResult]) -> Result<Value, Failure> {
@@ -43,6 +43,11 @@ impl Program {
         let problem = match failure {
             Failure::Result(what) => Problem::new(format!("the result is {what}")),
             Failure::Exhausted(exhausted) => exhausted.problem(),
+            // Which path was evaluated may depend on a sensitive value.
+            Failure::Execution(ExecutionError::UndeclaredReference(name)) if sensitive => {
+                let first = reads.iter().find_map(|read| read.as_ref().err());
+                first.cloned().unwrap_or_else(|| missing(&name, reads))
+            }
             Failure::Execution(ExecutionError::UndeclaredReference(name)) => missing(&name, reads),
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
@@ -59,17 +64,16 @@ type SlotResult = Result<SlotValue, Problem>;
 struct SlotValue {
     /// `None`: the value is absent, which is allowed here.
     value: Option<Value>,
-    /// The value is absent in a sensitive parent.
-    sensitive: bool,
+    marks: Marks,
 }
 
 impl SlotValue {
-    fn value(value: Value) -> Self {
-        Self { value: Some(value), sensitive: false }
+    fn whole(value: Value) -> Self {
+        Self { marks: Marks::of(&value), value: Some(value) }
     }
 
     fn nothing_in(parent: &Value) -> Self {
-        Self { value: None, sensitive: matches!(parent, Value::Sensitive(_)) }
+        Self { value: None, marks: Marks { unknown: false, sensitive: matches!(parent, Value::Sensitive(_)) } }
     }
 }
 
@@ -90,14 +94,16 @@ impl Slot {
     fn read(&self, scope: &dyn Scope) -> SlotResult {
         let whole = self.access.read(scope);
         let from = match self.mode {
-            ReadMode::Value => return whole.map(SlotValue::value),
-            ReadMode::Shape => return whole.map(|value| SlotValue::value(shape(value))),
-            ReadMode::Keys => return whole.map(|value| SlotValue::value(keys(value))),
+            ReadMode::Value if self.uses.is_whole() => return whole.map(SlotValue::whole),
+            ReadMode::Value => {
+                let (value, marks) = self.uses.read(&whole?);
+                return Ok(SlotValue { value: Some(value), marks });
+            }
             // The presence of an attribute can be checked on everything except a missing object.
             ReadMode::Presence => self.access.segments.len().saturating_sub(1),
             ReadMode::Optional(from) => from,
         };
-        whole.map(SlotValue::value).or_else(|_| Ok(SlotValue::nothing_in(&self.prefix(from).read(scope)?)))
+        whole.map(SlotValue::whole).or_else(|_| Ok(SlotValue::nothing_in(&self.prefix(from).read(scope)?)))
     }
 
     fn prefix(&self, segments: usize) -> Access {
@@ -114,7 +120,7 @@ impl Slot {
             None => Ok(None),
         };
         Ok(Some(match self.mode {
-            ReadMode::Value | ReadMode::Shape | ReadMode::Keys => return converted(),
+            ReadMode::Value => return converted(),
             ReadMode::Presence => Box::<dyn Val>::try_from(cel::Value::Bool(value.is_some()))?,
             ReadMode::Optional(_) => match converted()? {
                 Some(value) => Box::new(CelOptional::of(value)),
@@ -122,22 +128,6 @@ impl Slot {
             },
         }))
     }
-}
-
-/// Removes the values of the items and their marks: the number of items can be known before their values. The mark of
-/// the whole value stays.
-fn shape(value: Value) -> Value {
-    match value {
-        Value::List(items) => Value::list(items.iter().map(|_| Value::Null)),
-        Value::Map(items) => Value::map(items.keys().map(|name| (name.clone(), Value::Null))),
-        Value::Sensitive(inner) => shape(inner.as_ref().clone()).into_sensitive(),
-        other => other,
-    }
-}
-
-/// Returns what a loop visits: the keys of a map, or the whole list.
-fn keys(value: Value) -> Value {
-    if matches!(value.unmarked(), Value::Map(_)) { shape(value) } else { value }
 }
 
 /// Explains why the variable of a slot is unbound.

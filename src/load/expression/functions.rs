@@ -5,11 +5,11 @@
 use std::sync::{Arc, LazyLock};
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, ListExpr};
-use cel::common::types::{CelList, CelOptional, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE};
+use cel::common::types::{CelBool, CelList, CelOptional, CelString, DYN_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
-use super::{Problem, budget, convert, names, terraform};
+use super::{Problem, budget, convert, names, pattern, terraform};
 use crate::load::suggest::closest;
 use crate::model::Value;
 
@@ -94,6 +94,7 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload("base64.encode", "base64.encode(string)", vec![STRING_TYPE], encode_text)?;
     env.add_overload("json.marshal", "json.marshal", vec![DYN_TYPE], marshal)?;
     env.add_overload("json.unmarshal", "json.unmarshal", vec![STRING_TYPE], unmarshal)?;
+    env.add_overload("@matches", "@matches", vec![STRING_TYPE, STRING_TYPE], matches)?;
     env.add_member_overload("first", "list.first()", LIST_TYPE, vec![], first)?;
     env.add_member_overload("last", "list.last()", LIST_TYPE, vec![], last)?;
     env.add_extension(budget::extension)
@@ -167,6 +168,12 @@ fn unmarshal<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
     let json = serde_json::from_str(text(&args)?);
     let json = json.map_err(|_| ExecutionError::function_error("json.unmarshal", "the string is not valid JSON"))?;
     Ok(CowVal::Owned(Box::<dyn Val>::try_from(convert::to_cel(&Value::from_json(json)))?))
+}
+
+fn matches<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {
+    let pattern = args.get(1).and_then(|pattern| pattern.downcast_ref::<CelString<'_>>());
+    let pattern = pattern.ok_or_else(ExecutionError::missing_argument_or_target)?;
+    Ok(CowVal::owned(CelBool::from(pattern::matches(text(&args)?, pattern.inner())?)))
 }
 
 fn first<'b, 'v>(args: Args<'b, 'v>) -> CallResult<'b, 'v> {

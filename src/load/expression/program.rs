@@ -46,7 +46,7 @@ impl Program {
     /// Returns the path if the expression is only a path, with a key that only CEL can parse.
     pub(super) fn into_path(self) -> Result<Access, Self> {
         match (&self.expression.expr, &*self.slots) {
-            (Expr::Ident(_), [Slot { access, mode: ReadMode::Value }]) => Ok(access.clone()),
+            (Expr::Ident(_), [Slot { access, mode: ReadMode::Value, .. }]) => Ok(access.clone()),
             _ => Err(self),
         }
     }
@@ -61,7 +61,7 @@ impl Program {
     pub(super) fn accesses_with_selectors(&self) -> impl Iterator<Item = (&Access, Option<InstanceSelector>)> {
         self.slots.iter().map(|slot| {
             let whole = match slot.mode {
-                ReadMode::Value | ReadMode::Shape | ReadMode::Keys => false,
+                ReadMode::Value => false,
                 ReadMode::Presence => slot.access.segments.len() <= 1,
                 ReadMode::Optional(from) => from == 0,
             };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::slot::ReadMode;
 use super::{Access, Node, Part, Step, Template, Trail, Variable};
 use crate::model::{Path, Segment};
 
@@ -30,7 +31,7 @@ impl Node {
             Self::Literal(_) => {}
             Self::Path(access) => take(access),
             Self::Program(program) => {
-                let read = program.slots.iter().filter(|slot| slot.mode.reads_value());
+                let read = program.slots.iter().filter(|slot| slot.mode == ReadMode::Value);
                 read.for_each(|slot| take(&slot.access));
             }
             Self::Text(parts) => {
@@ -39,7 +40,7 @@ impl Node {
                         Part::Literal(_) => {}
                         Part::Path(access, _) => take(access),
                         Part::Program(program) => {
-                            let read = program.slots.iter().filter(|slot| slot.mode.reads_value());
+                            let read = program.slots.iter().filter(|slot| slot.mode == ReadMode::Value);
                             read.for_each(|slot| take(&slot.access));
                         }
                     }

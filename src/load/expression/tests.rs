@@ -1,6 +1,7 @@
 mod terraform;
 
 mod limits;
+mod marks;
 
 use expect_test::{Expect, expect};
 
@@ -238,7 +239,7 @@ fn marks_are_checked_before_the_evaluation() {
             ${size(new.id)}  =>  (unknown)
             ${new.map(k, k)}  =>  ["id", "items", "name"]
             ${'id' in new}  =>  true
-            ${new.items.map(i, 1)}  =>  (unknown)
+            ${new.items.map(i, 1)}  =>  [1, 1]
             ${new.all(k, new[k] != 1)}  =>  (unknown)
             ${new.items}${size(new.items)}  =>  (unknown)
             ${[1].map(i, new)}  =>  (unknown)

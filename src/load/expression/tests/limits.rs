@@ -151,3 +151,23 @@ fn the_expressions_of_a_plan_share_a_budget() {
     assert!(problem.contains("the expressions of this plan together exceed the cost limit"), "{problem}");
     assert!(evaluate().is_ok(), "there is no budget outside of a plan");
 }
+
+#[test]
+fn a_regular_expression_costs_by_its_size() {
+    assert_eq!(evaluate(r#"${lists.range(100).all(i, "x".matches("^\\w{50}|x"))}"#), "true", "it is compiled once");
+    assert_eq!(evaluate(r#"${"a-b".matches("^[a-z0-9-]+$") && matches("ab", "^\\w{1,63}$")}"#), "true");
+    let long = format!(r#"${{"x".matches("{}")}}"#, "x".repeat(1001));
+    let exceeds = "the expression exceeds the cost limit";
+    for (text, problem) in [
+        (r#"${"x".matches("^\\w{200}|x")}"#, r"the regular expression `^\w{200}|x` is too large"),
+        (r#"${matches("x", "((((x{9}){99}){99}){99}){99}")}"#, "is too large"),
+        (r#"${"x".matches("(x")}"#, "the regular expression `(x` is invalid: unclosed group"),
+        (&long, "the regular expression is longer than 1000 bytes"),
+        (r#"${lists.range(200).all(i, !"x".matches("^\\w{50}y" + string(i)))}"#, exceeds),
+        (r#"${lists.range(2000).all(i, !"x".matches("(?i)[^a][^b][^c][^d]" + string(i)))}"#, exceeds),
+        (r#"${lists.range(20000).map(i, "xxxxxxxxxx").join("").matches("(\\bx?){400}y")}"#, exceeds),
+    ] {
+        let shown = evaluate(text);
+        assert!(shown.contains(problem), "{text}: {shown}");
+    }
+}
