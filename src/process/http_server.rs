@@ -105,13 +105,15 @@ mod tests {
     use super::*;
 
     /// A server, and what ends it.
-    async fn server(limits: HttpLimits) -> (SocketAddr, Shutdown, tokio::task::JoinHandle<()>) {
+    async fn server(limits: HttpLimits) -> (SocketAddr, Shutdown, JoinSet<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router =
             Router::new().route("/", get(|| async { "hello" })).route("/large", get(|| async { "x".repeat(1 << 24) }));
         let ended = Shutdown::default();
-        (address, ended.clone(), tokio::spawn(serve_http(listener, router, limits, ended)))
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve_http(listener, router, limits, ended.clone()));
+        (address, ended, tasks)
     }
 
     async fn open(address: SocketAddr, sent: &str) -> TcpStream {
@@ -137,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_unfinished_request_is_closed_after_its_time() {
-        let (address, ..) = server(HttpLimits { head: SHORT, ..HttpLimits::default() }).await;
+        let (address, _, _tasks) = server(HttpLimits { head: SHORT, ..HttpLimits::default() }).await;
         for sent in ["", HALF, "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
             let text = rest(open(address, sent).await).await;
             assert_eq!(text.contains("hello"), sent.ends_with("\r\n\r\n"), "{text}");
@@ -146,14 +148,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_that_is_too_large_is_refused() {
-        let (address, ..) = server(HttpLimits::default()).await;
+        let (address, _, _tasks) = server(HttpLimits::default()).await;
         let text = rest(open(address, &format!("{HALF}x: {}", "x".repeat(2 * MAX_HEAD))).await).await;
         assert!(!text.contains("200 OK"), "{text}");
     }
 
     #[tokio::test]
     async fn a_client_that_reads_slowly_loses_its_connection() {
-        let (address, ..) = server(HttpLimits { head: SHORT, connection: SHORT, ..HttpLimits::default() }).await;
+        let (address, _, _tasks) = server(HttpLimits { head: SHORT, connection: SHORT, ..HttpLimits::default() }).await;
         let mut slow = open(address, "GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await;
         let mut first = [0; 1];
         slow.read_exact(&mut first).await.unwrap();
@@ -165,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_open_connections_do_not_keep_others_out() {
-        let (address, ..) = server(HttpLimits { connections: 4, ..HttpLimits::default() }).await;
+        let (address, _, _tasks) = server(HttpLimits { connections: 4, ..HttpLimits::default() }).await;
         let mut half = Vec::new();
         for _ in 0..40 {
             half.push(open(address, HALF).await);
@@ -177,11 +179,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_waits_for_requests_that_have_begun() {
-        let (address, ended, server) = server(HttpLimits { head: SHORT, ..HttpLimits::default() }).await;
+        let (address, ended, mut server) = server(HttpLimits { head: SHORT, ..HttpLimits::default() }).await;
         assert!(answer(address).await.ends_with("hello"));
         let idle = open(address, "").await;
         ended.trigger();
-        server.await.unwrap();
+        server.join_next().await.unwrap().unwrap();
         assert_eq!(rest(idle).await, "");
     }
 }
