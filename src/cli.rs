@@ -18,6 +18,7 @@ pub mod local;
 pub mod inspect;
 pub mod report;
 pub mod options;
+pub mod other_records;
 pub mod output;
 pub mod preview;
 pub mod progress;
@@ -104,6 +105,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
         Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
         Command::LaunchPlugin(args) => c::launch_plugin::run(args),
+        Command::LaunchHook(args) => c::launch_hook::run(args, console),
         Command::Runner(args) => {
             Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(c::runner::run(args))
         }

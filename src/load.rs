@@ -53,4 +53,4 @@ pub use provider::{ConfigurationError, ProviderBinding, ProviderConfig, Provider
 pub use provider_resolver::{BUILT_IN, provider_config_name};
 pub use publication::Publication;
 pub use repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
-pub use source::{Coverage, Listed, LoadedSource, Proposal, ProposedFiles, SourcePaths, read};
+pub use source::{Coverage, Listed, LoadedSource, Proposal, ProposedFiles, STDIN, SourcePaths, read};

@@ -85,6 +85,8 @@ pub struct Plan {
     pub missing: BTreeSet<Address>,
     /// In address order.
     pub diagnostics: Diagnostics,
+    /// The objects whose manifest cannot be planned because of an error.
+    pub faulty: BTreeSet<Address>,
     /// The users who approved changes.
     pub approved_by: BTreeMap<Address, Arc<str>>,
 }

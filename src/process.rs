@@ -13,6 +13,7 @@ pub mod private_file;
 pub mod random;
 pub mod readiness;
 pub mod shutdown;
+pub mod supervisor;
 pub mod telemetry;
 pub mod threads;
 

@@ -16,14 +16,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use controller::{ControllerArgs, Listening, LogFormat};
 pub use migrate::{MigrateArgs, StateExportArgs};
-pub use plugin::{LaunchPluginArgs, RunnerArgs};
+pub use plugin::{LaunchHookArgs, LaunchPluginArgs, RunnerArgs};
 pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
 };
 pub use state::{
     ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
-    StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
+    StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateRestoreArgs, StateShowArgs,
 };
 pub use ui::UiArgs;
 
@@ -161,6 +161,9 @@ pub enum Command {
     /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
     #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
+    /// Run the program of a hook, and kill it when Purlin ends. Purlin runs this command itself.
+    #[command(name = crate::process::supervisor::COMMAND, hide = true)]
+    LaunchHook(LaunchHookArgs),
     /// Run a provider plugin for a controller in another Pod. Purlin runs this command itself.
     #[command(hide = true)]
     Runner(RunnerArgs),
@@ -342,7 +345,8 @@ pub struct DiffArgs {
 pub struct ApplyArgs {
     /// A plan file of `purlin plan --out` to apply, without confirmation.
     #[arg(value_name = "PLANFILE", conflicts_with_all =
-        ["filenames", "state", "context", "namespace", "replace", "refresh_only", "prune", "targets", "refresh"])]
+        ["filenames", "state", "context", "namespace", "replace", "refresh_only", "prune", "targets", "refresh",
+        "keep_going"])]
     pub plan: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
@@ -373,6 +377,10 @@ pub struct RunArgs {
     /// Skip the confirmation prompt.
     #[arg(short = 'y', long)]
     pub yes: bool,
+    /// Apply what is possible although the plan has errors. Without this option, nothing is changed then. While a
+    /// manifest has an error, no object is destroyed because its manifest is missing.
+    #[arg(long)]
+    pub keep_going: bool,
     /// Show unchanged attributes, all attributes of destroyed objects, and long values.
     #[arg(long)]
     pub full: bool,

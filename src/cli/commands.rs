@@ -12,6 +12,7 @@ pub mod get;
 pub mod graph;
 pub mod history;
 pub mod import;
+pub mod launch_hook;
 pub mod launch_plugin;
 pub mod migrate;
 pub mod plan;

@@ -58,6 +58,8 @@ pub enum Exit {
     Changes,
     /// Exit code 130, as shells use for an interrupt: a signal ended the command while steps were running.
     Aborted,
+    /// The exit code of the program that Purlin has run.
+    Program(u8),
 }
 
 impl Exit {
@@ -78,6 +80,7 @@ impl From<Exit> for ExitCode {
             Exit::Problems => Self::from(1),
             Exit::Changes => Self::from(2),
             Exit::Aborted => Self::from(130),
+            Exit::Program(code) => Self::from(code),
         }
     }
 }

@@ -346,6 +346,12 @@ impl PlanResult {
         has_errors(&self.diagnostics)
     }
 
+    /// Whether nothing of the plan is applied because of its errors. A plan that only updates records evaluates no
+    /// manifest.
+    pub fn stops_at_errors(&self) -> bool {
+        self.has_errors() && !self.refresh_only
+    }
+
     /// Whether the plan changes anything other than the records of managed objects.
     pub fn has_changes(&self) -> bool {
         self.plan.changes.iter().any(Change::is_change)

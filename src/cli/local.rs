@@ -11,6 +11,7 @@ use super::cluster;
 use super::failure::Failure;
 use super::inputs::Inputs;
 use super::options::Files;
+use super::other_records;
 use super::output::Console;
 use super::view::{self, View};
 use crate::driver::hook::exec::ExecHooks;
@@ -22,10 +23,11 @@ use crate::install::{InstallOptions, Installer, LOCK_FILE};
 use crate::load::{self, Config, Coverage, Instance, SourcePaths};
 use crate::model::data::StringData;
 use crate::model::{
-    Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value,
+    Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value, errors,
 };
 use crate::pipeline;
 use crate::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
+use crate::plugin::CURRENT_EXE;
 use crate::process::{Random as _, SystemClock, SystemRandom};
 use crate::store::{LoadedRecords, Snapshot, StateError, StateFile};
 
@@ -91,6 +93,7 @@ pub async fn inspect(files: &Files, limits: Limits, console: Console) -> anyhow:
     if files.sources.is_empty() && snapshot.is_none() {
         return Err(no_state_file(files));
     }
+    other_records::refuse(files, snapshot.as_ref().map(|snapshot| &snapshot.loaded.records))?;
     // Without a state file, no object has its owner mark.
     let owner = snapshot.as_ref().map_or("state:none", |snapshot| snapshot.owner.as_str());
     let engine = view::planning_engine(drivers(files, owner).await?, limits);
@@ -161,11 +164,18 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
         desired
     };
     let holder = holder();
+    let exists = files.state.try_exists().unwrap_or(true);
+    if !exists {
+        other_records::refuse(files, None)?;
+    }
     let state = StateFile::open(&files.state, &desired.config.namespace, holder.clone())?;
     let loaded = state.load_all()?;
+    if exists {
+        other_records::refuse(files, Some(&loaded.records))?;
+    }
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let hooks = ExecHooks::new(working_directory(&files.sources), Arc::new(SystemClock));
+    let hooks = ExecHooks::new(working_directory(&files.sources), CURRENT_EXE.into(), Arc::new(SystemClock));
     let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder).with_hooks(Arc::new(hooks)));
     Ok(LockedState { engine, desired, loaded, state })
 }
@@ -232,8 +242,11 @@ pub fn read(files: &Files) -> DesiredState {
         return DesiredState::default();
     }
     let paths = source_paths(files);
-    let load::LoadedSource { config, namespace, diagnostics, digest, given, data } = load::read(&files.sources, &paths);
-    let problems = config.source_problems().cloned().chain(diagnostics).collect();
+    let load::LoadedSource { mut config, namespace, diagnostics, digest, given, data } =
+        load::read(&files.sources, &paths);
+    let problems = config.source_problems().chain(&diagnostics).cloned().collect();
+    // While there is an error, no object is destroyed because its manifest is missing.
+    config.incomplete.extend(errors(&diagnostics).cloned());
     let coverage = Coverage::new(paths, given).pruning(files.prune);
     DesiredState { config, namespace, problems, digest, data, coverage }
 }
@@ -377,9 +390,10 @@ pub async fn resolve_open_intents(engine: &Engine, inputs: &mut Inputs) {
 fn target_line(files: &Files) -> String {
     let sources: Vec<String> = files.sources.iter().map(|source| source.display().to_string()).collect();
     let state = files.state.display();
+    let new = if files.state.try_exists().unwrap_or(true) { "" } else { " (new)" };
     match sources.as_slice() {
         [] => format!("Working on the records in {state}"),
-        sources => format!("Working on files in {}, records in {state}", sources.join(", ")),
+        sources => format!("Working on files in {}, records in {state}{new}", sources.join(", ")),
     }
 }
 
@@ -395,6 +409,9 @@ pub fn require_state_file(files: &Files) -> anyhow::Result<()> {
 }
 
 fn no_state_file(files: &Files) -> anyhow::Error {
+    if let Err(error) = other_records::refuse_backup(files) {
+        return error;
+    }
     let message = format!("there is no state file `{}`", files.state.display());
     Failure::hinted(message, "specify the state file with --state; `purlin apply` creates it")
 }

@@ -9,6 +9,7 @@ use super::args::{
 use super::failure::Failure;
 use crate::execute::Limits;
 use crate::model::Address;
+use crate::store::StateFile;
 
 /// The default state file, in the working directory.
 pub const DEFAULT_STATE: &str = "purlin.db";
@@ -29,6 +30,8 @@ pub struct Files {
     pub prune: bool,
     /// The state file. It may not exist.
     pub state: PathBuf,
+    /// The user has named the state file, instead of using that of the working directory.
+    pub is_state_named: bool,
     /// The kubeconfig for `kubernetes_object`.
     pub kubeconfig: Option<PathBuf>,
     /// Filesystem mirrors that take precedence over other installation methods; if empty, those of the environment.
@@ -59,7 +62,10 @@ impl Target {
         let TargetArgs { files, cluster } = args;
         let cluster_named = cluster.context.is_some() || cluster.namespace.is_some();
         let files_named = !files.filenames.is_empty() || files.state.is_some();
-        if files_named || (!cluster_named && directory.join(DEFAULT_STATE).is_file()) {
+        // With a backup alone, the command reports that the state file is missing.
+        let state = directory.join(DEFAULT_STATE);
+        let has_records = || state.is_file() || StateFile::backup_path(&state).is_file();
+        if files_named || (!cluster_named && has_records()) {
             Self::Files(Files::new(files, cluster.kubeconfig))
         } else {
             Self::Cluster(Cluster::new(cluster))
@@ -92,8 +98,10 @@ impl Target {
 
 impl Files {
     pub fn new(files: FileArgs, kubeconfig: Option<PathBuf>) -> Self {
+        let is_state_named = files.state.is_some();
         let state = files.state.unwrap_or_else(|| PathBuf::from(DEFAULT_STATE));
-        Self { sources: files.filenames, prune: false, state, kubeconfig, plugin_dirs: files.plugin_dirs }
+        let plugin_dirs = files.plugin_dirs;
+        Self { sources: files.filenames, prune: false, state, is_state_named, kubeconfig, plugin_dirs }
     }
 
     #[must_use]

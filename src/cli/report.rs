@@ -9,7 +9,7 @@ use crate::api;
 use crate::graph::{ActionGraph, Wait};
 use crate::model::text::one_line;
 use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone};
-use crate::plan::options::status_word;
+use crate::plan::options::state_word;
 use crate::store::LastFailure;
 
 /// The maximum number of items in a list.
@@ -111,7 +111,7 @@ fn write_state(f: &mut Formatter<'_>, record: Option<&Record>) -> fmt::Result {
     match &record.current {
         Some(object) => {
             let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
-            write_entry(f, "State", &format!("{}{id}", status_word(object.status)))?;
+            write_entry(f, "State", &format!("{}{id}", state_word(object)))?;
         }
         None => write_entry(f, "State", "no current object")?,
     }

@@ -164,7 +164,7 @@ impl SavedPlan {
 
     pub fn files(&self, kubeconfig: Option<PathBuf>, plugin_dirs: Vec<PathBuf>) -> Files {
         let (sources, state) = (self.sources.clone(), self.state.clone());
-        Files { sources, prune: self.prune, state, kubeconfig, plugin_dirs }
+        Files { sources, prune: self.prune, state, is_state_named: true, kubeconfig, plugin_dirs }
     }
 
     /// Returns an error if the manifests or records have changed since the plan was saved.

@@ -136,8 +136,8 @@ reasons! {
     NotSelected,
     /// The ServiceAccount lacks a required permission.
     Forbidden,
-    /// The desired state could not be read completely, or a source contains no Resource, so Purlin does not destroy
-    /// orphans.
+    /// On files, a manifest is missing, but another one has an error, a file could not be read, or a source contains no
+    /// Resource. So Purlin does not destroy the object.
     SourceIncomplete,
     /// One of Purlin's CRDs is being deleted, so Purlin does not destroy objects.
     CustomResourceDefinitionTerminating,

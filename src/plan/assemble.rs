@@ -36,6 +36,8 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
     let mut diagnostics = Report::default();
     warn_of_orphans(input, &decisions, &mut diagnostics);
     let again = deferred_warning(input, &decisions);
+    let faulty = (0..decisions.len()).filter(|id| constraints::is_faulty(input, &decisions, *id));
+    plan.faulty = faulty.map(|id| input.address(id).clone()).collect();
     let mut expressed = evaluated_flags(input, &decisions);
     let mut prepared = Vec::new();
     for (id, decision) in decisions.into_iter().enumerate() {

@@ -2,10 +2,13 @@
 //! objects that are in use. Each rule removes steps and never adds one, so this terminates.
 
 mod conflict;
+mod follow;
 mod hold;
+mod orphans;
 mod record_cycle;
 
 pub use conflict::identity_hash;
+pub(super) use orphans::is_faulty;
 
 use super::decision::{Block, Decision};
 use super::destroys::all_destroys_held;
@@ -37,6 +40,8 @@ pub(super) fn apply(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -
         }
         refused.extend(impossible_steps(input, decisions, &flags));
         refused.extend(record_cycle::find(input, decisions));
+        refused.extend(follow::find(input, decisions));
+        refused.extend(orphans::find(input, decisions));
         refused.sort_by_key(|(id, _)| *id);
         refused.dedup_by_key(|(id, _)| *id);
         if !refused.is_empty() {

@@ -25,8 +25,9 @@ pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
             return Some(Block::frozen(Diagnostic::warning(node.address, Reason::Abandoned, what).hint(hint)));
         }
         if let Some(incomplete) = &input.incomplete {
-            let what = "not destroyed although its manifest is missing: part of the source could not be read";
-            let held = Diagnostic::error(node.address, Reason::SourceIncomplete, what).because(incomplete.clone());
+            // A consequence of the problem of the source, which is an error of its own.
+            let what = "not destroyed although its manifest is missing";
+            let held = Diagnostic::warning(node.address, Reason::SourceIncomplete, what).because(incomplete.clone());
             return Some(Block::frozen(held));
         }
     }

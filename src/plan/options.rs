@@ -153,7 +153,16 @@ pub struct PlanOptions {
     pub object_quota: Option<ObjectQuota>,
 }
 
-/// The status of a recorded object in CLI output.
+/// The state of a recorded object in CLI output.
+pub fn state_word(object: &RecordedObject) -> &'static str {
+    match object.status {
+        ObjectStatus::Ready if object.hooks_pending => "hooks pending",
+        ObjectStatus::Ready if object.readiness.is_some() => "not ready",
+        status => status_word(status),
+    }
+}
+
+/// The status of a recorded object.
 pub fn status_word(status: ObjectStatus) -> &'static str {
     match status {
         ObjectStatus::Ready => "ready",

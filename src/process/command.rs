@@ -8,6 +8,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command as Builder;
 
+use super::supervisor;
+
 /// The maximum number of bytes of output that are kept. The end is kept, because programs report errors there.
 pub const OUTPUT_LIMIT: usize = 64 * 1024;
 
@@ -19,6 +21,9 @@ pub struct Command {
     /// The working directory.
     pub directory: PathBuf,
     pub timeout: Duration,
+    /// The program that runs [`super::supervisor::COMMAND`], usually this one. Without it, the program outlives a process
+    /// that is killed.
+    pub launcher: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +58,21 @@ impl Drop for Group {
 /// # Errors
 /// Returns an error if the program cannot be started.
 pub async fn run(command: &Command) -> std::io::Result<Outcome> {
-    let mut child = Builder::new(&command.program)
+    let mut builder = match &command.launcher {
+        Some(launcher) => {
+            let mut builder = Builder::new(launcher);
+            builder.args([supervisor::COMMAND, "--", &command.program]).stdin(Stdio::piped());
+            builder
+        }
+        None => {
+            let mut builder = Builder::new(&command.program);
+            builder.stdin(Stdio::null());
+            builder
+        }
+    };
+    let mut child = builder
         .args(&command.arguments)
         .current_dir(&command.directory)
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -64,6 +80,8 @@ pub async fn run(command: &Command) -> std::io::Result<Outcome> {
         .spawn()?;
     let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let group = Group(leader);
+    // The launcher ends the program when this pipe is closed.
+    let _pipe = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let mut tail = Tail::default();
     let ended = {
@@ -163,6 +181,7 @@ mod tests {
             arguments: vec!["-c".into(), script.into()],
             directory: std::env::temp_dir(),
             timeout: Duration::from_mins(1),
+            launcher: None,
         }
     }
 

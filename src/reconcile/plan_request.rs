@@ -214,6 +214,7 @@ impl PlanRequest {
                 read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
                 missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
+                faulty: plan.faulty.iter().filter(|address| of(address)).cloned().collect(),
                 approved_by: self.approvers(&names),
             },
             namespace: self.options.namespace_value.clone(),

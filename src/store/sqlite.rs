@@ -100,6 +100,11 @@ impl StateFile {
         load::read(path)
     }
 
+    /// The copy of the state file at `path` before its last changes.
+    pub fn backup_path(path: &Path) -> PathBuf {
+        backup::path(path)
+    }
+
     /// Reads all records.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 mod apply;
 mod conditions;
 mod dev;
+mod errors;
 mod failures;
 mod families;
 mod formats;
@@ -16,6 +17,7 @@ mod inputs;
 mod invalid_input;
 mod live_view;
 mod migrating;
+mod other_records;
 mod previews;
 mod provider_drift;
 mod provider_failures;

@@ -213,6 +213,11 @@ examples! {
   # Allow the next apply to destroy an object whose manifest no longer exists
   purlin state unprotect database";
 
+    STATE_RESTORE: "
+  # Keep the old object of a replacement that was a mistake, and destroy the new one with the next apply
+  purlin state list
+  purlin state restore database 8e7cdf03";
+
     STATE_RELEASE: "
   # Allow a Resource to be deleted without destroying its object
   purlin state release database -n shop

@@ -28,6 +28,13 @@ pub struct LaunchPluginArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct LaunchHookArgs {
+    /// The program of the hook and its arguments.
+    #[arg(last = true, required = true)]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
 pub struct RunnerArgs {
     /// The address to listen on.
     #[arg(long)]

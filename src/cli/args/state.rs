@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{Format, StateExportArgs, TargetArgs, examples, hide_file_options};
-use crate::model::Address;
+use crate::model::{Address, DeposedKey};
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {
@@ -32,6 +32,9 @@ pub enum StateCommand {
     /// Remove the recorded `preventDestroy` of an object whose manifest no longer exists.
     #[command(after_help = examples::STATE_UNPROTECT)]
     Unprotect(StateEditArgs),
+    /// Make a deposed object current again. The object that is current takes its place: the next apply destroys it.
+    #[command(after_help = examples::STATE_RESTORE)]
+    Restore(StateRestoreArgs),
     /// Remove the finalizers of Resources, so that they can be deleted without destroying objects.
     ///
     /// Objects and records are kept, and adopted when the Resources are applied again. In a cluster with a running
@@ -124,6 +127,17 @@ pub struct StateEditArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct StateRestoreArgs {
+    /// The address of the object.
+    pub address: String,
+    /// The key of the deposed object, as `purlin state list` shows it.
+    #[arg(value_parser = deposed_key)]
+    pub key: DeposedKey,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct StateRecoverArgs {
     #[command(flatten)]
     pub target: TargetArgs,
@@ -184,6 +198,10 @@ pub struct StateReleaseArgs {
 
 /// The forms of an address, as a hint.
 pub const ADDRESS_FORMS: &str = "write `name`, `name[0]` or `name[\"key\"]` (quoted for your shell)";
+
+fn deposed_key(text: &str) -> Result<DeposedKey, String> {
+    text.parse().map_err(|_| "write the key as `purlin state list` shows it, such as 8e7cdf03".to_owned())
+}
 
 fn parse_address(text: &str) -> Result<Address, String> {
     text.parse().map_err(|_| ADDRESS_FORMS.to_owned())

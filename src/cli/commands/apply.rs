@@ -19,6 +19,7 @@ use crate::execute::{self, Limits, Run, Summary};
 use crate::model::Address;
 use crate::plan::Mode;
 use crate::plan::render::Detail;
+use crate::plan::render::summary::Counts;
 
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
@@ -88,7 +89,15 @@ async fn confirm_and_apply(
     if doing.output == Format::Text {
         show::plan(&planned, Detail { full: doing.full }, console)?;
     }
-    if planned.needs_confirmation() && !consent && !confirmed(console)? {
+    if planned.stops_at_errors() && !doing.keep_going {
+        if doing.output == Format::Json {
+            reporter.close("", planned.other_sources);
+        } else if planned.has_steps() {
+            console.notice("Nothing was changed, because the plan has errors. --keep-going applies the rest of it.");
+        }
+        return Ok(Exit::Problems);
+    }
+    if planned.needs_confirmation() && !consent && !confirmed(&planned, console)? {
         return Ok(Exit::Problems);
     }
     let (problems, changes) = (planned.has_errors(), planned.has_changes());
@@ -130,12 +139,21 @@ fn last_failures(inputs: &Inputs, planned: &PlanResult) -> LastFailures {
     failures
 }
 
-fn confirmed(console: Console) -> anyhow::Result<bool> {
-    let is_confirmed = console.confirms("\nDo you want to apply these changes? ")?;
+fn confirmed(planned: &PlanResult, console: Console) -> anyhow::Result<bool> {
+    let is_confirmed = console.confirms(&format!("\n{} ", question(planned)))?;
     if !is_confirmed {
         console.notice("Nothing was changed.");
     }
     Ok(is_confirmed)
+}
+
+/// The question before a plan is applied, which says what the plan leaves out.
+fn question(planned: &PlanResult) -> String {
+    let question = "Do you want to apply these changes?";
+    match Counts::of(&planned.plan.changes, &planned.diagnostics).left_out() {
+        Some(left_out) => format!("The plan is partial: {left_out}. {question}"),
+        None => question.to_owned(),
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -179,5 +197,31 @@ fn summary_line(result: WalkResult) -> String {
         (Some(_), _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
         (None, 0) => format!("Applied: {counts}."),
         (None, _) => format!("Incomplete: {counts}, {failed} failed, {skipped} skipped."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Action, Change, Diagnostic, Reason};
+    use crate::plan::Plan;
+
+    #[test]
+    fn the_question_says_what_a_partial_plan_leaves_out() {
+        let [a, b, c] = ["a", "b", "c"].map(Address::single);
+        let blocked = |address: &Address, reason, waiting_for| Change {
+            blocked: Some(reason),
+            waiting_for,
+            ..Change::plain(address.clone(), "t", Action::Blocked)
+        };
+        let error = blocked(&a, Reason::InvalidManifest, Vec::new());
+        let waits = blocked(&b, Reason::DependencyNotReady, vec![a.clone()]);
+        let changes = vec![error, waits, Change::plain(c, "t", Action::Create)];
+        let diagnostics = vec![Diagnostic::error(&a, Reason::InvalidManifest, "broken")];
+        let partial = PlanResult { plan: Plan { changes, ..Plan::default() }, diagnostics, ..PlanResult::default() };
+        let asked = "The plan is partial: 1 object has errors, 1 object waits for others. Do you want to apply these \
+                     changes?";
+        assert_eq!(question(&partial), asked);
+        assert_eq!(question(&PlanResult::default()), "Do you want to apply these changes?");
     }
 }

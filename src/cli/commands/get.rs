@@ -12,7 +12,9 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::model::{Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record};
+use crate::model::{
+    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, RecordedObject,
+};
 use crate::store::LastFailure;
 
 #[derive(Debug, Serialize)]
@@ -149,7 +151,9 @@ fn from_failure(address: &Address, failure: &LastFailure) -> Row {
 
 fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
     let current = record.current.as_deref();
-    let is_complete = current.is_some_and(|object| object.status == ObjectStatus::Ready) && record.intent.is_none();
+    let is_finished = |object: &RecordedObject| !object.hooks_pending && object.readiness.is_none();
+    let is_complete = current.is_some_and(|object| object.status == ObjectStatus::Ready && is_finished(object))
+        && record.intent.is_none();
     let deposed = match record.deposed.len() {
         0 => String::new(),
         count => format!("{count} deposed"),
@@ -160,6 +164,9 @@ fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
         }
         (None, Some(ObjectStatus::Tainted)) => "tainted: the next apply replaces it".to_owned(),
         (None, Some(ObjectStatus::Interrupted)) => "interrupted: the next apply reads it first".to_owned(),
+        (None, Some(ObjectStatus::Ready)) if current.is_some_and(|object| object.hooks_pending) => {
+            "hooks pending: the next apply runs them".to_owned()
+        }
         (None, Some(ObjectStatus::Ready) | None) => deposed,
     };
     let parts = [Some(message).filter(|text| !text.is_empty()), failure.map(last_failure)];

@@ -35,6 +35,7 @@ pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
         sources: args.filenames.clone(),
         prune: false,
         state: args.records.clone(),
+        is_state_named: true,
         kubeconfig: None,
         plugin_dirs: args.plugin_dirs.clone(),
     };

@@ -50,7 +50,9 @@ pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
         PlanFormat::Markdown => show::markdown(&planned, &published(&planned.graph), console)?,
         PlanFormat::Text => show::plan(&planned, Detail { full: args.full }, console)?,
     }
-    if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
+    if planned.stops_at_errors() && args.out.is_some() {
+        console.notice("The plan was not saved, because it has errors.");
+    } else if let (Some(recorder), Some(files), Some(out)) = (recorder, saving, &args.out) {
         recorder.save(&files, &planning, args.destroy, &view.inputs, &planned)?.write(out)?;
         console.notice(&format!("Saved the plan. To apply exactly these changes: purlin apply {}", out.display()));
     }

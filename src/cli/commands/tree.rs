@@ -135,7 +135,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     if !has_sources {
         let all: Vec<Address> = recorded.keys().cloned().collect();
         let entry = |(address, stored): (&Address, &crate::model::Stored)| {
-            let status = stored.record.current.as_ref().map(|object| crate::plan::options::status_word(object.status));
+            let status = stored.record.current.as_ref().map(|object| crate::plan::options::state_word(object));
             let state = match (&stored.record.intent, status) {
                 (Some(intent), _) => format!("{} is open", intent.operation.as_str()),
                 (None, status) => status.unwrap_or("no object").to_owned(),

@@ -24,6 +24,8 @@ pub struct DirectoryState {
     watched_inputs: BTreeSet<InputKey>,
     /// The errors of manifests that could not be read.
     read_errors: Diagnostics,
+    /// The names of manifests that cannot be planned, by their last plan.
+    faulty: BTreeSet<Arc<str>>,
     version: u64,
 }
 
@@ -54,6 +56,7 @@ impl DirectoryState {
         let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone())).cloned();
         let all = config.names().filter_map(|name| Some((name.clone(), resource(name)?)));
         let resources: BTreeMap<Arc<str>, Arc<Instance>> = all.collect();
+        self.faulty.retain(|name| resources.contains_key(name));
         // Must precede the deletions, so that they are held.
         events.push(Event::Incomplete(self.incomplete(true)));
         events.extend(resources.values().map(|instance| Event::ResourceApplied(observed(instance))));
@@ -71,12 +74,22 @@ impl DirectoryState {
     pub fn incomplete(&self, just_changed: bool) -> Diagnostics {
         let just_changed =
             just_changed.then(|| Diagnostic::general(Reason::SourceIncomplete, "the files have just changed"));
-        self.read_errors.iter().cloned().chain(just_changed).collect()
+        let faulty = |name: &Arc<str>| Diagnostic::general(Reason::SourceIncomplete, format!("`{name}` has an error"));
+        self.read_errors.iter().cloned().chain(self.faulty.iter().map(faulty)).chain(just_changed).collect()
     }
 
-    /// Whether all manifests could be read.
-    pub fn is_readable(&self) -> bool {
-        self.read_errors.is_empty()
+    /// Takes the names of a plan, and which of its objects cannot be planned. Returns whether this has changed what is
+    /// known.
+    pub fn planned(&mut self, names: &BTreeSet<Arc<str>>, faulty: &BTreeSet<Address>) -> bool {
+        let before = self.faulty.clone();
+        self.faulty.retain(|name| !names.contains(name));
+        self.faulty.extend(faulty.iter().map(|address| address.name.clone()));
+        self.faulty != before
+    }
+
+    /// Whether all manifests could be read and planned.
+    pub fn has_no_errors(&self) -> bool {
+        self.read_errors.is_empty() && self.faulty.is_empty()
     }
 
     /// Sets the ConfigMaps and Secrets to send events for, and returns their current contents.
@@ -110,5 +123,25 @@ fn observed(instance: &Arc<Instance>) -> ObservedResource {
         published: PublishedStatus::empty(),
         version: Version(0),
         meta: Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_that_cannot_be_planned_makes_the_directory_incomplete_until_its_next_plan() {
+        let mut directory = DirectoryState::default();
+        let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect::<BTreeSet<Arc<str>>>();
+        let incomplete = |directory: &DirectoryState| {
+            directory.incomplete(false).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(directory.planned(&names(&["app", "database"]), &[Address::single("app")].into()));
+        assert!(!directory.planned(&names(&["database"]), &BTreeSet::new()));
+        assert_eq!(incomplete(&directory), ["`app` has an error"]);
+        assert!(!directory.has_no_errors());
+        assert!(directory.planned(&names(&["app"]), &BTreeSet::new()));
+        assert!(incomplete(&directory).is_empty() && directory.has_no_errors());
     }
 }

@@ -26,7 +26,7 @@ pub struct DevReporter {
     problems: BTreeMap<Arc<str>, Diagnostics>,
     /// Problems that are not about an object.
     general: Diagnostics,
-    /// The names with objects that are held because the desired state may be incomplete.
+    /// The names with objects that are kept because the desired state may be incomplete.
     held: BTreeSet<Arc<str>>,
     other_sources: OtherSources,
     /// The last printed status, if nothing has happened since.
@@ -68,13 +68,13 @@ impl DevReporter {
         self.general.clone_from(found);
     }
 
-    /// Prints the new changes and problems of an adopted plan. `is_readable`: whether all manifests could be read.
-    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, mut plan: Plan, is_readable: bool) {
+    /// Prints the new changes and problems of an adopted plan. `has_no_errors`: whether all manifests could be read and planned.
+    pub fn adopted(&mut self, names: &BTreeSet<Arc<str>>, mut plan: Plan, has_no_errors: bool) {
         let incomplete = |change: &&Change| change.blocked == Some(Reason::SourceIncomplete);
         self.held.retain(|name| !names.contains(name));
         self.held.extend(plan.changes.iter().filter(incomplete).map(|change| change.address.name.clone()));
         let mut found = std::mem::take(&mut plan.diagnostics);
-        if is_readable {
+        if has_no_errors {
             // The files have just changed; this is resolved after a moment.
             found.retain(|one| one.reason != Reason::SourceIncomplete);
         }
@@ -103,8 +103,8 @@ impl DevReporter {
     }
 
     /// Prints the status when nothing is left to do, once until something happens.
-    pub fn report_idle(&mut self, is_readable: bool) {
-        let status = self.status_line(is_readable);
+    pub fn report_idle(&mut self, has_no_errors: bool) {
+        let status = self.status_line(has_no_errors);
         if self.last_status != Some(status) {
             self.last_status = Some(status);
             let mut text = self.progress.blank();
@@ -113,13 +113,13 @@ impl DevReporter {
         }
     }
 
-    fn status_line(&self, is_readable: bool) -> &'static str {
-        match (self.held.is_empty(), is_readable) {
+    fn status_line(&self, has_no_errors: bool) -> &'static str {
+        match (self.held.is_empty(), has_no_errors) {
             (false, true) => {
                 "Manifests were removed. Their objects are destroyed when the files have not changed for one second, \
                  unless they are protected."
             }
-            (false, false) => "Manifests were removed. Their objects are kept until all files can be read.",
+            (false, false) => "Manifests were removed. Their objects are kept until the errors above are fixed.",
             _ if self.problems.values().chain([&self.general]).any(|found| has_errors(found)) => {
                 "No more changes can be applied until the errors above are fixed. Watching for changes."
             }

@@ -125,7 +125,7 @@ impl DevSession {
                 return Ok(Exit::Success);
             }
             if is_idle && self.reconciler.gauges().queued == 0 {
-                self.reporter.report_idle(self.directory.is_readable());
+                self.reporter.report_idle(self.directory.has_no_errors());
             }
             self.reporter.progress.flush();
             let wake = self.wake(turn);
@@ -162,9 +162,14 @@ impl DevSession {
     }
 
     fn wake(&self, turn: Turn) -> Instant {
-        let quiet = self.recently_changed.then(|| self.watch.quiet_at().into());
+        let quiet = (self.recently_changed && self.is_planned()).then(|| self.watch.quiet_at().into());
         let timer = turn.wake.map(|time| self.started + time.0);
         [quiet, timer].into_iter().flatten().fold(self.watch.next_poll().into(), Instant::min)
+    }
+
+    /// Whether every change of the files is planned. Only then are the errors of all manifests known.
+    fn is_planned(&self) -> bool {
+        self.plans.is_empty() && self.reconciler.gauges().queued == 0
     }
 
     /// Checks whether the files have changed, or have been unchanged for long enough to treat missing manifests as
@@ -174,7 +179,7 @@ impl DevSession {
         if now >= self.watch.next_poll() && self.watch.poll() {
             return self.read_files();
         }
-        if self.recently_changed && self.watch.is_quiet(now) {
+        if self.recently_changed && self.watch.is_quiet(now) && self.is_planned() {
             self.recently_changed = false;
             self.reconciler.observe(Event::Incomplete(self.directory.incomplete(false)));
         }
@@ -219,7 +224,11 @@ impl DevSession {
             Command::CancelPlans => self.plans = JoinSet::new(),
             Command::Adopted { names, plan } => {
                 self.failures.planned(&plan.changes, |address, _| names.contains(&address.name));
-                self.reporter.adopted(&names, *plan, self.directory.is_readable());
+                if self.directory.planned(&names, &plan.faulty) {
+                    let incomplete = self.directory.incomplete(self.recently_changed);
+                    self.reconciler.observe(Event::Incomplete(incomplete));
+                }
+                self.reporter.adopted(&names, *plan, self.directory.has_no_errors());
             }
             Command::Progress(step, kind) => {
                 let progress = Progress { step, at: engine.clock.now(), kind };

@@ -6,7 +6,8 @@ use super::records::{self, Editor, Records};
 use super::rows::Row;
 use super::{export, push, recover, rows};
 use crate::cli::args::{
-    Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs, StateShowArgs,
+    Format, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StateReleaseArgs, StateRemoveArgs,
+    StateRestoreArgs, StateShowArgs,
 };
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
@@ -34,6 +35,7 @@ pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit
         StateCommand::Unprotect(args) => {
             edit(args, edit::unprotect, ("is no longer protected", "is not protected"), console).await?;
         }
+        StateCommand::Restore(args) => restore(args, console).await?,
         StateCommand::Push(args) => push::run(args, console).await?,
         StateCommand::Release(args) => release(args, console).await?,
     }
@@ -259,6 +261,18 @@ async fn write_edited(
         any = true;
     }
     Ok(any)
+}
+
+async fn restore(args: StateRestoreArgs, console: Console) -> anyhow::Result<()> {
+    let address = address(&args.address)?;
+    let records = records::open(Target::from_args(args.target), console).await?;
+    let stored = records.recorded.get(&address).ok_or_else(|| not_recorded(&address, &records.recorded))?;
+    edit::require_no_move(&unfinished(&records.recorded), [&address, &address])?;
+    records.editor.write(stored, edit::restore(&stored.record, args.key)?).await?;
+    let was_current = stored.record.current.as_ref();
+    let replaced = was_current.map_or("", |_| ", and the next apply destroys the object that was current");
+    console.notice(&format!("The deposed object {} of `{address}` is current again{replaced}.", args.key));
+    Ok(())
 }
 
 async fn release(args: StateReleaseArgs, console: Console) -> anyhow::Result<()> {

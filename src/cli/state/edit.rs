@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use crate::model::{Address, ObjectStatus, Operation, Record};
+use crate::model::{Address, DeposedKey, ObjectStatus, Operation, Record, RecordedObject};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordEdit {
@@ -38,6 +38,28 @@ pub fn unprotect(record: &Record) -> anyhow::Result<RecordEdit> {
     Ok(if changed { RecordEdit::Write(Box::new(edited)) } else { RecordEdit::Unchanged })
 }
 
+/// Makes a deposed object current again. The object that was current, if there is one, takes its place.
+pub fn restore(record: &Record, key: DeposedKey) -> anyhow::Result<RecordEdit> {
+    require_no_intent(record)?;
+    let mut edited = record.clone();
+    let Some(mut restored) = edited.deposed.remove(&key) else {
+        let keys: Vec<String> = record.deposed.keys().map(|key| format!("`{key}`")).collect();
+        let hint = match keys.as_slice() {
+            [] => "no object of this address is deposed".to_owned(),
+            keys => format!("its deposed objects are {}", keys.join(", ")),
+        };
+        return Err(Failure::hinted(format!("`{}` has no deposed object `{key}`", record.address), hint));
+    };
+    Arc::make_mut(&mut restored).awaits_postconditions = false;
+    if let Some(mut replaced) = edited.current.replace(restored) {
+        // Nothing waits for the readiness of an object that is destroyed next.
+        Arc::make_mut(&mut replaced).readiness = None;
+        edited.deposed.insert(key, replaced);
+    }
+    (edited.replacement_pending, edited.failed_creates) = (false, 0);
+    Ok(RecordEdit::Write(Box::new(edited)))
+}
+
 /// Removes the record of an instance. With `force`, also while an operation is open: an open create is treated as never
 /// started, so that the object that it was to replace becomes current again.
 pub fn remove(record: &Record, force: bool) -> anyhow::Result<RecordEdit> {
@@ -65,11 +87,19 @@ pub fn removal_question(record: &Record) -> String {
             )
         }
         _ => {
-            let objects = usize::from(record.current.is_some()) + record.deposed.len();
-            let noun = if objects == 1 { "object" } else { "objects" };
-            format!(
-                "The record of `{address}` ({objects} {noun}) is removed. Existing objects are kept, but are no longer managed."
-            )
+            let named = |object: &RecordedObject| {
+                object.id().map_or("an object without an ID".to_owned(), |id| format!("`{id}`"))
+            };
+            let current = record.current.iter().map(|object| named(object));
+            let deposed = record.deposed.iter().map(|(key, object)| format!("{} (deposed {key})", named(object)));
+            let objects: Vec<String> = current.chain(deposed).collect();
+            match objects.as_slice() {
+                [] => format!("The record of `{address}` holds no object, and is removed."),
+                objects => format!(
+                    "The record of `{address}` is removed. Existing objects are kept, but are no longer managed: {}.",
+                    objects.join(", ")
+                ),
+            }
         }
     }
 }
@@ -125,7 +155,8 @@ pub fn require_no_move(
 mod tests {
     use super::*;
     use crate::cli::state::fixtures::{object, record, with_intent};
-    use crate::model::{DeposedKey, Recorded, Stored, Version};
+    use crate::model::Value;
+    use crate::model::{Recorded, Stored, Version};
     use crate::plan::moves::unfinished;
 
     fn ready() -> Record {
@@ -149,6 +180,32 @@ mod tests {
         let RecordEdit::Write(edited) = unprotect(&record).unwrap() else { panic!("erased") };
         assert!(!edited.deposed[&DeposedKey(1)].prevent_destroy);
         assert_eq!(unprotect(&edited).unwrap(), RecordEdit::Unchanged);
+    }
+
+    #[test]
+    fn a_restored_object_and_the_current_one_change_places() {
+        let named = |id: &str| Arc::new(RecordedObject { value: Value::map([("id", Value::from(id))]), ..object() });
+        let mut record = Record { current: Some(named("new")), replacement_pending: true, ..record("web") };
+        record.deposed.insert(DeposedKey(1), named("old"));
+        let RecordEdit::Write(edited) = restore(&record, DeposedKey(1)).unwrap() else { panic!("erased") };
+        let id = |object: &RecordedObject| object.id().map(str::to_owned).unwrap();
+        assert_eq!(
+            (id(edited.current.as_ref().unwrap()), id(&edited.deposed[&DeposedKey(1)])),
+            ("old".into(), "new".into())
+        );
+        assert!(!edited.replacement_pending);
+        assert!(restore(&record, DeposedKey(2)).is_err());
+        record.current = None;
+        let RecordEdit::Write(edited) = restore(&record, DeposedKey(1)).unwrap() else { panic!("erased") };
+        assert!(edited.current.is_some() && edited.deposed.is_empty());
+    }
+
+    #[test]
+    fn the_question_names_all_objects_that_are_forgotten() {
+        let mut record = ready();
+        record.deposed.insert(DeposedKey(1), Arc::new(object()));
+        let question = removal_question(&record);
+        assert!(question.contains("no longer managed: `1`, `1` (deposed 00000001)."), "{question}");
     }
 
     #[test]

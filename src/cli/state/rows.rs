@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::super::json::{Diagnostics, FORMAT_VERSION};
 use crate::model::{Address, DeposedKey, Diagnostic, InstanceKey, Operation, Record, RecordedObject, Value};
-use crate::plan::options::status_word;
+use crate::plan::options::state_word;
 use crate::plan::render::json::Public;
 
 #[derive(Debug, Serialize)]
@@ -47,7 +47,7 @@ pub fn rows(record: &Record) -> impl Iterator<Item = Row<'_>> {
     let deposed = record.deposed.iter().map(|(key, object)| (object.as_ref(), Some(*key)));
     let recorded = current
         .chain(deposed)
-        .map(move |(object, key)| object_row(record, object, status_word(object.status), Some(&object.value), key));
+        .map(move |(object, key)| object_row(record, object, state_word(object), Some(&object.value), key));
     creating(record).into_iter().chain(recorded)
 }
 

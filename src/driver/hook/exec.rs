@@ -13,12 +13,14 @@ use crate::process::command::{self, Command, Exit};
 
 pub struct ExecHooks {
     directory: PathBuf,
+    /// Runs the programs, so that none of them outlives this process.
+    launcher: PathBuf,
     clock: Arc<dyn Clock>,
 }
 
 impl ExecHooks {
-    pub fn new(directory: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { directory, clock }
+    pub fn new(directory: PathBuf, launcher: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { directory, launcher, clock }
     }
 
     async fn exec(&self, call: &HookCall) -> HookOutcome {
@@ -30,7 +32,13 @@ impl ExecHooks {
             return HookOutcome::failed("the command is empty");
         };
         let left = Duration::try_from(call.context.deadline.duration_since(self.clock.now())).unwrap_or_default();
-        let command = Command { program, arguments: words.collect(), directory: self.directory.clone(), timeout: left };
+        let command = Command {
+            program,
+            arguments: words.collect(),
+            directory: self.directory.clone(),
+            timeout: left,
+            launcher: Some(self.launcher.clone()),
+        };
         match command::run(&command).await {
             Err(error) => HookOutcome::failed(format!("`{}` cannot be started: {error}", command.program)),
             Ok(outcome) => HookOutcome { failure: failure(outcome.exit, left), output: outcome.output },
@@ -61,6 +69,6 @@ fn failure(ended: Exit, limit: Duration) -> Option<String> {
             Some(code) => format!("exit status {code}"),
             None => status.to_string(),
         }),
-        Exit::TimedOut => Some(format!("it did not finish within {} s and was killed", limit.as_secs())),
+        Exit::TimedOut => Some(format!("it did not finish within {:.1} s and was killed", limit.as_secs_f64())),
     }
 }

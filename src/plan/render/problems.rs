@@ -28,8 +28,7 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
         waiting.entry(cause).or_default().push(address);
     }
     let is_consequence = |one: &Diagnostic| {
-        one.reason == Reason::DependencyNotReady
-            && one.address.as_ref().is_some_and(|address| causes.contains_key(address))
+        is_wait(one.reason) && one.address.as_ref().is_some_and(|address| causes.contains_key(address))
     };
     let mut positions = HashMap::new();
     let mut found: Vec<(&Diagnostic, Vec<&Address>)> = Vec::new();
@@ -62,7 +61,7 @@ pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
     let blocked: BTreeMap<&Address, &Change> =
         changes.iter().filter(is_blocked).map(|change| (&change.address, change)).collect();
     let next = |change: &Change| -> Option<&Change> {
-        let waits = change.blocked == Some(Reason::DependencyNotReady);
+        let waits = change.blocked.is_some_and(is_wait);
         let others = change.waiting_for.iter().filter(|_| waits);
         others.filter_map(|address| blocked.get(address)).copied().next()
     };
@@ -81,6 +80,12 @@ pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
         causes.extend(passed.into_iter().filter(|address| *address != cause).map(|address| (address, cause)));
     }
     causes
+}
+
+/// Whether an object with this reason waits for another one. An object without a manifest is kept while another one has
+/// an error.
+fn is_wait(reason: Reason) -> bool {
+    matches!(reason, Reason::DependencyNotReady | Reason::SourceIncomplete)
 }
 
 /// Writes what waits for a problem: `3 objects wait for this: a, b and c`.

@@ -74,6 +74,12 @@ impl Counts {
         if obstacles.is_empty() { summary } else { format!("{summary} {}.", obstacles.join(", ")) }
     }
 
+    /// What the plan leaves out, as a part of a sentence.
+    pub fn left_out(&self) -> Option<String> {
+        let obstacles = self.obstacles();
+        (!obstacles.is_empty()).then(|| obstacles.join(", "))
+    }
+
     /// What cannot be done, as parts of a sentence.
     fn obstacles(&self) -> Vec<String> {
         let verb = |count: usize, one: &str, many: &str| {

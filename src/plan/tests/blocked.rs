@@ -80,9 +80,9 @@ fn an_orphan_cannot_be_referenced() {
          have a input=1
          have b input=A uses=a",
         expect![[r#"
-            a Blocked InUse: in use by `b`, which is blocked: DependencyNotFound (hint: resolve the problem that blocks `b` first) <- b
+            a Blocked SourceIncomplete: not destroyed although its manifest is missing: `b` has an error <- b
             b Blocked DependencyNotFound: spec.config.input: references `a`, which does not exist
-            error a InUse
+            warning a SourceIncomplete
             error b DependencyNotFound"#]],
     );
 }

@@ -32,10 +32,10 @@ fn no_orphan_is_destroyed_while_the_source_is_incomplete() {
          have b input=1 uses=a
          option incomplete",
         expect![[r#"
-            a Blocked SourceIncomplete: not destroyed although its manifest is missing: part of the source could not be read: b.yaml cannot be read
-            b Blocked SourceIncomplete: not destroyed although its manifest is missing: part of the source could not be read: b.yaml cannot be read
-            error a SourceIncomplete
-            error b SourceIncomplete"#]],
+            a Blocked SourceIncomplete: not destroyed although its manifest is missing: b.yaml cannot be read
+            b Blocked SourceIncomplete: not destroyed although its manifest is missing: b.yaml cannot be read
+            warning a SourceIncomplete
+            warning b SourceIncomplete"#]],
     );
 }
 

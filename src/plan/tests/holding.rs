@@ -9,13 +9,13 @@ fn a_dependency_of_a_blocked_object_is_held() {
     check(
         "
          have a
-         want b problem=broken
+         want b suspended
          have b uses=a",
         expect![[r#"
-            a Blocked InUse: in use by `b`, which is blocked: InvalidManifest (hint: resolve the problem that blocks `b` first) <- b
-            b Blocked InvalidManifest: broken
+            a Blocked InUse: in use by `b`, which is blocked: Suspended (hint: resolve the problem that blocks `b` first) <- b
+            b Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
             error a InUse
-            error b InvalidManifest"#]],
+            warning b Suspended"#]],
     );
 }
 
@@ -66,13 +66,13 @@ fn holding_ends_at_an_object_that_releases_its_dependency() {
          have a
          want b
          have b uses=a
-         want c problem=broken
+         want c suspended
          have c uses=b",
         expect![[r#"
             a Destroy (no longer configured)
             b Record (its dependencies changed)
-            c Blocked InvalidManifest: broken
-            error c InvalidManifest"#]],
+            c Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            warning c Suspended"#]],
     );
 }
 
@@ -247,10 +247,9 @@ fn a_protected_dependent_holds_the_replacement_that_would_replace_it_too() {
          want b force=${a.id} protect
          have b force=A uses=a protect",
         expect![[r#"
-            a Blocked InUse: in use by `b`, which is blocked: PreventDestroy (hint: resolve the problem that blocks `b` first) <- b
-            b Blocked PreventDestroy: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` to destroy it without its manifest)
-            error a InUse
-            error b PreventDestroy"#]],
+            a Blocked InUse: must be replaced, but `b`, which has to follow, cannot be changed: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: revert the change, or resolve the problem of `b`: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect b` to destroy it without its manifest) <- b
+            b NoOp
+            error a InUse"#]],
     );
 }
 
@@ -365,5 +364,24 @@ fn a_held_deletion_holds_a_destroy_first_replacement_of_its_dependents() {
             b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (InUse) <- a
             error a InUse
             error b DependencyNotReady"#]],
+    );
+}
+
+#[test]
+fn a_follower_through_a_family_holds_the_replacement() {
+    check(
+        "
+         want a force=2 cbd
+         have a force=1 cbd
+         want b[0] input=${a.id}
+         have b[0] input=A uses=a
+         want c force=${b} protect after=b
+         have c force=1 uses=b protect",
+        expect![[r#"
+            a Blocked InUse: must be replaced, but `c`, which has to follow, cannot be changed: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: revert the change, or resolve the problem of `c`: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect c` to destroy it without its manifest) <- c
+            b[0] NoOp
+            c Blocked PreventDestroy: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect c` to destroy it without its manifest)
+            error a InUse
+            error c PreventDestroy"#]],
     );
 }

@@ -17,7 +17,8 @@ const SITUATION: &str = "
     have replaced force=1 cbd
     deposed replaced 1 id=older
     have gone input=1
-    want blocked input=${nothing.id}
+    want blocked force=2 protect
+    have blocked force=1 protect
     want same input=1
     have same input=1
     want noted input=1 protect
@@ -91,7 +92,7 @@ fn the_text_has_signs_fields_reasons_and_a_summary() {
                   - id = "older"
 
             Plan: 1 to create, 1 to update, 1 to replace, 2 to destroy. 1 object has errors.
-            blocked: spec.config.input: references `nothing`, which does not exist
+            blocked: the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place (hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect blocked` to destroy it without its manifest)
         "#]],
     );
 }
@@ -134,11 +135,14 @@ fn the_json_has_the_documented_format() {
                   "address": "blocked",
                   "after": null,
                   "afterUnknown": {},
-                  "before": null,
+                  "before": {
+                    "force": 1,
+                    "id": "BLOCKED"
+                  },
                   "deposedKey": null,
                   "imported": false,
                   "order": null,
-                  "reason": "DependencyNotFound",
+                  "reason": "PreventDestroy",
                   "replacePaths": [],
                   "type": "thing"
                 },
@@ -288,9 +292,9 @@ fn the_json_has_the_documented_format() {
               "diagnostics": [
                 {
                   "address": "blocked",
-                  "detail": "",
+                  "detail": "hint: set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect blocked` to destroy it without its manifest",
                   "severity": "error",
-                  "summary": "spec.config.input: references `nothing`, which does not exist"
+                  "summary": "the object must be replaced, but `preventDestroy` forbids destroying it: `force` cannot be changed in place"
                 }
               ],
               "formatVersion": "1",

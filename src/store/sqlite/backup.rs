@@ -16,7 +16,7 @@ use crate::process::private_file;
 ///
 /// The caller holds the lock.
 pub(super) fn copy(path: &Path) -> Result<(), StateError> {
-    let (to, part) = (with_suffix(path, ".backup"), with_suffix(path, ".backup.part"));
+    let (to, part) = (self::path(path), with_suffix(path, ".backup.part"));
     let failed = |message: String| StateError::Backup { path: path.to_owned(), copy: to.clone(), message };
     let io = |error: std::io::Error| failed(error.to_string());
     let source = schema::open_for_reading(path)?;
@@ -32,6 +32,10 @@ pub(super) fn copy(path: &Path) -> Result<(), StateError> {
     File::open(&part).and_then(|file| file.sync_all()).map_err(io)?;
     fs::rename(&part, &to).map_err(io)?;
     File::open(schema::directory(path)).and_then(|directory| directory.sync_all()).map_err(io)
+}
+
+pub(super) fn path(state: &Path) -> PathBuf {
+    with_suffix(state, ".backup")
 }
 
 fn copy_pages(source: &Connection, to: &Path) -> rusqlite::Result<()> {

@@ -73,6 +73,57 @@ fn a_hook_that_exceeds_its_time_limit_is_killed_with_its_children() {
     assert_eq!(status(&sandbox, "a"), "tainted");
 }
 
+/// Waits until the process whose id is in a file has ended.
+fn wait_until_ended(sandbox: &Sandbox, file: &str) {
+    let pid = fs::read_to_string(sandbox.path(file)).unwrap();
+    let alive = || Command::new("kill").args(["-0", pid.trim()]).stderr(Stdio::null()).status().unwrap().success();
+    let begin = Instant::now();
+    while alive() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the process of {file} is still running");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_hook_ends_with_purlin_whatever_has_ended_it() {
+    for signal in ["KILL", "HUP"] {
+        let sandbox = Sandbox::new();
+        let script = "sleep 1000 & echo $! > child; echo $$ > pid; touch began; wait";
+        let hook = format!("{{ name: long, when: AfterCreate, exec: {{ command: [sh, -c, '{script}'] }} }}");
+        sandbox.write("files/objects.yaml", &with_hook("a", "1", &hook));
+        let mut started = sandbox.start(&["apply", "-f", "files", "--yes"]);
+        started.wait_until("the hook runs", |_| sandbox.path("files/began").exists());
+        started.signal(signal);
+        assert!(!started.end().success());
+        ["files/pid", "files/child"].iter().for_each(|file| wait_until_ended(&sandbox, file));
+        assert_eq!(status(&sandbox, "a"), "hooks pending");
+        assert!(!sandbox.ok(&["tree"]).contains("ready"));
+        let row = &sandbox.json(&["get", "-o", "json"])["objects"][0];
+        assert_eq!(row["ready"], false, "{row}");
+    }
+}
+
+#[test]
+fn a_time_limit_is_reported_as_it_was_set() {
+    let sandbox = Sandbox::new();
+    let hook = "{ name: slow, when: AfterCreate, exec: { command: [sleep, '1000'] } }";
+    sandbox.write("files/objects.yaml", &(with_hook("a", "1", hook) + "  timeouts: { create: 2s }\n"));
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert!(ran.stderr.contains("it did not finish within 2.0 s and was killed"), "{ran:?}");
+}
+
+#[test]
+fn a_program_that_does_not_exist_fails_its_hook() {
+    let sandbox = Sandbox::new();
+    let hook = "{ name: none, when: AfterCreate, exec: { command: [no-such-program] } }";
+    sandbox.write("files/objects.yaml", &with_hook("a", "1", hook));
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert!(
+        ran.stderr.contains("the hook `none` failed: exit status 127: `no-such-program` cannot be started"),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn an_interrupted_hook_runs_again_for_the_same_object() {
     let sandbox = Sandbox::new();
@@ -86,14 +137,7 @@ fn an_interrupted_hook_runs_again_for_the_same_object() {
     started.wait_until("the first signal is reported", |started| started.err().contains("Stopping"));
     started.signal("TERM");
     started.end();
-    let pid = fs::read_to_string(sandbox.path("files/pid")).unwrap();
-    // The hook is killed with its parent process, after a moment.
-    let alive = || Command::new("kill").args(["-0", pid.trim()]).stderr(Stdio::null()).status().unwrap().success();
-    let begin = Instant::now();
-    while alive() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the hook is still running");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until_ended(&sandbox, "files/pid");
     let id = |sandbox: &Sandbox| {
         let state = sandbox.json(&["state", "list", "-o", "json"]);
         state["objects"][0]["values"]["id"].as_str().unwrap().to_owned()
@@ -112,7 +156,7 @@ fn job_hooks_are_rejected_for_files() {
     let other =
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: b }\nspec: { type: terraform_data }\n";
     sandbox.write("files/objects.yaml", &(with_hook("a", "1", hook) + other));
-    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes", "--keep-going"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let expected = "a: spec.hooks[0].job.template: `job` hooks run only in a cluster\nhint: use `exec`";
     assert!(ran.stderr.contains(expected), "{ran:?}");

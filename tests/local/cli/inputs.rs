@@ -89,7 +89,7 @@ fn an_invalid_secret_key_blocks_only_its_dependents() {
     let other = reading("[{ name: a, secretKeyRef: { name: login, key: good } }]", "${inputs.a}");
     let bad = reading("[{ name: a, secretKeyRef: { name: login, key: bad } }]", "${inputs.a}").replace("app", "bad");
     sandbox.write("files/app.yaml", &format!("{other}---\n{bad}{secret}"));
-    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes", "--keep-going"]);
     let errors = ran.errors();
     assert!(errors[0].contains("files/app.yaml:20: data.bad: the value is not valid base64"), "{ran:?}");
     assert!(ran.stderr.contains("hint: write plain text under `stringData`"), "{ran:?}");

@@ -46,7 +46,7 @@ fn one_bad_object_does_not_stop_the_others() {
     let sandbox = Sandbox::new();
     sandbox.write("files/good.yaml", &manifest("good", &[]));
     sandbox.write("files/bad.yaml", &manifest("bad", &[]).replace("terraform_data", "no_such_type"));
-    let events = sandbox.events(&["apply", "-f", "files", "--yes", "-o", "json"]);
+    let events = sandbox.events(&["apply", "-f", "files", "--yes", "--keep-going", "-o", "json"]);
     assert_eq!((&events[0]["event"], &events[0]["address"]), (&"diagnostic".into(), &"bad".into()), "{events:?}");
     assert_eq!(events.last().unwrap()["created"], 1);
     assert_eq!(sandbox.run(&["plan", "-f", "files"]).code, Some(1));

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::sandbox::{RunningCommand, Sandbox};
 use crate::providers;
 
-pub(super) const APPLY: &[&str] = &["apply", "-f", "files", "--yes", "-o", "json"];
+pub(super) const APPLY: &[&str] = &["apply", "-f", "files", "--yes", "--keep-going", "-o", "json"];
 
 /// A sandbox with a test provider, whose objects are files in the directory `world`.
 pub(super) struct ProviderSandbox {

@@ -120,7 +120,7 @@ fn errors_name_the_field_and_block_only_their_object() {
         "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: shell }\nspec: { package: { path: /bin/true } }\n".to_owned(),
     ];
     sandbox.write("files/all.yaml", &resources.concat());
-    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes", "--keep-going"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["good"]);
     let plan = sandbox.json(&["plan", "-f", "files", "-o", "json"]);
@@ -304,7 +304,7 @@ fn provider_errors_contain_no_secret_configuration() {
         ),
     ];
     sandbox.write("files/objects.yaml", &text.concat());
-    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes", "--keep-going"]);
     let output = format!("{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.code, Some(1), "{output}");
     assert!(output.contains("open (sensitive)/") && output.contains("is refused: (sensitive)"), "{output}");

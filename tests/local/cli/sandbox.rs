@@ -92,6 +92,11 @@ impl Sandbox {
         CommandResult::of(self.command(arguments).output().unwrap())
     }
 
+    /// Like `run`, in a directory of the sandbox.
+    pub(crate) fn run_in(&self, directory: &str, arguments: &[&str]) -> CommandResult {
+        CommandResult::of(self.command(arguments).current_dir(self.path(directory)).output().unwrap())
+    }
+
     /// Like `run`, with additional environment variables.
     pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandResult {
         CommandResult::of(self.command(arguments).envs(variables.iter().copied()).output().unwrap())

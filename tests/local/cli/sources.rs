@@ -69,7 +69,7 @@ fn an_object_is_destroyed_when_its_source_no_longer_contains_it() {
 fn an_object_that_another_source_uses_is_kept() {
     let sandbox = two_directories();
     sandbox.write("network/net.yaml", &manifest("other", &[]));
-    let ran = sandbox.run(&["apply", "-f", "network", "--yes"]);
+    let ran = sandbox.run(&["apply", "-f", "network", "--yes", "--keep-going"]);
     let error = ran.one_error();
     assert!(error.contains("net: still used by `app`, which is from another source (`app/app.yaml`)"), "{ran:?}");
     assert_eq!(sandbox.recorded(), ["app", "net", "other"]);

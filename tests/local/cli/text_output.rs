@@ -87,7 +87,8 @@ fn errors_follow_the_plan_and_have_one_cause() {
     let broken = manifest("b", &["a"]).replace("${a.id}", "${absent.id}");
     let dependents: String = ["c", "d"].iter().map(|name| manifest(name, &["b"])).collect();
     sandbox.write("files/objects.yaml", &format!("{}{broken}{dependents}", manifest("a", &[])));
-    for command in [&["plan", "-f", "files"][..], &["validate", "-f", "files"], &["apply", "-f", "files", "--yes"]] {
+    let apply = &["apply", "-f", "files", "--yes", "--keep-going"];
+    for command in [&["plan", "-f", "files"][..], &["validate", "-f", "files"], apply] {
         let ran = sandbox.run(command);
         assert!(ran.one_error().contains("references `absent`, which does not exist"), "{ran:?}");
         assert!(ran.stderr.contains("  2 objects wait for this: c, d\n"), "{ran:?}");

@@ -62,6 +62,7 @@ impl History {
             sources: Vec::new(),
             prune: false,
             state: "state".into(),
+            is_state_named: true,
             kubeconfig: None,
             plugin_dirs: Vec::new(),
         };

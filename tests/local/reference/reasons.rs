@@ -108,7 +108,7 @@ fn next_step(reason: Reason) -> &'static str {
              deleted, clean up the remaining objects."
         }
         Reason::SourceIncomplete => {
-            "Correct the file that cannot be read. Purlin then destroys orphans again. `purlin destroy -f` destroys the \
+            "Correct the error that the message names. Purlin then destroys the object. `purlin destroy -f` destroys the \
              objects of a source that contains no Resource."
         }
         Reason::CustomResourceDefinitionTerminating => {
