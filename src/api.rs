@@ -6,6 +6,7 @@
 pub mod conditions;
 pub mod data_source;
 pub mod plan;
+pub mod plan_name;
 pub mod provider;
 pub mod raw;
 pub mod resource;

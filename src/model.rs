@@ -33,7 +33,7 @@ pub mod version;
 pub mod visible;
 
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
-pub use approval::{ApprovalKind, RequiredApprovals};
+pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
 pub use bucket::{BUCKETS, bucket};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};

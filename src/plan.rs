@@ -52,7 +52,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Address, Change, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
+use crate::model::{Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
 
 pub use constraints::identity_hash;
 pub use data_dependencies::DataDependencies;
@@ -87,8 +87,8 @@ pub struct Plan {
     pub diagnostics: Diagnostics,
     /// The objects whose manifest cannot be planned because of an error.
     pub faulty: BTreeSet<Address>,
-    /// The users who approved changes.
-    pub approved_by: BTreeMap<Address, Arc<str>>,
+    /// The approvals of changes that need one.
+    pub approvals: BTreeMap<Address, ChangeApproval>,
 }
 
 /// The effective create-before-destroy flag of an object.

@@ -254,6 +254,7 @@ impl Reconciler {
     /// Makes all decisions. Returns when to call it again.
     fn decide(&mut self, environment: &mut dyn Environment) -> Option<Time> {
         self.handle_changes();
+        self.review_offers();
         self.handle_timers(environment);
         let deferred = self.adopt_deferred();
         let gathered = self.plan_due(environment);

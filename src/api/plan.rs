@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::schema;
+use super::{plan_name, schema};
 use crate::model::{Action, Address, DeposedKey, Operation, Path, Reason, ReplaceOrder, Severity};
 
 /// The maximum size of the manifests in a `Plan`, in bytes: manifests and status together must fit into an object.
@@ -31,7 +31,7 @@ pub const MAX_MANIFESTS: usize = 900 * 1024;
         "jsonPath": ".status.conditions[?(@.type==\"Computed\")].status",
         "description": "Whether the status has the changes."}"#,
     printcolumn = r#"{"name": "APPROVAL", "type": "string", "jsonPath": ".status.approval",
-        "description": "Waiting, Approved, Rejected, Applied, Superseded or Expired. Empty for a preview."}"#,
+        "description": "Waiting, Approved, Rejected, Applied, Superseded, Expired or Invalid. Empty for a preview."}"#,
     printcolumn = r#"{"name": "RESULT", "type": "string", "jsonPath": ".status.result",
         "description": "NoChanges, Changes or Errors."}"#,
     printcolumn = r#"{"name": "CREATE", "type": "integer", "jsonPath": ".status.summary.create",
@@ -81,7 +81,7 @@ pub struct PlanSpec {
     #[schemars(length(min = 64, max = 64), regex(pattern = "^[0-9a-f]+$"))]
     pub digest: Option<String>,
 
-    /// The changes that the digest covers, as a preview prints them. With them, Purlin can approve each change when it is
+    /// The changes that the digest covers, as a preview prints them. If they are other ones, the Plan is invalid. With them, Purlin can approve each change when it is
     /// due, and the status says what differs. Without them, all changes of the digest must be due at the same time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]
@@ -117,10 +117,12 @@ pub struct ChangeDigest {
     /// `Create`, `Update`, `Replace` or `Destroy`.
     #[schemars(with = "String", length(max = 16))]
     pub action: Action,
-    /// The digest of the change: of its action, its order, and its attributes before and after.
+    /// The digest of the change: of its action, its order, its attributes before and after, and the configuration of those
+    /// that are unknown.
     #[schemars(length(min = 64, max = 64))]
     pub digest: String,
-    /// The attributes that were known only after the apply. They may have any value when the change is made.
+    /// The attributes that were known only after the apply, or the groups that contain them. When the change is made, they
+    /// have the values that their configuration gives, which must be the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>", length(max = 1000), inner(length(max = 1024)))]
     pub unknown_paths: Vec<Path>,
@@ -143,12 +145,14 @@ pub enum ApprovalState {
     Superseded,
     /// The approval was not used in time.
     Expired,
+    /// Its changes are not those of its digest. It approves nothing.
+    Invalid,
 }
 
 impl ApprovalState {
     /// Whether it never changes again.
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Applied | Self::Superseded | Self::Expired)
+        matches!(self, Self::Applied | Self::Superseded | Self::Expired | Self::Invalid)
     }
 }
 
@@ -163,10 +167,12 @@ pub struct RequiredApproval {
 impl RequiredApproval {
     /// A name for the Plan that approves them.
     pub fn plan_name(&self) -> String {
-        /// How many bytes of the name of the first object it has: with the digest and a prefix, at most 253.
-        const LONGEST: usize = 200;
-        let first = self.changes.first().map_or("changes", |change| change.address.object_name());
-        format!("{}-{}", &first[..first.len().min(LONGEST)], &self.digest[..10])
+        plan_name::first(self.changes.first().map(|change| change.address.object_name()), &self.digest)
+    }
+
+    /// Another name, if a Plan with other changes has that one.
+    pub fn other_plan_name(&self, random: u64) -> String {
+        plan_name::other(self.changes.first().map(|change| change.address.object_name()), &self.digest, random)
     }
 }
 

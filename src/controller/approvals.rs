@@ -16,8 +16,8 @@ use serde_json::json;
 use super::context::Context;
 use super::namespaces::NamespaceHandle;
 use super::watch::plans::{PlanEvent, PlanKey};
-use crate::api::{ApprovalState, DECIDED_BY, PlanObject, PlanSpec, PlanStatus};
-use crate::plan::approval::digest_of;
+use crate::api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, plan_name};
+use crate::plan::approval::is_consistent;
 use crate::process::Random;
 use crate::reconcile::index::{ApprovalPlan, PlanId};
 use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signal};
@@ -26,7 +26,7 @@ use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signa
 /// changes must be approved again.
 const SALT_SECRET: &str = "purlin-approvals";
 const SALT_KEY: &str = "salt";
-/// The label of the Plans that Purlin creates.
+/// The label of the Plans that Purlin creates, for selectors of users. It decides nothing.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "purlin");
 /// The delay between attempts to read the salt.
 const SALT_RETRY: Duration = Duration::from_secs(2);
@@ -34,31 +34,31 @@ const SALT_RETRY: Duration = Duration::from_secs(2);
 /// A Plan with a digest, as the reconciler needs it. `None` for a preview.
 pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     let spec = &plan.spec;
-    let digest = spec.digest.clone()?;
-    // Changes that are not those of the digest are ignored: then, the digest alone counts.
-    let is_covered = digest_of(&spec.changes) == digest;
+    let digest: Arc<str> = spec.digest.as_deref()?.into();
+    let mut status = plan.status.clone().unwrap_or_default();
+    let is_invalid = !is_consistent(spec, &PlanStatus::default());
+    if !is_consistent(&PlanSpec { digest: spec.digest.clone(), ..PlanSpec::default() }, &status) {
+        // What it shows are not the changes of its digest.
+        status = PlanStatus { approvals: Vec::new(), changes: Vec::new(), graph: None, result: None, ..status };
+    }
     let valid = spec.approval_valid_seconds.map_or(APPROVAL_VALID, |seconds| SignedDuration::from_secs(seconds.into()));
     Some(ApprovalPlan {
         id: id(plan),
         generation: plan.metadata.generation.unwrap_or_default(),
-        is_own: is_own(plan),
+        is_own: plan_name::is_drawn(&plan.name_any(), &digest),
+        proposed: if is_invalid { Vec::new() } else { spec.changes.clone() },
+        is_invalid,
         digest,
-        proposed: if is_covered { spec.changes.clone() } else { Vec::new() },
         approved: spec.approved,
         rejected: spec.rejected,
         decided_by: plan.annotations().get(DECIDED_BY).cloned(),
         valid,
-        status: plan.status.clone().unwrap_or_default(),
+        status,
     })
 }
 
 pub(super) fn id(plan: &PlanObject) -> PlanId {
     PlanId { uid: plan.uid().unwrap_or_default().into(), version: plan.resource_version().unwrap_or_default().into() }
-}
-
-/// Whether Purlin created the Plan.
-pub(super) fn is_own(plan: &PlanObject) -> bool {
-    plan.labels().get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
 }
 
 /// Deletes a Plan unless it was replaced.
@@ -74,10 +74,16 @@ pub(super) async fn delete(api: &Api<PlanObject>, plan: &PlanObject) -> Result<(
 
 /// Carries out a write, and reports how it ended.
 pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, write: ApprovalWrite) -> Signal {
-    let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(write.name()) };
+    let name = match &write {
+        ApprovalWrite::Create { plan, .. } => &plan.name,
+        ApprovalWrite::Status { name, .. } => name,
+    };
+    let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(name) };
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
-        ApprovalWrite::Create { plan, owners } => create(&api, plan, owners).await,
+        ApprovalWrite::Create { plan, owners } => {
+            create(&api, plan, owners, &*context.engine.random).await
+        }
         ApprovalWrite::Status { name, id, status } => write_status(&api, name, id, status).await,
     };
     if matches!(&written, Err(kube::Error::Api(error)) if error.code == 409) {
@@ -91,36 +97,35 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     Signal::ApprovalWritten(Box::new(write), written.ok())
 }
 
-/// Creates a Plan; its status is written when the watch delivers it. A Plan of this name and digest from an earlier
-/// attempt is used; one that has ended, or that is another one, is replaced if Purlin created it.
-async fn create(api: &Api<PlanObject>, held: &HeldPlan, owners: &[PlanOwner]) -> Result<PlanId, kube::Error> {
+/// Creates a Plan; its status is written when the watch delivers it. One with the same digest from an earlier attempt is
+/// used. If the name belongs to another one, or to one that has ended, Purlin draws another name: that Plan is the matter
+/// of its author.
+async fn create(
+    api: &Api<PlanObject>,
+    held: &HeldPlan,
+    owners: &[PlanOwner],
+    random: &dyn Random,
+) -> Result<PlanId, kube::Error> {
     let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
-    let spec = PlanSpec { digest: Some(held.digest.clone()), ..PlanSpec::default() };
+    let spec = PlanSpec { digest: Some(held.digest.to_string()), ..PlanSpec::default() };
     let metadata = ObjectMeta {
         name: Some(held.name.to_string()),
         labels: Some(labels),
         owner_references: Some(owners.iter().map(owner_reference).collect()),
         ..ObjectMeta::default()
     };
-    let plan = PlanObject { metadata, spec, status: None };
-    let created = match api.create(&PostParams::default(), &plan).await {
-        Err(kube::Error::Api(error)) if error.code == 409 => {
-            let existing = api.get(&held.name).await?;
-            let has_ended =
-                existing.status.as_ref().and_then(|status| status.approval).is_some_and(ApprovalState::is_final);
-            let same = existing.spec.digest.as_ref() == Some(&held.digest);
-            if is_own(&existing) && (has_ended || !same) {
-                delete(api, &existing).await?;
-                api.create(&PostParams::default(), &plan).await?
-            } else if same {
-                existing
-            } else {
-                return Err(kube::Error::Api(error));
-            }
-        }
-        created => created?,
-    };
-    Ok(id(&created))
+    let mut plan = PlanObject { metadata, spec, status: None };
+    match api.create(&PostParams::default(), &plan).await {
+        Err(kube::Error::Api(error)) if error.code == 409 => {}
+        created => return created.map(|created| id(&created)),
+    }
+    if let Some(existing) = api.get_opt(&held.name).await?
+        && observed(&existing).is_some_and(|plan| plan.digest == held.digest && plan.is_open())
+    {
+        return Ok(id(&existing));
+    }
+    plan.metadata.name = held.other_name(random.number());
+    api.create(&PostParams::default(), &plan).await.map(|created| id(&created))
 }
 
 fn owner_reference(owner: &PlanOwner) -> OwnerReference {

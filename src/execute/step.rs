@@ -25,7 +25,7 @@ use crate::execute::{DesiredDigests, Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject,
+    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject,
     ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
 };
 
@@ -58,6 +58,8 @@ pub struct StepInput {
     pub(crate) component: Arc<str>,
     /// Why the object is changed, for the history.
     pub(crate) cause: Cause,
+    /// What was approved as the new object of a replacement.
+    pub(crate) approved_object: Option<Box<ApprovedObject>>,
 }
 
 impl StepInput {

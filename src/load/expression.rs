@@ -135,6 +135,24 @@ impl Template {
         }
     }
 
+    /// What gives the value of an attribute: a part of the template, or an expression that gives a map with it. `None` if
+    /// the template has no such attribute, or null.
+    pub fn attribute(&self, name: &str) -> Option<Self> {
+        let found = match &self.0 {
+            Node::Literal(value) => Node::Literal(value.get(name)?.clone()),
+            Node::Map(entries) => entries.iter().find(|(key, _)| **key == *name)?.1.clone(),
+            expression => expression.clone(),
+        };
+        Some(Self(found)).filter(|found| found.as_literal() != Some(&Value::Null))
+    }
+
+    /// The literals and the text of the expressions, without loss: templates with the same source are the same.
+    pub fn source(&self) -> String {
+        let mut text = String::new();
+        self.0.write_source(&mut text);
+        text
+    }
+
     /// Whether the evaluation may take long: it does more than to read paths.
     pub fn is_computed(&self) -> bool {
         self.0.is_computed()
@@ -192,6 +210,43 @@ impl Node {
             Self::Text(parts) => parts.iter().any(|part| matches!(part, Part::Program(_))),
             Self::List(items) => items.iter().any(Self::is_computed),
             Self::Map(entries) => entries.iter().any(|(_, item)| item.is_computed()),
+        }
+    }
+
+    fn write_source(&self, out: &mut String) {
+        let expression = |out: &mut String, source: &str| out.push_str(&format!("${{{:?}}}", source.trim()));
+        match self {
+            Self::Literal(value) => out.push_str(&value.to_json_text()),
+            Self::Path(access) => expression(out, &access.show_all()),
+            Self::Program(program) => expression(out, &program.source),
+            Self::Text(parts) => {
+                out.push('(');
+                for part in parts.iter() {
+                    match part {
+                        Part::Literal(text) => out.push_str(&format!("{text:?}")),
+                        Part::Path(access, _) => expression(out, &access.show_all()),
+                        Part::Program(program) => expression(out, &program.source),
+                    }
+                }
+                out.push(')');
+            }
+            Self::List(items) => {
+                out.push('[');
+                for item in items.iter() {
+                    item.write_source(out);
+                    out.push(',');
+                }
+                out.push(']');
+            }
+            Self::Map(entries) => {
+                out.push('{');
+                for (key, item) in entries.iter() {
+                    out.push_str(&format!("{key:?}:"));
+                    item.write_source(out);
+                    out.push(',');
+                }
+                out.push('}');
+            }
         }
     }
 

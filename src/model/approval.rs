@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::suggest::closest;
-use super::{Action, Change};
+use super::{Action, Change, Path};
 
 /// The kinds of changes that can need an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -78,6 +79,32 @@ impl FromIterator<ApprovalKind> for RequiredApprovals {
     fn from_iter<I: IntoIterator<Item = ApprovalKind>>(kinds: I) -> Self {
         Self(kinds.into_iter().collect())
     }
+}
+
+/// With which approval a change is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeApproval {
+    /// The user who approved it; empty if unknown.
+    pub by: Arc<str>,
+    /// What the history says about the Plans that approve the change, so that it uses up their approval once it was made.
+    pub uses: Arc<str>,
+    /// The new object, if the change is a replacement.
+    pub new_object: Option<Box<ApprovedObject>>,
+}
+
+/// The new object of an approved replacement. It is recorded when the replacement begins: then, no other object is
+/// created in its place without another approval.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovedObject {
+    /// The digest of its create.
+    pub digest: Arc<str>,
+    /// The attributes that were unknown when the replacement was approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_paths: Vec<Path>,
+    /// As those of the [`ChangeApproval`].
+    pub by: Arc<str>,
+    pub uses: Arc<str>,
 }
 
 /// Reads a list such as `Replace,Destroy`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::text::one_line;
-use super::{DeposedKey, Operation, Path};
+use super::{ChangeApproval, DeposedKey, Operation, Path};
 
 /// The maximum number of entries. A longer history belongs in the log.
 pub const MAX_ENTRIES: usize = 10;
@@ -87,6 +87,8 @@ pub struct Cause {
     pub replaces: bool,
     /// The user who approved the change. Empty if it needed no approval, or if the approval does not name a user.
     pub approved_by: Arc<str>,
+    /// Which approvals the change uses up, as [`ChangeApproval::uses`](super::ChangeApproval) has it.
+    pub approval: Arc<str>,
 }
 
 /// How a change ended.
@@ -149,12 +151,14 @@ impl Cause {
             generation,
             replaces,
             approved_by: Arc::default(),
+            approval: Arc::default(),
         }
     }
 
     #[must_use]
-    pub fn approved_by(self, user: Option<&Arc<str>>) -> Self {
-        Self { approved_by: user.map(|user| cut(&one_line(user), MAX_USER)).unwrap_or_default(), ..self }
+    pub fn approved(self, approval: Option<&ChangeApproval>) -> Self {
+        let Some(approval) = approval else { return self };
+        Self { approved_by: cut(&one_line(&approval.by), MAX_USER), approval: approval.uses.clone(), ..self }
     }
 
     /// The cause of an operation on a record. The plan gives no reason for a create and for an update that only the
@@ -206,6 +210,16 @@ impl HistoryEntry {
         Self { operation_id: cut(id, MAX_OPERATION_ID), ..self }
     }
 
+    /// Whether the change of the current object was made, as far as known, with this approval.
+    pub fn uses(&self, approval: &str, kind: ChangeKind) -> bool {
+        let is_made = match &self.outcome {
+            ChangeOutcome::Succeeded | ChangeOutcome::NotReady => true,
+            ChangeOutcome::Recovered(resolution) => *resolution != Resolution::NoEffect,
+            ChangeOutcome::Failed(_) => false,
+        };
+        is_made && self.kind == kind && self.deposed.is_none() && self.cause.approval.contains(approval)
+    }
+
     /// Whether the object has changed successfully, so that a later failure is not a repeated one. A destroy is not:
     /// an incomplete object is destroyed and created again until that succeeds.
     fn is_progress(&self) -> bool {
@@ -234,7 +248,8 @@ impl HistoryEntry {
             ChangeOutcome::Succeeded | ChangeOutcome::NotReady | ChangeOutcome::Recovered(_) => 0,
         };
         let attributes: usize = self.cause.attributes.iter().map(|path| path.len() + 1).sum();
-        FIXED + self.cause.because.len() + attributes + error + self.operation_id.len() + self.cause.approved_by.len()
+        let approval = self.cause.approved_by.len() + self.cause.approval.len();
+        FIXED + self.cause.because.len() + attributes + error + self.operation_id.len() + approval
     }
 }
 

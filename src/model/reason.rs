@@ -118,6 +118,8 @@ reasons! {
     ManyObjectsMissing,
     /// The change waits for the approval of a Plan, with everything that depends on it.
     ApprovalRequired,
+    /// The change was rejected, and nothing is changed until the Resource changes.
+    Rejected,
     /// `lifecycle.preventDestroy` prevents the destruction of the object.
     PreventDestroy,
     /// The object cannot be moved: the new address has an object already, the source of the move is ambiguous, or the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History, HistoryEntry, ImportRequest,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History, HistoryEntry, ImportRequest,
     Operation, ProviderUse, RecordedHook, Revision, Value,
 };
 
@@ -209,6 +209,8 @@ pub struct Record {
     pub failed_generation: i64,
     /// A destroy-before-create replacement destroyed the old object, but has not created the new one.
     pub replacement_pending: bool,
+    /// What was approved as the new object of the replacement that has begun last, if that needed an approval.
+    pub approved_object: Option<Box<ApprovedObject>>,
     /// The last handled value of the annotation `purlin.dev/replace-requested-at`.
     pub handled_replace_request: Arc<str>,
     /// The new address of a moved object. The record at that address is being written or exists already.
@@ -245,6 +247,7 @@ impl Record {
             failed_creates: 0,
             failed_generation: 0,
             replacement_pending: false,
+            approved_object: None,
             handled_replace_request: Arc::from(""),
             moving_to: None,
             moved_from: Vec::new(),
@@ -256,6 +259,11 @@ impl Record {
     /// Whether the record has neither an object nor an open intent.
     pub fn is_empty(&self) -> bool {
         !self.has_objects() && self.intent.is_none()
+    }
+
+    /// The new object of a replacement exists.
+    pub fn end_replacement(&mut self) {
+        (self.replacement_pending, self.approved_object) = (false, None);
     }
 
     /// Counts a failed create. A new generation restarts the count.

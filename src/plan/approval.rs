@@ -1,22 +1,29 @@
-//! Which changes of a plan wait for an approval, and the digests that identify them.
+//! Which changes of a plan wait for an approval, and what approves them.
 //!
-//! The same change has the same digest whenever it is planned, in a preview and after the merge: random parts of names
-//! and unknown values count as placeholders. A salt keeps the digests from revealing sensitive values.
+//! A change is approved by its digest alone: no name, label or text of a Plan counts. A salt keeps the digests from revealing
+//! sensitive values.
+
+mod digest;
+pub mod followers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use self::digest::Digester;
 use super::{ObjectBlock, Plan, PlanOptions};
-use crate::api::{APPROVE_DESTROYS, ChangeDigest, RequiredApproval};
+use crate::api::{APPROVE_DESTROYS, ChangeDigest, PlanSpec, PlanStatus, RequiredApproval};
 use crate::load::Config;
-use crate::model::kube_names::generated_suffix;
 use crate::model::text::hex;
-use crate::model::{Action, Address, Change, Path, Reason, Recorded, RequiredApprovals, Segment, Stored, Value};
+use crate::model::{
+    Action, Address, ApprovedObject, Change, ChangeApproval, Reason, Record, Recorded, RequiredApprovals, Value,
+};
 
-/// Replaces the random part of a name.
-const GENERATED: &str = "\u{0}generated\u{0}";
+pub use self::digest::digest_of;
+
+/// How many Plans that approve the same change it uses up. The history has a limited size.
+const MAX_USES: usize = 4;
 
 /// What needs an approval in a namespace, and what has one.
 #[derive(Clone, Debug, Default)]
@@ -27,24 +34,51 @@ pub struct Approvals {
     pub destroys_approved: bool,
     /// The approved changes, by object.
     pub changes: BTreeMap<Address, Vec<ApprovedChange>>,
-    /// Approved digests of changes that are not known yet, each with the user who approved it, if known.
-    pub digests: BTreeMap<String, Option<Arc<str>>>,
+    /// Approved digests of changes that are not known yet.
+    pub digests: BTreeMap<Arc<str>, Approver>,
+    /// The Plans in which users decide, by digest.
+    pub offers: BTreeMap<Arc<str>, Offer>,
 }
 
 /// A change with an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedChange {
     pub change: ChangeDigest,
+    pub approver: Approver,
+}
+
+/// A Plan that approves changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Approver {
+    /// The UID of the Plan.
+    pub plan: Arc<str>,
     /// The user who approved it, if known.
-    pub by: Option<Arc<str>>,
+    pub user: Option<Arc<str>>,
+}
+
+/// Where users decide on changes that wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The name of the Plan.
+    pub plan: Arc<str>,
+    pub state: OfferState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferState {
+    /// It is there, or it is about to be created.
+    Open,
+    /// It was rejected by this user, if known.
+    Rejected(Option<Arc<str>>),
+    /// A user has deleted it, and it is created again later.
+    Deleted,
 }
 
 /// A planned change that needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardedChange {
     pub digest: ChangeDigest,
-    pub is_approved: bool,
-    pub approved_by: Option<Arc<str>>,
+    pub approval: Option<ChangeApproval>,
 }
 
 /// The changes of one component that need an approval.
@@ -58,11 +92,28 @@ pub struct Guarded {
     pub unnamed: Option<RequiredApproval>,
 }
 
+impl Approver {
+    /// What the history of an object says about a change that this Plan has approved.
+    pub fn use_of(&self, change: &ChangeDigest) -> String {
+        let mut text = hex(&Sha256::digest(format!("{} {}", self.plan, change.digest).as_bytes()));
+        text.truncate(16);
+        text
+    }
+
+    fn approval(&self, change: &ChangeDigest) -> ChangeApproval {
+        let by = self.user.clone().unwrap_or_default();
+        ChangeApproval { by, uses: self.use_of(change).into(), new_object: None }
+    }
+}
+
 impl Approvals {
     /// Whether a change of these Resources can need an approval.
-    pub fn concern(&self, config: &Config) -> bool {
+    pub fn concern(&self, config: &Config, recorded: &Recorded) -> bool {
         let resources = config.instances.values().chain(config.families.values().map(|family| &family.shared));
-        !self.required.is_empty() || resources.into_iter().any(|resource| !resource.require_approval.is_empty())
+        let has_begun = recorded.values().any(|stored| stored.record.approved_object.is_some());
+        has_begun
+            || !self.required.is_empty()
+            || resources.into_iter().any(|resource| !resource.require_approval.is_empty())
     }
 
     /// The changes of a component that need an approval. `None` if there are none.
@@ -76,54 +127,99 @@ impl Approvals {
     ) -> Option<Guarded> {
         let digester = Digester::new(salt, plan, config);
         let own = plan.changes.iter().filter(|change| component.contains(&change.address.name));
-        let guarded = own.filter(|change| self.guards(change, config, recorded));
-        let changes: Vec<GuardedChange> = guarded.map(|change| self.judge(&digester, change)).collect();
+        let guarded = own.filter(|change| self.guards(&digester, change, config, recorded));
+        let mut changes: Vec<(&Change, GuardedChange)> =
+            guarded.map(|change| (change, self.judge(&digester, change))).collect();
         if changes.is_empty() {
             return None;
         }
-        let all = digest_of(changes.iter().map(|one| &one.digest));
-        let mut guarded = Guarded { changes, all, unnamed: None };
-        let unnamed: Vec<ChangeDigest> = guarded.waiting().cloned().collect();
-        if !unnamed.is_empty() {
-            guarded.unnamed = Some(RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
-        }
-        let by = self.digests.get(&guarded.all).or_else(|| self.digests.get(&guarded.unnamed.as_ref()?.digest));
-        if let Some(by) = by {
-            for one in guarded.changes.iter_mut().filter(|one| !one.is_approved) {
-                (one.is_approved, one.approved_by) = (true, by.clone());
+        let all = digest_of(changes.iter().map(|(_, one)| &one.digest));
+        let is_unnamed = |one: &GuardedChange| one.approval.is_none();
+        let unnamed: Vec<ChangeDigest> =
+            changes.iter().filter(|(_, one)| is_unnamed(one)).map(|(_, one)| one.digest.clone()).collect();
+        let unnamed =
+            (!unnamed.is_empty()).then(|| RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
+        let by_digest = self.digests.get(all.as_str());
+        let by_digest = by_digest.or_else(|| self.digests.get(unnamed.as_ref()?.digest.as_str()));
+        for (change, one) in &mut changes {
+            if one.approval.is_none() {
+                one.approval = by_digest.map(|approver| approver.approval(&one.digest));
+            }
+            if let Some(approval) = one.approval.as_mut().filter(|_| change.action == Action::Replace) {
+                let unknown_paths = one.digest.unknown_paths.clone();
+                let digest = digester.second_half(change, &unknown_paths).into();
+                let (by, uses) = (approval.by.clone(), approval.uses.clone());
+                approval.new_object = Some(Box::new(ApprovedObject { digest, unknown_paths, by, uses }));
             }
         }
-        Some(guarded)
+        Some(Guarded { changes: changes.into_iter().map(|(_, one)| one).collect(), all, unnamed })
     }
 
-    /// Whether a change needs an approval. What completes a change that has begun needs none: the second half of a
-    /// replacement, deposed objects, and running steps.
-    fn guards(&self, change: &Change, config: &Config, recorded: &Recorded) -> bool {
+    /// The approvals of creates that complete an approved replacement.
+    pub fn second_halves(
+        &self,
+        salt: &[u8],
+        plan: &Plan,
+        config: &Config,
+        recorded: &Recorded,
+    ) -> BTreeMap<Address, ChangeApproval> {
+        let digester = Digester::new(salt, plan, config);
+        let approved = |change: &&Change| {
+            let object = begun(change, recorded)?.approved_object.as_ref()?;
+            let approval =
+                ChangeApproval { by: object.by.clone(), uses: object.uses.clone(), new_object: None };
+            is_approved_object(&digester, change, object).then(|| (change.address.clone(), approval))
+        };
+        plan.changes.iter().filter_map(|change| approved(&change)).collect()
+    }
+
+    /// Whether a change needs an approval. What completes a change that has begun needs none: the second half of an
+    /// approved replacement, deposed objects, and running steps.
+    fn guards(&self, digester: &Digester<'_>, change: &Change, config: &Config, recorded: &Recorded) -> bool {
         if change.deposed.is_some() || change.because.as_deref() == Some(super::RUNNING) {
-            return false;
-        }
-        let is_pending = |stored: &Stored| stored.record.replacement_pending;
-        if change.action == Action::Create && recorded.get(&change.address).is_some_and(is_pending) {
             return false;
         }
         if change.action == Action::Destroy && self.destroys_approved {
             return false;
         }
         let resource = config.instances.get(&change.address).or_else(|| config.resource(&change.address));
-        self.required.concern(change) || resource.is_some_and(|resource| resource.require_approval.concern(change))
+        let is_required = |change: &Change| {
+            self.required.concern(change) || resource.is_some_and(|resource| resource.require_approval.concern(change))
+        };
+        let Some(record) = begun(change, recorded) else { return is_required(change) };
+        match &record.approved_object {
+            Some(object) => !is_approved_object(digester, change, object),
+            None => is_required(change) || is_required(&Change { action: Action::Replace, ..change.clone() }),
+        }
     }
 
     fn judge(&self, digester: &Digester<'_>, change: &Change) -> GuardedChange {
         let approved = self.changes.get(&change.address).into_iter().flatten();
-        let same = |one: &&ApprovedChange| digester.digest(change, &one.change.unknown_paths) == one.change.digest;
-        match approved.into_iter().find(same) {
-            // As approved: what was unknown then may be known now.
-            Some(ApprovedChange { change, by }) => {
-                GuardedChange { digest: change.clone(), is_approved: true, approved_by: by.clone() }
-            }
-            None => GuardedChange { digest: digester.change(change), is_approved: false, approved_by: None },
-        }
+        let same = |one: &&ApprovedChange| {
+            let known = &one.change;
+            known.action == change.action && digester.digest(change, &known.unknown_paths) == known.digest
+        };
+        let same: Vec<&ApprovedChange> = approved.filter(same).collect();
+        let Some(first) = same.first() else {
+            return GuardedChange { digest: digester.change(change), approval: None };
+        };
+        let uses = same.iter().take(MAX_USES).map(|one| one.approver.use_of(&one.change)).collect::<String>();
+        let approval = ChangeApproval { uses: uses.into(), ..first.approver.approval(&first.change) };
+        // As approved: what was unknown then may be known now.
+        GuardedChange { digest: ChangeDigest { applied: false, ..first.change.clone() }, approval: Some(approval) }
     }
+
+}
+
+/// The record of a replacement that has destroyed its old object, if the change creates the new one.
+fn begun<'a>(change: &Change, recorded: &'a Recorded) -> Option<&'a Record> {
+    let record = &recorded.get(&change.address)?.record;
+    let is_second_half = change.action == Action::Create && change.deposed.is_none() && record.replacement_pending;
+    is_second_half.then_some(record)
+}
+
+fn is_approved_object(digester: &Digester<'_>, change: &Change, object: &ApprovedObject) -> bool {
+    digester.second_half(change, &object.unknown_paths) == *object.digest
 }
 
 impl Guarded {
@@ -138,7 +234,7 @@ impl Guarded {
     /// The changes that a Plan with this digest covers; `None` if it covers none of them.
     pub fn covered_by(&self, digest: &str) -> Option<RequiredApproval> {
         let unnamed = self.unnamed.as_ref().filter(|unnamed| unnamed.digest == digest);
-        unnamed.cloned().or_else(|| Some(self.published()).filter(|all| all.digest == digest))
+        unnamed.cloned().or_else(|| (self.all == digest).then(|| self.published()))
     }
 
     /// The changes that are not approved, with their digest; `None` if all are approved.
@@ -147,59 +243,52 @@ impl Guarded {
         self.unnamed.as_ref().filter(|_| is_held)
     }
 
-    /// The changes that are not approved.
-    pub fn waiting(&self) -> impl Iterator<Item = &ChangeDigest> {
-        self.changes.iter().filter(|one| !one.is_approved).map(|one| &one.digest)
+    /// Where users decide on changes that are not approved. `find`: the Plan with a digest.
+    pub fn offer(&self, find: impl Fn(&str) -> Option<Offer>) -> Option<Offer> {
+        let held = self.held()?;
+        let known = find(&held.digest).or_else(|| find(&self.all));
+        Some(known.unwrap_or_else(|| Offer { plan: held.plan_name().into(), state: OfferState::Open }))
     }
 
-    /// Why the objects of these changes must not be changed. `plan`: the name of the Plan to approve.
+    /// The changes that are not approved.
+    pub fn waiting(&self) -> impl Iterator<Item = &ChangeDigest> {
+        self.changes.iter().filter(|one| one.approval.is_none()).map(|one| &one.digest)
+    }
+
+    /// Why the objects of these changes must not be changed.
     pub fn blocks<'a>(
         &'a self,
-        plan: &'a str,
+        offer: &'a Offer,
         options: &'a PlanOptions,
     ) -> impl Iterator<Item = (Address, ObjectBlock)> + 'a {
         let namespace = options.namespace_value.get("name").and_then(Value::as_str).unwrap_or_default();
-        let waits = if options.namespace_terminating {
-            let hint = format!("`kubectl annotate namespace {namespace} {APPROVE_DESTROYS}=true`");
-            format!("waits for an approval (hint: {hint} approves all destroys in the namespace)")
-        } else {
-            let hint = format!("`purlin approve {plan} -n {namespace}`");
-            format!("waits for the approval of the Plan `{plan}` (hint: {hint})")
+        let plan = &offer.plan;
+        let (reason, why) = match &offer.state {
+            _ if options.namespace_terminating => {
+                let hint = format!("`kubectl annotate namespace {namespace} {APPROVE_DESTROYS}=true`");
+                let why = format!("waits for an approval (hint: {hint} approves all destroys in the namespace)");
+                (Reason::ApprovalRequired, why)
+            }
+            OfferState::Open => {
+                let hint = format!("`purlin approve {plan} -n {namespace}`");
+                (Reason::ApprovalRequired, format!("waits for the approval of the Plan `{plan}` (hint: {hint})"))
+            }
+            OfferState::Deleted => {
+                let why = "waits for an approval; its Plan was deleted, and Purlin creates it again within a minute \
+                           (hint: `purlin reject` refuses the changes of a Plan)";
+                (Reason::ApprovalRequired, why.to_owned())
+            }
+            OfferState::Rejected(user) => {
+                let by = user.as_ref().map_or_else(String::new, |user| format!(" by {user}"));
+                let hint = format!("change the Resource, or delete the Plan to decide again: `kubectl delete plan {plan}");
+                let why = format!("was rejected{by}, so the object stays as it is (hint: {hint} -n {namespace}`)");
+                (Reason::Rejected, why)
+            }
         };
         self.waiting().map(move |change| {
-            let message = format!("{} {waits}", noun(change.action));
-            (change.address.clone(), ObjectBlock { reason: Reason::ApprovalRequired, message })
+            let message = format!("{} {why}", noun(change.action));
+            (change.address.clone(), ObjectBlock { reason, message })
         })
-    }
-
-    /// Why the changes of objects that depend on these changes must wait too: they were planned with their result.
-    pub fn blocks_of_dependents(&self, plan: &Plan) -> Vec<(Address, ObjectBlock)> {
-        let mut causes: BTreeMap<&Address, &Address> =
-            self.waiting().map(|change| (&change.address, &change.address)).collect();
-        let mut dependents: BTreeMap<&Address, Vec<&Address>> = BTreeMap::new();
-        for (address, dependencies) in &plan.dependencies {
-            dependencies.iter().for_each(|used| dependents.entry(used).or_default().push(address));
-        }
-        let mut open: Vec<&Address> = causes.keys().copied().collect();
-        while let Some(address) = open.pop() {
-            let cause = causes[address];
-            for dependent in dependents.get(address).into_iter().flatten() {
-                if !causes.contains_key(dependent) {
-                    causes.insert(dependent, cause);
-                    open.push(dependent);
-                }
-            }
-        }
-        let changes = plan.changes.iter().filter(|change| {
-            change.deposed.is_none() && matches!(change.action, Action::Create | Action::Update | Action::Replace)
-        });
-        let waits = changes.filter_map(|change| Some((&change.address, *causes.get(&change.address)?)));
-        let others = waits.filter(|(address, cause)| address != cause);
-        let block = |(address, cause): (&Address, &Address)| {
-            let message = format!("depends on `{cause}`, whose change waits for an approval");
-            (address.clone(), ObjectBlock { reason: Reason::Waiting, message })
-        };
-        others.map(block).collect()
     }
 }
 
@@ -211,7 +300,7 @@ pub fn differences(approved: &[ChangeDigest], due: &[&ChangeDigest]) -> Vec<Stri
     for (address, approved) in &known {
         match due.get(address) {
             None => {}
-            Some(now) if now.digest == approved.digest => {}
+            Some(now) if now.digest == approved.digest && now.action == approved.action => {}
             Some(now) if now.action == approved.action => {
                 lines.push(format!("{address}: other attributes change than were approved"));
             }
@@ -225,6 +314,12 @@ pub fn differences(approved: &[ChangeDigest], due: &[&ChangeDigest]) -> Vec<Stri
         lines.push(format!("{address}: to be {}, which the approval does not contain", verb(now.action)));
     }
     lines
+}
+
+/// Whether all that a Plan says about its changes is covered by its digest.
+pub fn is_consistent(spec: &PlanSpec, status: &PlanStatus) -> bool {
+    let covered = |changes: &[ChangeDigest]| spec.digest.as_ref().is_none_or(|digest| digest_of(changes) == *digest);
+    (spec.changes.is_empty() || covered(&spec.changes)) && status.approvals.iter().all(|due| covered(&due.changes))
 }
 
 /// A change in a sentence.
@@ -243,151 +338,6 @@ fn verb(action: Action) -> &'static str {
         Action::Update => "updated",
         Action::Replace => "replaced",
         _ => "destroyed",
-    }
-}
-
-/// The digest of changes, which does not depend on their order.
-pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -> String {
-    let all: BTreeSet<(&Address, &str)> =
-        changes.into_iter().map(|change| (&change.address, change.digest.as_str())).collect();
-    let mut hasher = Sha256::new();
-    for (address, digest) in all {
-        feed(&mut hasher, address.to_string().as_bytes());
-        feed(&mut hasher, digest.as_bytes());
-    }
-    hex(&hasher.finalize())
-}
-
-/// Adds bytes so that two lists of them never look the same.
-fn feed(hasher: &mut Sha256, bytes: &[u8]) {
-    hasher.update((bytes.len() as u64).to_le_bytes());
-    hasher.update(bytes);
-}
-
-struct Digester<'a> {
-    salt: &'a [u8],
-    config: &'a Config,
-    /// The random parts of the names that this plan generates.
-    suffixes: Vec<String>,
-}
-
-impl<'a> Digester<'a> {
-    fn new(salt: &'a [u8], plan: &Plan, config: &'a Config) -> Self {
-        let new = plan.prepared.values().filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
-        Self { salt, config, suffixes: new.map(|prepared| generated_suffix(prepared.entropy)).collect() }
-    }
-
-    fn change(&self, change: &Change) -> ChangeDigest {
-        let mut unknown_paths = Vec::new();
-        if let Some(after) = &change.after {
-            collect_unknown(after, &Path::default(), &mut unknown_paths);
-        }
-        let digest = self.digest(change, &unknown_paths);
-        ChangeDigest { address: change.address.clone(), action: change.action, digest, unknown_paths, applied: false }
-    }
-
-    /// The digest of a change whose attributes at `unknown` have any value.
-    fn digest(&self, change: &Change, unknown: &[Path]) -> String {
-        let null = Value::Null;
-        let before = change.before.as_ref().unwrap_or(&null);
-        let mut after = change.after.as_ref().unwrap_or(&null).clone();
-        for path in unknown {
-            after = with_unknown(&after, path.0.as_slice());
-        }
-        let mut hasher = Sha256::new();
-        feed(&mut hasher, b"purlin change 2");
-        feed(&mut hasher, self.salt);
-        let what = format!("{:?} {:?} {}", change.action, change.order, change.forget);
-        for part in [change.address.to_string().as_str(), &change.type_name, &what] {
-            feed(&mut hasher, part.as_bytes());
-        }
-        for part in self.credentials(change) {
-            feed(&mut hasher, part.as_bytes());
-        }
-        let mut paths = before.differences(&after);
-        paths.sort();
-        for path in paths {
-            feed(&mut hasher, path.to_string().as_bytes());
-            let (old, new) = (before.at(&path).unwrap_or_default(), after.at(&path).unwrap_or_default());
-            // The old value of an attribute that the service sets, such as a version, may differ at each time.
-            if *new.unmarked() != Value::Unknown {
-                self.value(&mut hasher, &old);
-            }
-            self.value(&mut hasher, &new);
-        }
-        hex(&hasher.finalize())
-    }
-
-    /// With whose rights the change is made: the names of the ProviderConfig and of the ServiceAccount. Not those of a
-    /// destroy, whose digest is the same with and without the Resource.
-    fn credentials(&self, change: &Change) -> [&str; 2] {
-        let resource = self.config.instances.get(&change.address);
-        let resource = resource.filter(|_| change.action != Action::Destroy);
-        let provider_config = resource.and_then(|resource| resource.provider_config.as_deref());
-        [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
-    }
-
-    fn value(&self, hasher: &mut Sha256, value: &Value) {
-        match value.unmarked() {
-            Value::Null => feed(hasher, b"null"),
-            Value::Unknown => feed(hasher, b"unknown"),
-            Value::String(text) => {
-                feed(hasher, b"string");
-                let random = self.suffixes.iter().filter(|suffix| text.contains(suffix.as_str()));
-                let fixed = random.fold(text.to_string(), |text, suffix| text.replace(suffix.as_str(), GENERATED));
-                feed(hasher, fixed.as_bytes());
-            }
-            Value::List(items) => {
-                feed(hasher, b"list");
-                hasher.update((items.len() as u64).to_le_bytes());
-                items.iter().for_each(|item| self.value(hasher, item));
-            }
-            Value::Map(map) => {
-                let set = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null);
-                let set: Vec<_> = set.collect();
-                feed(hasher, b"map");
-                hasher.update((set.len() as u64).to_le_bytes());
-                for (name, item) in set {
-                    feed(hasher, name.as_bytes());
-                    self.value(hasher, item);
-                }
-            }
-            other => {
-                feed(hasher, b"scalar");
-                feed(hasher, other.to_json_text().as_bytes());
-            }
-        }
-    }
-}
-
-fn collect_unknown(value: &Value, at: &Path, found: &mut Vec<Path>) {
-    match value.unmarked() {
-        Value::Unknown => found.push(at.clone()),
-        Value::Map(map) => map.iter().for_each(|(name, item)| collect_unknown(item, &at.name(Arc::clone(name)), found)),
-        Value::List(items) => {
-            items.iter().enumerate().for_each(|(position, item)| collect_unknown(item, &at.index(position), found));
-        }
-        _ => {}
-    }
-}
-
-/// The value with an unknown value at a path, if it has a value there.
-fn with_unknown(value: &Value, path: &[Segment]) -> Value {
-    let Some((first, rest)) = path.split_first() else { return Value::Unknown };
-    match (value.unmarked(), first) {
-        (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
-            let entry = |(key, item): (&Arc<str>, &Value)| {
-                (Arc::clone(key), if key == name { with_unknown(item, rest) } else { item.clone() })
-            };
-            Value::map(map.iter().map(entry))
-        }
-        (Value::List(items), Segment::Index(index)) => {
-            let item = |(position, item): (usize, &Value)| {
-                if position == *index { with_unknown(item, rest) } else { item.clone() }
-            };
-            Value::list(items.iter().enumerate().map(item))
-        }
-        _ => value.clone(),
     }
 }
 

@@ -124,7 +124,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
         let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
         // Nothing is wrong with an object that waits for an approval, and its deposed objects are not a part of the change.
-        let waits = matches!(held.reason, Reason::ApprovalRequired | Reason::Waiting);
+        let waits = matches!(held.reason, Reason::ApprovalRequired | Reason::Rejected | Reason::Waiting);
         if waits {
             diagnostics[0].severity = Severity::Warning;
         }

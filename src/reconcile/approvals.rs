@@ -21,7 +21,7 @@ use super::time::Time;
 use super::{ApprovalWrite, Command, Reconciler, retry};
 use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
 use crate::model::{Address, Reason, RequiredApprovals, Value};
-use crate::plan::approval::{Approvals, noun};
+use crate::plan::approval::{Approvals, Approver, Offer, OfferState, noun};
 
 /// How long changes must be held before a Plan is created for them: the manifests of one change arrive one after another.
 const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
@@ -29,6 +29,9 @@ const HELD_BEFORE_PLAN: Duration = Duration::from_secs(1);
 const MAX_OWNERS: usize = 50;
 /// How long the watch may take to deliver a new Plan. After this time, it was deleted before the watch could deliver it.
 const UNSEEN: Duration = Duration::from_secs(30);
+/// When a Plan that a user has deleted without a decision is created again: its changes still wait, and cannot be approved
+/// without it.
+const AGAIN: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Default)]
 pub(super) struct ApprovalTracker {
@@ -36,9 +39,11 @@ pub(super) struct ApprovalTracker {
     components: Vec<GuardedComponent>,
     /// The changes of these components.
     guarded: BTreeMap<Address, ChangeDigest>,
-    /// The Plans that must exist.
+    /// The Plans that must exist, by digest.
     held: BTreeMap<Arc<str>, Held>,
-    /// Writes of Plans that run, or that failed and are tried again.
+    /// Those that may not exist yet.
+    missing: BTreeSet<Arc<str>>,
+    /// Writes of Plans that run, or that failed and are tried again: by digest if the Plan is created, else by name.
     writes: BTreeMap<Arc<str>, PendingWrite>,
     /// When approvals end, by Plan.
     expiries: BTreeMap<Arc<str>, Timestamp>,
@@ -46,7 +51,7 @@ pub(super) struct ApprovalTracker {
 
 /// What the plan of a part of the namespace has replaced.
 struct Replaced {
-    /// The Plans that have become necessary or unnecessary.
+    /// The digests of the Plans that have become necessary or unnecessary.
     plans: BTreeSet<Arc<str>>,
     /// Other names with changes in these Plans: the component has fallen apart, so they must be planned again.
     others: BTreeSet<Arc<str>>,
@@ -58,6 +63,8 @@ struct Held {
     since: Time,
     /// When it was created. The watch delivers it soon, unless it has been deleted.
     created: Option<Time>,
+    /// When to create it again after a user has deleted it.
+    again: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +77,8 @@ struct PendingWrite {
 impl Held {
     /// When to create it, unless it exists.
     fn due_at(&self) -> Time {
-        self.created.map_or(self.since + HELD_BEFORE_PLAN, |created| created + UNSEEN)
+        let due = self.created.map_or(self.since + HELD_BEFORE_PLAN, |created| created + UNSEEN);
+        self.again.map_or(due, |again| again.max(due))
     }
 }
 
@@ -83,25 +91,28 @@ impl ApprovalTracker {
         let others = replaced.iter().flat_map(GuardedComponent::changed_names).filter(|name| !names.contains(*name));
         let others = others.cloned().collect();
         let plans = replaced.into_iter().filter_map(|component| component.held);
-        let before: BTreeMap<_, _> = plans.filter_map(|plan| self.held.remove_entry(&plan.name)).collect();
+        let before: BTreeMap<_, _> = plans.filter_map(|plan| self.held.remove_entry(&plan.digest)).collect();
         let mut plans: BTreeSet<Arc<str>> = before.keys().cloned().collect();
         for component in components {
             let changes = component.guarded.changes.iter().map(|one| &one.digest);
             self.guarded.extend(changes.map(|change| (change.address.clone(), change.clone())));
             if let Some(plan) = &component.held {
-                let known = before.get(&plan.name);
-                let (since, created) = known.map_or((now, None), |held| (held.since, held.created));
-                plans.insert(Arc::clone(&plan.name));
-                self.held.insert(Arc::clone(&plan.name), Held { plan: Arc::clone(plan), since, created });
+                let new = Held { plan: Arc::clone(plan), since: now, created: None, again: None };
+                let known = before.get(&plan.digest);
+                let held = known.map_or(new, |held| Held { plan: Arc::clone(plan), ..*held });
+                plans.insert(Arc::clone(&plan.digest));
+                self.missing.insert(Arc::clone(&plan.digest));
+                self.held.insert(Arc::clone(&plan.digest), held);
             }
         }
+        self.missing.retain(|digest| self.held.contains_key(digest));
         self.components.extend(components.iter().cloned());
         Replaced { plans, others }
     }
 
     /// When a Plan may be written. `None`: a write is running, and its end is a signal.
-    fn writable_at(&self, name: &str, now: Time) -> Option<Time> {
-        match self.writes.get(name) {
+    fn writable_at(&self, key: &str, now: Time) -> Option<Time> {
+        match self.writes.get(key) {
             Some(pending) if pending.is_running => None,
             pending => Some(pending.and_then(|pending| pending.retry_at).unwrap_or(now)),
         }
@@ -118,9 +129,23 @@ impl Reconciler {
         // What cannot be read requires an approval of everything: a typo must not lower it.
         let required =
             annotation(REQUIRE_APPROVAL).map(|text| text.parse().unwrap_or_else(|_| RequiredApprovals::all()));
-        let approvals = self.index.approvals().approvals(required.unwrap_or_default(), self.now.wall);
+        let is_made = |approver: &Approver, change: &ChangeDigest| self.is_made(approver, change);
+        let mut approvals = self.index.approvals().approvals(required.unwrap_or_default(), self.now.wall, is_made);
+        for digest in self.index.approvals().digests().chain(self.approvals.held.keys()) {
+            approvals.offers.extend(self.offer(digest).map(|offer| (Arc::clone(digest), offer)));
+        }
         let destroys_approved = self.index.is_terminating() && annotation(APPROVE_DESTROYS) == Some("true");
         Approvals { destroys_approved, ..approvals }
+    }
+
+    /// The Plan with this digest in which users decide.
+    fn offer(&self, digest: &str) -> Option<Offer> {
+        let deleted = || {
+            let held = self.approvals.held.get(digest)?;
+            let is_deleted = held.again.is_some_and(|again| again > self.now.time);
+            is_deleted.then(|| Offer { plan: Arc::clone(&held.plan.name), state: OfferState::Deleted })
+        };
+        self.index.approvals().offer(digest).or_else(deleted)
     }
 
     /// Records which changes of an adopted plan need an approval.
@@ -128,9 +153,41 @@ impl Reconciler {
         let Replaced { plans: touched, others } = self.approvals.replace(&part.names, &part.guarded, self.now.time);
         others.iter().for_each(|name| self.touch(name));
         let plans = self.index.approvals_mut();
-        touched.iter().for_each(|plan| plans.touch(plan));
+        touched.iter().for_each(|digest| plans.touch_digest(digest));
         if !part.guarded.is_empty() {
             plans.touch_digest_only();
+        }
+    }
+
+    /// Plans components again whose Plan has come, gone, got another name, or was decided.
+    pub(super) fn review_offers(&mut self) {
+        let now = self.now;
+        for digest in self.index.approvals_mut().take_changed() {
+            let is_dismissed = self.index.approvals_mut().take_dismissed(&digest);
+            let known = self.index.approvals().offer(&digest);
+            if let Some(held) = self.approvals.held.get_mut(&digest) {
+                match &known {
+                    Some(_) => (held.created, held.again) = (None, None),
+                    None => drop(self.approvals.missing.insert(Arc::clone(&digest))),
+                }
+                if is_dismissed && known.is_none() {
+                    held.again = Some(now.time + AGAIN);
+                }
+            }
+            let is_withdrawn = self.index.approvals_mut().take_withdrawn(&digest);
+            let is_approved = self.index.approvals().approves(&digest, now.wall);
+            let is_outdated = |component: &&GuardedComponent| {
+                let GuardedComponent { guarded, offer, .. } = component;
+                let waits = guarded.held().is_some();
+                let differs = || is_approved || guarded.offer(|digest| self.offer(digest)) != *offer;
+                guarded.covered_by(&digest).is_some() && (is_withdrawn || (waits && differs()))
+            };
+            let outdated = self.approvals.components.iter().filter(is_outdated);
+            let outdated: BTreeSet<Arc<str>> = outdated.flat_map(|component| component.names.clone()).collect();
+            if is_withdrawn {
+                self.index.approvals_mut().withdraw(&outdated);
+            }
+            outdated.iter().for_each(|name| self.touch(name));
         }
     }
 
@@ -142,12 +199,20 @@ impl Reconciler {
         expired.for_each(|name| plans.touch(name));
         let mut next = None;
         for name in plans.take_touched() {
-            let due = match self.index.approvals().get(&name).cloned() {
-                Some(plan) => self.update_plan(&name, &plan),
-                None => self.create_plan(&name),
+            let Some(plan) = self.index.approvals().get(&name).cloned() else {
+                self.approvals.expiries.remove(&name);
+                continue;
             };
+            let due = self.update_plan(&name, &plan);
             if due.is_some_and(|at| at > now.time) {
                 self.index.approvals_mut().touch(&name);
+                next = next.into_iter().chain(due).min();
+            }
+        }
+        for digest in std::mem::take(&mut self.approvals.missing) {
+            let due = self.create_plan(&digest);
+            if due.is_some_and(|at| at > now.time) {
+                self.approvals.missing.insert(digest);
                 next = next.into_iter().chain(due).min();
             }
         }
@@ -158,12 +223,14 @@ impl Reconciler {
         next.into_iter().chain(expires).min()
     }
 
-    /// Creates a Plan if changes have been held for long enough. Returns when it is due.
-    fn create_plan(&mut self, name: &Arc<str>) -> Option<Time> {
-        self.approvals.expiries.remove(name);
+    /// Creates a Plan if changes have been held for long enough and none has their digest. Returns when it is due.
+    fn create_plan(&mut self, digest: &Arc<str>) -> Option<Time> {
         // No object can be created in a namespace that is being deleted.
-        let held = self.approvals.held.get(name).filter(|_| !self.index.is_terminating())?;
-        let due = held.due_at().max(self.approvals.writable_at(name, self.now.time)?);
+        let held = self.approvals.held.get(digest).filter(|_| !self.index.is_terminating())?;
+        if self.index.approvals().offer(digest).is_some() {
+            return None;
+        }
+        let due = held.due_at().max(self.approvals.writable_at(digest, self.now.time)?);
         if due <= self.now.time {
             let plan = Arc::clone(&held.plan);
             let owners = self.owners(&plan);
@@ -182,7 +249,7 @@ impl Reconciler {
         let is_planned = |one: &Arc<str>| self.index.instance(one).is_none() || self.resources.get(one).is_some();
         let due = self.approvals.writable_at(name, self.now.time).filter(|_| plan.names().all(is_planned))?;
         if due <= self.now.time {
-            let status = self.judge(name, plan);
+            let status = self.judge(plan);
             if status != plan.status {
                 let (name, id) = (Arc::clone(name), plan.id.clone());
                 self.write(ApprovalWrite::Status { name, id, status: Box::new(status) });
@@ -205,31 +272,34 @@ impl Reconciler {
     }
 
     fn write(&mut self, write: ApprovalWrite) {
-        let pending = self.approvals.writes.entry(Arc::clone(write.name())).or_default();
+        let pending = self.approvals.writes.entry(Arc::clone(write.key())).or_default();
         (pending.is_running, pending.retry_at) = (true, None);
         self.commands.push(Command::WriteApproval(Box::new(write)));
     }
 
     /// A [`Command::WriteApproval`] has ended. `written`: the Plan; `None` if the write failed.
     pub(super) fn approval_written(&mut self, write: ApprovalWrite, written: Option<PlanId>) {
-        let name = Arc::clone(write.name());
-        self.index.approvals_mut().touch(&name);
+        let key = Arc::clone(write.key());
+        match &write {
+            ApprovalWrite::Create { .. } => drop(self.approvals.missing.insert(Arc::clone(&key))),
+            ApprovalWrite::Status { name, .. } => self.index.approvals_mut().touch(name),
+        }
         let Some(id) = written else {
             let random = self.random.number();
-            let Some(pending) = self.approvals.writes.get_mut(&name) else { return };
+            let Some(pending) = self.approvals.writes.get_mut(&key) else { return };
             (pending.is_running, pending.failures) = (false, pending.failures + 1);
             pending.retry_at = Some(self.now.time + retry::delay(pending.failures, random));
             return;
         };
-        self.approvals.writes.remove(&name);
+        self.approvals.writes.remove(&key);
         match write {
             ApprovalWrite::Create { plan, .. } => {
-                if let Some(held) = self.approvals.held.get_mut(&name) {
-                    held.created = Some(self.now.time);
+                if let Some(held) = self.approvals.held.get_mut(&key) {
+                    (held.created, held.again) = (Some(self.now.time), None);
                 }
                 self.announce_held(&plan);
             }
-            ApprovalWrite::Status { status, .. } => {
+            ApprovalWrite::Status { name, status, .. } => {
                 if let Some(before) = self.index.approvals().get(&name).cloned() {
                     self.announce(&before, &status);
                 }

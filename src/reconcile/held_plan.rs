@@ -8,7 +8,7 @@ use crate::api::{PlanStatus, RequiredApproval};
 use crate::graph::render;
 use crate::model::{Address, Change, Diagnostic, Diagnostics, Reason};
 use crate::pipeline;
-use crate::plan::approval::Guarded;
+use crate::plan::approval::{Guarded, Offer};
 use crate::plan::published;
 
 /// The maximum size of the status of a Plan, in bytes.
@@ -19,6 +19,8 @@ const MAX_STATUS: usize = 512 * 1024;
 pub(super) struct GuardedComponent {
     pub(super) names: BTreeSet<Arc<str>>,
     pub(super) guarded: Guarded,
+    /// Where users decide on those that are not approved; `None` if all are.
+    pub(super) offer: Option<Offer>,
     /// The Plan to create if some of them have none.
     pub(super) held: Option<Arc<HeldPlan>>,
 }
@@ -33,10 +35,18 @@ impl GuardedComponent {
 /// A Plan for changes that wait for an approval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldPlan {
+    /// The name to try first.
     pub name: Arc<str>,
-    pub digest: String,
+    pub digest: Arc<str>,
     /// The plan of the whole component, as if all changes were approved.
     pub status: Box<PlanStatus>,
+}
+
+impl HeldPlan {
+    /// Another name, because a Plan with other changes has that one.
+    pub fn other_name(&self, random: u64) -> Option<String> {
+        Some(self.status.approvals.first()?.other_plan_name(random))
+    }
 }
 
 /// A Resource whose change waits.
@@ -62,5 +72,5 @@ pub(super) fn held_plan(
     status.approvals = vec![held.clone()];
     let computed = published::headline(&changes, &diagnostics);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
-    HeldPlan { name: held.plan_name().into(), digest: held.digest.clone(), status: Box::new(status) }
+    HeldPlan { name: held.plan_name().into(), digest: held.digest.as_str().into(), status: Box::new(status) }
 }

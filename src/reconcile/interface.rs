@@ -185,9 +185,10 @@ pub enum ApprovalWrite {
 }
 
 impl ApprovalWrite {
-    pub fn name(&self) -> &Arc<str> {
+    /// The digest of a Plan that is created, else its name. Only one write of each runs.
+    pub fn key(&self) -> &Arc<str> {
         match self {
-            Self::Create { plan, .. } => &plan.name,
+            Self::Create { plan, .. } => &plan.digest,
             Self::Status { name, .. } => name,
         }
     }

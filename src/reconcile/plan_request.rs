@@ -7,9 +7,9 @@ use super::held_plan::{GuardedComponent, held_plan};
 use super::time::Time;
 use crate::graph::ActionGraph;
 use crate::load::Config;
-use crate::model::{Action, Address, Recorded, Value, Version, has_errors};
+use crate::model::{Action, Address, ChangeApproval, Recorded, Value, Version, has_errors};
 use crate::pipeline;
-use crate::plan::approval::Approvals;
+use crate::plan::approval::{Approvals, followers};
 use crate::plan::moves::Move;
 use crate::plan::{ObjectBlock, Plan, PlanOptions, ResponseCache, RunningStep};
 
@@ -24,6 +24,8 @@ pub struct PlanRequest {
     /// What is approved; `None` if nothing needs an approval.
     pub(super) approvals: Option<Approvals>,
     pub(super) guarded: Vec<GuardedComponent>,
+    /// The approvals of changes of the last plan.
+    pub(super) approved: BTreeMap<Address, ChangeApproval>,
     pub(super) scope: PlanScope,
     /// The known objects; planning may add instances of families.
     pub(super) addresses: BTreeSet<Address>,
@@ -120,21 +122,32 @@ impl PlanRequest {
         let Some(approvals) = &self.approvals else { return false };
         let pipeline::OrderedPlan { plan, config, moves, .. } = ordered;
         let mut blocks: Vec<(Address, ObjectBlock)> = Vec::new();
+        self.approved = approvals.second_halves(salt, plan, config, &self.recorded);
         for component in &self.scope.components {
             // After the moves, the component is planned again.
             if moves.iter().any(|one| component.contains(&one.from.name)) {
                 continue;
             }
             let Some(guarded) = approvals.guarded(salt, plan, config, &self.recorded, component) else { continue };
-            blocks.extend(guarded.blocks_of_dependents(plan));
-            let known = self.guarded.iter().find(|one| one.names == *component).and_then(|one| one.held.clone());
+            let approved = guarded.changes.iter().map(|one| (one.digest.address.clone(), one.approval.clone()));
+            self.approved.extend(approved.filter_map(|(address, approval)| Some((address, approval?))));
             // The Plan is that of the first plan with held changes, which is as if all of them were approved.
-            let held = known.or_else(|| Some(Arc::new(held_plan(ordered, component, guarded.held()?))));
-            let name = held.as_ref().map(|held| Arc::clone(&held.name)).unwrap_or_default();
-            blocks.extend(guarded.blocks(&name, &self.options));
+            let known = self.guarded.iter().find(|one| one.names == *component).filter(|one| one.held.is_some());
+            let (offer, held) = match (known, guarded.held()) {
+                (Some(known), _) => (known.offer.clone(), known.held.clone()),
+                (None, Some(held)) => {
+                    let offer = guarded.offer(|digest| approvals.offers.get(digest).cloned());
+                    (offer, Some(Arc::new(held_plan(ordered, component, held))))
+                }
+                (None, None) => (None, None),
+            };
+            if let Some(offer) = &offer {
+                blocks.extend(followers::blocks(&guarded, plan, &self.recorded, offer));
+                blocks.extend(guarded.blocks(offer, &self.options));
+            }
             if !self.guarded.iter().any(|one| one.names == *component && one.held.is_some() == held.is_some()) {
                 self.guarded.retain(|one| one.names != *component);
-                self.guarded.push(GuardedComponent { names: component.clone(), guarded, held });
+                self.guarded.push(GuardedComponent { names: component.clone(), guarded, offer, held });
             }
         }
         let blocked = &mut self.options.blocked;
@@ -168,13 +181,6 @@ impl PlanRequest {
         let part = |(names, kind)| self.part(&plan, &config, names, kind, &components);
         let parts = kinds.into_iter().map(part).collect();
         PlanResult { parts, memo: self.memo, scope: self.scope, began: self.began }
-    }
-
-    /// The users who approved changes of these names.
-    fn approvers(&self, names: &BTreeSet<Arc<str>>) -> BTreeMap<Address, Arc<str>> {
-        let components = self.guarded.iter().filter(|one| one.names.is_subset(names));
-        let changes = components.flat_map(|one| &one.guarded.changes);
-        changes.filter_map(|one| Some((one.digest.address.clone(), one.approved_by.clone()?))).collect()
     }
 
     /// The part of the given names, which are whole components.
@@ -215,7 +221,7 @@ impl PlanRequest {
                 missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),
                 diagnostics: plan.diagnostics.iter().filter(|d| concerns(&d.address)).cloned().collect(),
                 faulty: plan.faulty.iter().filter(|address| of(address)).cloned().collect(),
-                approved_by: self.approvers(&names),
+                approvals: only(&self.approved, of),
             },
             namespace: self.options.namespace_value.clone(),
             guarded: self.guarded.iter().filter(|one| one.names.is_subset(&names)).cloned().collect(),

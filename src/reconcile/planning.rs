@@ -122,7 +122,7 @@ impl Reconciler {
         self.planning.in_progress.extend(scope.names.iter().cloned());
         let (began, desired_digests) = (self.now.time, Arc::new(desired_digests));
         let approvals = self.policy.requires_approval.then(|| self.approvals());
-        let approvals = approvals.filter(|approvals| approvals.concern(&config));
+        let approvals = approvals.filter(|approvals| approvals.concern(&config, &recorded));
         let guarded = Vec::new();
         let request = PlanRequest {
             config,
@@ -131,6 +131,7 @@ impl Reconciler {
             memo,
             approvals,
             guarded,
+            approved: BTreeMap::new(),
             scope,
             addresses,
             fingerprints,

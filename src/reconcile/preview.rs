@@ -91,8 +91,8 @@ impl Reconciler {
         self.add_preview_options(index, &addresses, refresh, now, &mut options);
         let records = self.schedule.records();
         let own = |address: &Address| records.get(address).map(|stored| (address.clone(), stored.clone()));
-        let recorded = addresses.iter().filter_map(own).collect();
-        let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config));
+        let recorded: Recorded = addresses.iter().filter_map(own).collect();
+        let approvals = Some(self.approvals()).filter(|approvals| approvals.concern(&config, &recorded));
         let mut components: Vec<BTreeSet<Arc<str>>> = Vec::new();
         let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
         for name in names.into_iter().filter(|_| approvals.is_some()) {

@@ -28,8 +28,8 @@ use crate::store::Interner;
 
 /// The written format. 2: families among dependencies, and everything added behind flags before. 3: the configuration
 /// digest of up-to-date objects. 4: the address before a move. 5: readiness. 6: the import of an interrupted create. 7: the
-/// history.
-pub const FORMAT: u8 = 7;
+/// history. 8: approvals.
+pub const FORMAT: u8 = 8;
 
 /// The body is compressed, after its length as four bytes.
 const COMPRESSED: u8 = 1;

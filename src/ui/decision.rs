@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api::{self, ApprovalState, PlanObject};
+use crate::plan::approval::is_consistent;
 
 /// What a user decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -54,11 +55,15 @@ impl Decision {
 /// Why there is nothing to decide.
 pub fn undecidable(plan: &PlanObject, decision: Decision) -> Option<String> {
     let name = plan.metadata.name.clone().unwrap_or_default();
+    if !is_consistent(&plan.spec, &plan.status.clone().unwrap_or_default()) {
+        return Some(format!("`{name}` is invalid: the changes that it shows are not those of its digest."));
+    }
     match plan.status.as_ref().and_then(|status| status.approval) {
         Some(ApprovalState::Applied) => Some(format!("The changes of `{name}` were made.")),
         Some(ApprovalState::Superseded) => {
             Some(format!("`{name}` is superseded: other changes are planned, or none at all."))
         }
+        Some(ApprovalState::Invalid) => Some(format!("`{name}` is invalid: it approves nothing.")),
         Some(ApprovalState::Expired) => Some(format!("The approval of `{name}` has expired.")),
         _ if plan.spec.approved => Some(format!("`{name}` is already approved.")),
         _ if plan.spec.rejected && decision == Decision::Reject => Some(format!("`{name}` is already rejected.")),
@@ -122,8 +127,21 @@ mod tests {
         assert_eq!(undecidable(&plan(Some(ApprovalState::Waiting), false, false), approve), None);
         assert!(undecidable(&plan(Some(ApprovalState::Approved), true, false), reject).is_some());
         assert!(undecidable(&plan(Some(ApprovalState::Rejected), false, true), approve).is_some());
-        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired] {
+        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired, ApprovalState::Invalid] {
             assert!(undecidable(&plan(Some(state), true, false), approve).is_some());
         }
+    }
+
+    #[test]
+    fn what_is_not_covered_by_the_digest_cannot_be_approved() {
+        let change = serde_json::json!({ "address": "a", "action": "Update", "digest": "0".repeat(64) });
+        let change: crate::api::ChangeDigest = serde_json::from_value(change).unwrap();
+        let digest = crate::plan::approval::digest_of([&change]);
+        let mut honest = plan(None, false, false);
+        (honest.spec.digest, honest.spec.changes) = (Some(digest), vec![change]);
+        assert_eq!(undecidable(&honest, Decision::Approve), None);
+        honest.spec.changes[0].action = crate::model::Action::Replace;
+        let why = undecidable(&honest, Decision::Approve).unwrap();
+        assert!(why.contains("are not those of its digest"), "{why}");
     }
 }

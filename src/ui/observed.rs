@@ -10,6 +10,7 @@ use crate::api::{
     ResourceStatus,
 };
 use crate::model::{Address, Reason};
+use crate::plan::approval::is_consistent;
 use crate::reconcile::summarize::waits_for_others;
 
 /// The part of a Resource or DataSource that the graph shows.
@@ -74,7 +75,7 @@ pub fn plan(object: &RawObject<PlanObject>) -> Option<ObservedPlan> {
     let status: PlanStatus = object.status().unwrap_or_default();
     spec.digest.as_ref()?;
     let state = status.approval.unwrap_or(ApprovalState::Waiting);
-    if state.is_final() {
+    if state.is_final() || !is_consistent(&spec, &status) {
         return None;
     }
     let condition = |kind: ConditionType| status.conditions.iter().find(|one| one.type_ == kind.as_str());

@@ -10,7 +10,7 @@ use crate::execute::step::{StepInput, StepScope};
 use crate::graph::{Outcome, Walk, WalkUpdate};
 use crate::load::{Config, Instance};
 use crate::model::{
-    Address, Cause, Change, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
+    Address, Cause, Change, ChangeApproval, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
     Step, Value, visible,
 };
 use crate::plan::{Plan, PreparedStep, trigger};
@@ -25,7 +25,7 @@ pub(super) struct Batch {
     namespace: Value,
     desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
     components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    approved_by: BTreeMap<Address, Arc<str>>,
+    approvals: BTreeMap<Address, ChangeApproval>,
     walk: Walk,
     /// Steps that were running at the time of planning.
     running: Vec<NodeIndex>,
@@ -44,7 +44,7 @@ impl Batch {
     /// Starts a walk. Returns the nodes that are ready.
     pub fn start(adoption: Adoption) -> (Self, Vec<NodeIndex>) {
         let Adoption { scope, config, plan, graph, namespace, desired_digests, components, .. } = adoption;
-        let Plan { mut changes, prepared, approved_by, .. } = plan;
+        let Plan { mut changes, prepared, approvals, .. } = plan;
         changes.sort_by(|one, other| key(one).cmp(&key(other)));
         let mut walk = Walk::new(Arc::new(graph));
         let ready = walk.start();
@@ -63,7 +63,7 @@ impl Batch {
             namespace,
             desired_digests,
             components,
-            approved_by,
+            approvals,
             running,
             waiting,
             walk,
@@ -197,10 +197,11 @@ impl Batch {
         let generation = instance.as_ref().map_or(0, |instance| instance.generation);
         let attributes = change.map(|change| changed_attributes(step, change)).unwrap_or_default();
         // The destroy of an object that was deposed earlier needs no approval.
-        let approver = self.approved_by.get(&step.address).filter(|_| step.deposed.is_none());
+        let approval = self.approvals.get(&step.address).filter(|_| step.deposed.is_none());
         let because = change.and_then(|change| change.because.as_deref());
         StepInput {
-            cause: Cause::new(because, &attributes, generation, step.replaces).approved_by(approver),
+            cause: Cause::new(because, &attributes, generation, step.replaces).approved(approval),
+            approved_object: approval.and_then(|approval| approval.new_object.clone()),
             namespace: Arc::clone(&self.config.namespace),
             step: step.clone(),
             type_name: change.map_or_else(|| Arc::from(""), |change| Arc::clone(&change.type_name)),

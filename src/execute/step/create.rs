@@ -128,7 +128,7 @@ pub(crate) async fn record_create_result(
         } else if let Some(keep_open) = keep_open {
             record.intent = Some(keep_open(opened));
         }
-        record.replacement_pending = false;
+        record.end_replacement();
         record.handled_replace_request = Arc::clone(replace_requested);
     }
     if record.intent.is_none() {

@@ -47,6 +47,9 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
         // Its successor satisfies its postconditions, or this step would not run.
         record.deposed.insert(key, with_awaits_postconditions(Arc::clone(&object), false));
     }
+    if removed.replacement_follows {
+        record.approved_object.clone_from(&task.approved_object);
+    }
     let timeout = task.timeouts().delete;
     let hooks = before_destroy(task.instance.as_deref(), &task.step.address, &object);
     // The hooks have their own time limit before that of the call.

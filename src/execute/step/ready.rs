@@ -112,7 +112,7 @@ async fn record_ready(
     let hooks_follow = ready.hooks_pending;
     record.current = Some(Arc::new(ready));
     if readiness.is_new {
-        record.replacement_pending = false;
+        record.end_replacement();
         record.failed_creates = if hooks_follow { record.failed_creates } else { 0 };
     }
     if hooks_follow {

@@ -34,6 +34,12 @@ pub(super) async fn run(task: &StepTask) -> Result<RecordEffect, StepError> {
             matching_config: ConfigDigest::new(&last.config, prior.revision),
             ..task.recorded()?
         };
+        if !task.cause.approval.is_empty() {
+            // Nothing remains of the change, and its approval is used up.
+            let now = task.engine.clock.now();
+            let cause = task.cause.clone();
+            record.history.add(HistoryEntry::new(ChangeKind::Update, cause, now, now, ChangeOutcome::Succeeded));
+        }
         return write_record(task, record, object).await;
     }
     let timeout = task.timeouts().update;

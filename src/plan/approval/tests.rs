@@ -1,6 +1,7 @@
 use super::*;
-use crate::load::Instance;
-use crate::model::ApprovalKind;
+use crate::load::{Instance, Template};
+use crate::model::kube_names::generated_suffix;
+use crate::model::{ApprovalKind, Path, RecordedObject, ReplaceOrder, Stored, Version};
 use crate::plan::PreparedStep;
 
 fn change(action: Action, before: Option<Value>, after: Option<Value>) -> Change {
@@ -11,6 +12,14 @@ fn object(entries: &[(&str, Value)]) -> Value {
     Value::map(entries.iter().map(|(name, value)| (*name, value.clone())))
 }
 
+/// A Resource `a` with a configuration of expressions.
+fn configured(config: &serde_json::Value) -> Config {
+    let address = Address::single("a");
+    let template = Template::parse_json(config, &Path::default(), &[]).0;
+    let instance = Instance { config: template, ..Instance::plain(address.clone(), "thing") };
+    Config { instances: BTreeMap::from([(address, Arc::new(instance))]), ..Config::default() }
+}
+
 fn digest(salt: &[u8], change: &Change) -> ChangeDigest {
     Digester::new(salt, &Plan::default(), &Config::default()).change(change)
 }
@@ -18,6 +27,50 @@ fn digest(salt: &[u8], change: &Change) -> ChangeDigest {
 fn update(from: i64, to: impl Into<Value>) -> Change {
     let side = |size: Value| object(&[("size", size), ("name", "x".into())]);
     change(Action::Update, Some(side(Value::from(from))), Some(side(to.into())))
+}
+
+fn prepared(config: Value) -> PreparedStep {
+    PreparedStep {
+        prior: None,
+        replaced: None,
+        config,
+        planned: Value::Null,
+        private: Arc::default(),
+        destroy_private: Arc::default(),
+        entropy: [0; 16],
+        replace_paths: Vec::new(),
+        requires_update: false,
+        identity: None,
+        publish_again: false,
+        recorded: RecordedObject::default(),
+        deposed_key: crate::model::DeposedKey(0),
+        record_only: false,
+    }
+}
+
+fn approved_changes(changes: impl IntoIterator<Item = ChangeDigest>) -> BTreeMap<Address, Vec<ApprovedChange>> {
+    let mut approved: BTreeMap<Address, Vec<ApprovedChange>> = BTreeMap::new();
+    for change in changes {
+        let of_plan = ApprovedChange { change: change.clone(), approver: Approver::default() };
+        approved.entry(change.address).or_default().push(of_plan);
+    }
+    approved
+}
+
+/// The changes of `a` that need an approval, if updates, replacements and creates do.
+fn guarded(approved: Vec<ChangeDigest>, change: Change, config: &Config, recorded: &Recorded) -> Option<Guarded> {
+    let kinds = [ApprovalKind::Update, ApprovalKind::Replace];
+    let required = RequiredApprovals::from_iter(kinds);
+    let approvals = Approvals { required, changes: approved_changes(approved), ..Approvals::default() };
+    let plan = Plan { changes: vec![change], ..Plan::default() };
+    approvals.guarded(b"s", &plan, config, recorded, &BTreeSet::from(["a".into()]))
+}
+
+/// The waiting changes beside those without an approval, as lines.
+fn blocks(guarded: &Guarded, plan: &Plan, recorded: &Recorded) -> Vec<String> {
+    let offer = Offer { plan: "p".into(), state: OfferState::Open };
+    let blocks = followers::blocks(guarded, plan, recorded, &offer).into_iter();
+    blocks.map(|(address, block)| format!("{address}: {}", block.message)).collect()
 }
 
 #[test]
@@ -70,7 +123,7 @@ fn an_unknown_value_may_become_known() {
     assert_eq!(approved.unknown_paths, [Path::of(&["size"])]);
     let approvals = Approvals {
         required: RequiredApprovals::from_iter([ApprovalKind::Update]),
-        changes: BTreeMap::from([(Address::single("a"), vec![ApprovedChange { change: approved, by: None }])]),
+        changes: approved_changes([approved]),
         ..Approvals::default()
     };
     let is_approved = |change: Change| {
@@ -90,22 +143,7 @@ fn the_random_part_of_a_name_does_not_count() {
     let planned = |entropy: u8| {
         let name = format!("db-{}", generated_suffix([entropy; 16]));
         let change = change(Action::Create, None, Some(object(&[("name", Value::from(name.as_str()))])));
-        let prepared = PreparedStep {
-            prior: None,
-            replaced: None,
-            config: Value::Null,
-            planned: Value::Null,
-            private: Arc::default(),
-            destroy_private: Arc::default(),
-            entropy: [entropy; 16],
-            replace_paths: Vec::new(),
-            requires_update: false,
-            identity: None,
-            publish_again: false,
-            recorded: crate::model::RecordedObject::default(),
-            deposed_key: crate::model::DeposedKey(0),
-            record_only: false,
-        };
+        let prepared = PreparedStep { entropy: [entropy; 16], ..prepared(Value::Null) };
         let prepared = BTreeMap::from([(Address::single("a"), prepared)]);
         let plan = Plan { prepared, ..Plan::default() };
         Digester::new(b"s", &plan, &Config::default()).change(&change).digest
@@ -132,9 +170,8 @@ fn dependents_that_change_wait_too() {
         Approvals { required: RequiredApprovals::from_iter([ApprovalKind::Update]), ..Approvals::default() };
     let names = BTreeSet::from(["a".into()]);
     let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
-    let blocks = guarded.blocks_of_dependents(&plan);
-    assert_eq!(blocks.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>(), ["c"]);
-    assert_eq!(blocks[0].1.message, "depends on `a`, whose change waits for an approval");
+    let blocks = blocks(&guarded, &plan, &Recorded::new());
+    assert_eq!(blocks, ["c: depends on `a`, whose change waits for an approval"]);
 }
 
 #[test]
@@ -166,4 +203,183 @@ fn the_differences_name_the_objects() {
             "d: to be destroyed, which the approval does not contain",
         ]
     );
+}
+
+/// A literal in the place of an expression, another expression, and an argument that was not configured: none of them was
+/// approved.
+#[test]
+fn an_unknown_value_may_become_known_only_from_its_source() {
+    let after = |size: Value, zone: Value| {
+        let (before, after) = ([("size", Value::from(1))], [("size", size), ("zone", zone)]);
+        change(Action::Update, Some(object(&before)), Some(object(&after)))
+    };
+    let shown = after(Value::Unknown, Value::Unknown);
+    let config = configured(&serde_json::json!({ "size": "${db.size}" }));
+    let approved = Digester::new(b"s", &Plan::default(), &config).change(&shown);
+    assert_eq!(approved.unknown_paths, [Path::of(&["size"]), Path::of(&["zone"])]);
+    let is_approved = |config: serde_json::Value, change: Change| {
+        let guarded = guarded(vec![approved.clone()], change, &configured(&config), &Recorded::new());
+        guarded.unwrap().held().is_none()
+    };
+    let known = || after(Value::from(7), Value::from("z"));
+    assert!(is_approved(serde_json::json!({ "size": "${db.size}" }), shown.clone()));
+    assert!(is_approved(serde_json::json!({ "size": "${db.size}" }), known()));
+    assert!(is_approved(serde_json::json!({ "size": "${db.size}", "zone": null }), known()));
+    for other in [
+        serde_json::json!({ "size": 7 }),
+        serde_json::json!({}),
+        serde_json::json!({ "size": "${db.other}" }),
+        serde_json::json!({ "size": "${db.size + 1}" }),
+        serde_json::json!({ "size": "x${db.size}" }),
+        serde_json::json!({ "size": "${db.size}", "zone": "z" }),
+    ] {
+        assert!(!is_approved(other.clone(), known()), "{other}");
+        assert!(!is_approved(other.clone(), shown.clone()), "{other}");
+    }
+    let mut of_other_object = known();
+    of_other_object.before = Some(object(&[("size", Value::from(1)), ("id", "other".into())]));
+    assert!(!is_approved(serde_json::json!({ "size": "${db.size}" }), of_other_object));
+}
+
+#[test]
+fn an_unknown_value_in_a_list_has_the_source_of_its_argument() {
+    let list = |id: Value| object(&[("rules", Value::list([object(&[("id", id), ("port", Value::from(1))])]))]);
+    let update = |id: Value| change(Action::Update, Some(list(Value::from("0"))), Some(list(id)));
+    let config = |port: &str| configured(&serde_json::json!({ "rules": [{ "id": "${db.id}", "port": port }] }));
+    let (known, other) = (config("${a.b}"), config("${a.c}"));
+    let of = |config: &Config| Digester::new(b"s", &Plan::default(), config).change(&update(Value::Unknown));
+    let approved = of(&known);
+    assert_eq!(approved.unknown_paths[0].to_string(), "rules[0].id");
+    let held = |config: &Config, id| {
+        guarded(vec![approved.clone()], update(id), config, &Recorded::new()).unwrap().held().is_some()
+    };
+    assert!(!held(&known, Value::from("9")) && held(&other, Value::from("9")));
+}
+
+#[test]
+fn many_unknown_places_are_grouped() {
+    let items = (0..2000).map(|number| object(&[("id", Value::Unknown), ("number", Value::from(number))]));
+    let create = change(Action::Create, None, Some(object(&[("items", Value::list(items)), ("name", "x".into())])));
+    assert_eq!(digest(b"s", &create).unknown_paths, [Path::of(&["items"])]);
+}
+
+#[test]
+fn an_argument_that_the_service_does_not_return_is_part_of_the_digest() {
+    let with = |password: &str| {
+        let config = object(&[("password_wo", password.into()), ("size", Value::from(2))]);
+        let plan = Plan { prepared: BTreeMap::from([(Address::single("a"), prepared(config))]), ..Plan::default() };
+        Digester::new(b"s", &plan, &Config::default()).change(&update(1, Value::from(2))).digest
+    };
+    assert_eq!(with("x"), with("x"));
+    assert_ne!(with("x"), with("y"));
+}
+
+/// Each of these approves something else than it says.
+#[test]
+fn a_change_counts_only_as_it_was_shown() {
+    let replaced = Change { action: Action::Replace, ..update(1, Value::Unknown) };
+    let honest = digest(b"s", &replaced);
+    let is_approved = |approved: &ChangeDigest| {
+        let guarded = guarded(vec![approved.clone()], replaced.clone(), &Config::default(), &Recorded::new());
+        guarded.unwrap().held().is_none()
+    };
+    assert!(is_approved(&honest));
+    let lies = [
+        ChangeDigest { action: Action::Update, ..honest.clone() },
+        ChangeDigest { unknown_paths: Vec::new(), ..honest.clone() },
+        ChangeDigest { unknown_paths: vec![Path::default()], ..honest.clone() },
+        ChangeDigest { address: Address::single("b"), ..honest.clone() },
+    ];
+    for lie in lies {
+        assert!(!is_approved(&lie), "{lie:?}");
+        assert_ne!(digest_of([&lie]), digest_of([&honest]), "the digest of a Plan covers what it says: {lie:?}");
+    }
+    let made = ChangeDigest { applied: true, ..honest.clone() };
+    assert_eq!(digest_of([&made]), digest_of([&honest]));
+    let of_namespace = |namespace: &str| {
+        let config = Config { namespace: namespace.into(), ..Config::default() };
+        Digester::new(b"s", &Plan::default(), &config).change(&replaced).digest
+    };
+    assert_ne!(of_namespace("shop"), of_namespace("test"));
+}
+
+#[test]
+fn the_digest_of_nothing_approves_nothing() {
+    let digests = BTreeMap::from([(digest_of([]).into(), Approver::default())]);
+    let required = RequiredApprovals::from_iter([ApprovalKind::Update]);
+    let approvals = Approvals { required, digests, ..Approvals::default() };
+    let plan = Plan { changes: vec![update(1, Value::from(2))], ..Plan::default() };
+    let names = BTreeSet::from(["a".into()]);
+    let guarded = approvals.guarded(b"s", &plan, &Config::default(), &Recorded::new(), &names).unwrap();
+    assert!(guarded.held().is_some());
+}
+
+/// The create after the destroy: as approved, with a value that has become known, and another one.
+#[test]
+fn the_second_half_of_a_replacement_creates_what_was_approved() {
+    let address = Address::single("a");
+    let config = configured(&serde_json::json!({ "size": "${db.size}" }));
+    let other_source = configured(&serde_json::json!({ "size": 7 }));
+    let new = |size: Value, name: &str| object(&[("size", size), ("name", name.into())]);
+    let replacement = Change {
+        order: Some(ReplaceOrder::DestroyFirst),
+        ..change(Action::Replace, Some(new(Value::from(1), "x")), Some(new(Value::Unknown, "x")))
+    };
+    let approved = Digester::new(b"s", &Plan::default(), &config).change(&replacement);
+    let whole = guarded(vec![approved], replacement, &config, &Recorded::new()).unwrap();
+    let object = whole.changes[0].approval.clone().unwrap().new_object.unwrap();
+    let begun = |approved_object: Option<Box<ApprovedObject>>| {
+        let mut record = Record::empty("shop".into(), address.clone(), "u".into(), "thing".into());
+        (record.replacement_pending, record.approved_object) = (true, approved_object);
+        Recorded::from([(address.clone(), Stored { record: Arc::new(record), version: Version(1) })])
+    };
+    let create = |size: Value, name: &str| change(Action::Create, None, Some(new(size, name)));
+    let waits = |create: Change, config: &Config, recorded: &Recorded| {
+        guarded(Vec::new(), create, config, recorded).is_some_and(|guarded| guarded.held().is_some())
+    };
+    let recorded = begun(Some(object));
+    assert!(!waits(create(Value::Unknown, "x"), &config, &recorded));
+    assert!(!waits(create(Value::from(7), "x"), &config, &recorded));
+    assert!(waits(create(Value::from(7), "x"), &other_source, &recorded), "a literal");
+    assert!(waits(create(Value::from(7), "y"), &config, &recorded), "another name");
+    assert!(waits(create(Value::from(7), "x"), &config, &begun(None)), "it was begun without an approval");
+    assert!(!waits(create(Value::from(7), "x"), &config, &Recorded::new()), "creates need none here");
+}
+
+/// `c` waits for an approval and uses `a`, so that `a` cannot be replaced; `b` depends on `a`.
+#[test]
+fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
+    let of = |name: &str, action| Change::plain(Address::single(name), "thing", action);
+    let uses = |name: &str, used: &str| (Address::single(name), Arc::from([Address::single(used)]));
+    let blocked = |order: ReplaceOrder, action: Action| {
+        let replacement = Change { order: Some(order), ..of("a", Action::Replace) };
+        let plan = Plan {
+            changes: vec![replacement.clone(), of("b", Action::Update), of("c", action)],
+            dependencies: BTreeMap::from([uses("b", "a"), uses("c", "a")]),
+            ..Plan::default()
+        };
+        let waiting = Digester::new(b"s", &plan, &Config::default()).change(&plan.changes[2]);
+        let changes = vec![GuardedChange { digest: waiting, approval: None }];
+        blocks(&Guarded { changes, all: String::new(), unnamed: None }, &plan, &Recorded::new())
+    };
+    let both = ["a: must stay for `c`, whose change waits for an approval", "b: depends on `c`, whose change waits for an approval"];
+    assert_eq!(blocked(ReplaceOrder::DestroyFirst, Action::Update), both);
+    assert!(blocked(ReplaceOrder::CreateFirst, Action::Update).is_empty(), "the new object can be created");
+}
+
+#[test]
+fn what_depends_on_a_family_waits_for_each_of_its_instances() {
+    let instance = Address { name: "a".into(), key: crate::model::InstanceKey::Index(0) };
+    let plan = Plan {
+        changes: vec![
+            Change::plain(instance.clone(), "thing", Action::Update),
+            Change::plain(Address::single("b"), "thing", Action::Update),
+        ],
+        dependencies: BTreeMap::from([(Address::single("b"), Arc::from([Address::family("a")]))]),
+        ..Plan::default()
+    };
+    let waiting = Digester::new(b"s", &plan, &Config::default()).change(&plan.changes[0]);
+    let changes = vec![GuardedChange { digest: waiting, approval: None }];
+    let guarded = Guarded { changes, all: String::new(), unnamed: None };
+    assert_eq!(blocks(&guarded, &plan, &Recorded::new()), ["b: depends on `a[0]`, whose change waits for an approval"]);
 }

@@ -6,29 +6,29 @@ use std::sync::Arc;
 use super::ApprovalTracker;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
-use crate::model::{Action, Address};
-use crate::plan::approval::differences;
+use crate::model::{Action, Address, ChangeKind};
+use crate::plan::approval::{Approver, differences};
 use crate::reconcile::Reconciler;
 use crate::reconcile::index::ApprovalPlan;
 use crate::reconcile::tracked::TrackedObject;
 
 impl Reconciler {
     /// The status that a Plan should have.
-    pub(super) fn judge(&self, name: &Arc<str>, plan: &ApprovalPlan) -> PlanStatus {
-        let is_held = self.approvals.held.get(name);
-        let is_new = plan.is_own && !plan.was_due();
-        let written = is_held.filter(|_| is_new).map_or(&plan.status, |held| &held.plan.status);
-        let mut status = PlanStatus { observed_generation: plan.generation, ..written.clone() };
-        if status.approvals.is_empty() {
-            self.note_due(plan, &mut status);
-        }
+    pub(super) fn judge(&self, plan: &ApprovalPlan) -> PlanStatus {
+        let mut status = PlanStatus { observed_generation: plan.generation, ..self.shown(plan) };
         if (plan.approved || plan.rejected) && status.decided_at.is_none() {
             status.decided_at = Some(self.now.wall.to_string());
             status.decided_by.clone_from(&plan.decided_by);
         }
         // A Plan of Purlin ends with its changes.
-        let is_obsolete = plan.is_own && is_held.is_none() && !self.is_uncertain(plan.changes());
+        let is_held = self.approvals.held.contains_key(&plan.digest);
+        let is_obsolete = plan.is_own && !is_held && !self.is_uncertain(plan.changes());
         let (state, message) = match () {
+            () if plan.is_invalid => {
+                let message = "spec.changes are not the changes of spec.digest, so this Plan approves nothing (hint: print \
+                               it again with `purlin plan -o approval`)";
+                (ApprovalState::Invalid, message.to_owned())
+            }
             () if plan.approved => self.judge_approved(plan, &mut status),
             () if is_obsolete => (ApprovalState::Superseded, "these changes are no longer planned".to_owned()),
             () if plan.rejected => {
@@ -45,37 +45,53 @@ impl Reconciler {
         status
     }
 
-    /// Adds the changes of a Plan that a user created, as soon as one of them is due.
-    fn note_due(&self, plan: &ApprovalPlan, status: &mut PlanStatus) {
+    /// The status with what the Plan is about: its present status, unless its changes have just become due.
+    fn shown(&self, plan: &ApprovalPlan) -> PlanStatus {
+        if plan.was_due() || plan.is_invalid {
+            return plan.status.clone();
+        }
+        let Some(due) = self.due(plan) else { return plan.status.clone() };
+        let covers = |component: &&super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
+        let component = self.approvals.components.iter().find(covers);
+        let computed = component.and_then(|component| component.held.as_ref()).map(|held| &*held.status);
+        let PlanStatus { decided_at, decided_by, .. } = plan.status.clone();
+        let computed = computed.unwrap_or(&plan.status).clone();
+        PlanStatus { approvals: vec![due], decided_at, decided_by, ..computed }
+    }
+
+    /// The changes of a Plan, as soon as one of them is due.
+    fn due(&self, plan: &ApprovalPlan) -> Option<RequiredApproval> {
         let ApprovalTracker { guarded, components, .. } = &self.approvals;
+        let approver = plan.approver();
         let is_due = |change: &ChangeDigest| {
-            guarded.get(&change.address).is_some_and(|due| due.digest == change.digest) && !self.is_made(change)
+            let is_planned = guarded.get(&change.address).is_some_and(|due| is_same(due, change));
+            is_planned && !self.is_at_rest(&change.address) && !self.is_made(&approver, change)
         };
-        let due = if plan.proposed.is_empty() {
+        if plan.proposed.is_empty() {
             let covered = components.iter().find_map(|component| component.guarded.covered_by(&plan.digest));
-            covered.filter(|due| due.changes.iter().any(is_due))
-        } else {
-            let due = RequiredApproval { digest: plan.digest.clone(), changes: plan.proposed.clone() };
-            plan.proposed.iter().any(is_due).then_some(due)
-        };
-        status.approvals = due.into_iter().collect();
+            return covered.filter(|due| due.changes.iter().any(is_due));
+        }
+        let due = RequiredApproval { digest: plan.digest.to_string(), changes: plan.proposed.clone() };
+        plan.proposed.iter().any(is_due).then_some(due)
     }
 
     /// The state of an approved Plan: which of its changes were made, and how others differ.
     fn judge_approved(&self, plan: &ApprovalPlan, status: &mut PlanStatus) -> (ApprovalState, String) {
         let guarded = &self.approvals.guarded;
+        let approver = plan.approver();
         let was_due = !status.approvals.is_empty();
         let mut own = status.approvals.first().map_or_else(|| plan.proposed.clone(), |due| due.changes.clone());
         let is_running = own.iter().any(|change| self.is_running(&change.address));
         // One write when they have ended, not one for each.
         if was_due && !is_running {
-            own.iter_mut().for_each(|change| change.applied |= self.is_made(change));
+            own.iter_mut().for_each(|change| change.applied |= self.is_made(&approver, change));
             status.approvals[0].changes.clone_from(&own);
         }
         let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
-        let due = guarded.values().filter(|change| names.contains(&change.address.name) && !self.is_made(change));
+        let is_open = |change: &&ChangeDigest| !self.is_at_rest(&change.address);
+        let due = guarded.values().filter(|change| names.contains(&change.address.name)).filter(is_open);
         status.differences = differences(&own, &due.collect::<Vec<_>>());
-        let any_open = own.iter().any(|change| self.is_due(change));
+        let any_open = own.iter().any(|change| self.is_due(&approver, change));
         if was_due && own.iter().all(|change| change.applied) {
             return (ApprovalState::Applied, "the approved changes were made".to_owned());
         }
@@ -112,19 +128,37 @@ impl Reconciler {
         is_interrupted || self.objects.get(address).is_some_and(TrackedObject::is_open)
     }
 
-    /// Whether an approved change was made. A plan with a change that has not been made resets `up_to_date`.
-    fn is_made(&self, change: &ChangeDigest) -> bool {
-        match self.objects.get(&change.address) {
+    /// Whether a change was made with this approval, which uses it up. That nothing is left to change does not count: the
+    /// change may only be prevented for now.
+    pub(super) fn is_made(&self, approver: &Approver, change: &ChangeDigest) -> bool {
+        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let kind = match change.action {
+            Action::Destroy => return record.is_none(),
+            Action::Update => ChangeKind::Update,
+            _ => ChangeKind::Create,
+        };
+        let text = approver.use_of(change);
+        record.is_some_and(|record| record.history.entries().iter().any(|entry| entry.uses(&text, kind)))
+    }
+
+    /// Whether nothing is left to do for an object since it was planned last. A plan with a change resets `up_to_date`.
+    fn is_at_rest(&self, address: &Address) -> bool {
+        match self.objects.get(address) {
             Some(tracked) => tracked.up_to_date.is_some() && !tracked.has_trouble() && tracked.held_for().is_none(),
-            None => change.action == Action::Destroy && !self.schedule.records().contains_key(&change.address),
+            None => !self.schedule.records().contains_key(address),
         }
     }
 
     /// Whether an approved change is still to be made, or has begun.
-    fn is_due(&self, change: &ChangeDigest) -> bool {
-        let same = |due: &ChangeDigest| due.digest == change.digest;
-        let record = self.schedule.records().get(&change.address);
-        let has_begun = record.is_some_and(|stored| stored.record.replacement_pending);
-        !change.applied && (has_begun || self.approvals.guarded.get(&change.address).is_some_and(same))
+    fn is_due(&self, approver: &Approver, change: &ChangeDigest) -> bool {
+        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let begun = record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
+        let has_begun = begun.is_some_and(|object| object.uses.contains(&approver.use_of(change)));
+        let is_planned = || self.approvals.guarded.get(&change.address).is_some_and(|due| is_same(due, change));
+        !change.applied && (has_begun || (is_planned() && !self.is_at_rest(&change.address)))
     }
+}
+
+fn is_same(one: &ChangeDigest, other: &ChangeDigest) -> bool {
+    one.digest == other.digest && one.action == other.action && one.unknown_paths == other.unknown_paths
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::{ApprovalState, ChangeDigest, PlanStatus};
 use crate::model::RequiredApprovals;
-use crate::plan::approval::{Approvals, ApprovedChange};
+use crate::plan::approval::{Approvals, ApprovedChange, Approver, Offer, OfferState};
 
 /// A version of a Plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,11 @@ pub struct ApprovalPlan {
     pub generation: i64,
     /// Purlin created it, and removes it when it is no longer needed.
     pub is_own: bool,
-    pub digest: String,
+    pub digest: Arc<str>,
     /// The changes in its spec.
     pub proposed: Vec<ChangeDigest>,
+    /// These are not the changes of its digest, so that it does not say what it approves.
+    pub is_invalid: bool,
     pub approved: bool,
     pub rejected: bool,
     /// The user who decided, as the annotation says.
@@ -41,6 +43,10 @@ impl ApprovalPlan {
     /// The changes that it covers: those that were due, or else those of its spec.
     pub fn changes(&self) -> &[ChangeDigest] {
         self.status.approvals.first().map_or(&self.proposed, |due| &due.changes)
+    }
+
+    pub fn approver(&self) -> Approver {
+        Approver { plan: Arc::clone(&self.id.uid), user: self.decided_by.as_deref().map(Arc::from) }
     }
 
     /// Whether changes with its digest have been due.
@@ -59,7 +65,18 @@ impl ApprovalPlan {
     }
 
     fn approves(&self, now: Timestamp) -> bool {
-        self.approved && !self.rejected && !self.is_final() && self.expires_at().is_none_or(|at| at > now)
+        self.is_open() && self.approved && !self.rejected && self.expires_at().is_none_or(|at| at > now)
+    }
+
+    /// Whether it says something about changes.
+    pub fn is_open(&self) -> bool {
+        !self.is_invalid && !self.is_final()
+    }
+
+    /// Where users decide, or have decided, on the changes of its digest.
+    fn offer(&self, name: &Arc<str>) -> Offer {
+        let state = if self.rejected { OfferState::Rejected(self.decided_by.as_deref().map(Arc::from)) } else { OfferState::Open };
+        Offer { plan: Arc::clone(name), state }
     }
 
     /// The names of the objects that it covers.
@@ -76,8 +93,15 @@ pub struct ApprovalCache {
     by_name: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Plans with nothing but a digest: any change can turn out to be theirs.
     digest_only: BTreeSet<Arc<str>>,
+    by_digest: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Plans whose status may no longer be correct.
     touched: BTreeSet<Arc<str>>,
+    /// The digests of Plans that have come, gone or changed.
+    changed: BTreeSet<Arc<str>>,
+    /// The digests of Plans that were deleted before a user decided on their changes.
+    dismissed: BTreeSet<Arc<str>>,
+    /// The digests of approved Plans that were deleted before their changes were known.
+    withdrawn_digests: BTreeSet<Arc<str>>,
     /// How often an approval of changes of this name was withdrawn: a plan that relies on it is stale.
     withdrawn: BTreeMap<Arc<str>, u64>,
 }
@@ -107,9 +131,15 @@ impl ApprovalCache {
     /// Removes a Plan, and returns the names whose changes it approved.
     pub fn deleted(&mut self, name: &str) -> BTreeSet<Arc<str>> {
         let Some(plan) = self.remove(name) else { return BTreeSet::new() };
+        if plan.is_open() && !plan.approved && !plan.rejected {
+            self.dismissed.insert(Arc::clone(&plan.digest));
+        }
+        if plan.approved && plan.changes().is_empty() {
+            self.withdrawn_digests.insert(Arc::clone(&plan.digest));
+        }
         let names: BTreeSet<Arc<str>> = plan.names().cloned().collect();
         if plan.approved && !plan.is_final() {
-            names.iter().for_each(|name| *self.withdrawn.entry(Arc::clone(name)).or_default() += 1);
+            self.withdraw(&names);
         }
         names
     }
@@ -134,6 +164,8 @@ impl ApprovalCache {
         if plan.changes().is_empty() {
             self.digest_only.insert(Arc::clone(&name));
         }
+        self.by_digest.entry(Arc::clone(&plan.digest)).or_default().insert(Arc::clone(&name));
+        self.changed.insert(Arc::clone(&plan.digest));
         self.touched.insert(Arc::clone(&name));
         self.plans.insert(name, Arc::new(plan));
     }
@@ -141,13 +173,10 @@ impl ApprovalCache {
     fn remove(&mut self, name: &str) -> Option<Arc<ApprovalPlan>> {
         let plan = self.plans.remove(name)?;
         for covered in plan.names() {
-            if let Some(plans) = self.by_name.get_mut(covered) {
-                plans.remove(name);
-                if plans.is_empty() {
-                    self.by_name.remove(covered);
-                }
-            }
+            remove_from(&mut self.by_name, covered, name);
         }
+        remove_from(&mut self.by_digest, &plan.digest, name);
+        self.changed.insert(Arc::clone(&plan.digest));
         self.digest_only.remove(name);
         self.touched.insert(name.into());
         Some(plan)
@@ -168,8 +197,56 @@ impl ApprovalCache {
         self.touched.extend(self.digest_only.iter().cloned());
     }
 
+    /// The Plans with this digest may no longer be correct.
+    pub fn touch_digest(&mut self, digest: &str) {
+        self.touched.extend(self.by_digest.get(digest).into_iter().flatten().cloned());
+    }
+
     pub fn touch_all(&mut self) {
         self.touched.extend(self.plans.keys().cloned());
+    }
+
+    /// Removes and returns the digests of Plans that have come, gone or changed.
+    pub fn take_changed(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether a Plan with this digest was deleted before a user decided on its changes, since the last call.
+    pub fn take_dismissed(&mut self, digest: &str) -> bool {
+        self.dismissed.remove(digest)
+    }
+
+    /// Whether an approval of this digest was withdrawn since the last call. If its changes were known, it is not counted
+    /// here, but by their names.
+    pub fn take_withdrawn(&mut self, digest: &str) -> bool {
+        self.withdrawn_digests.remove(digest)
+    }
+
+    /// The digests of all Plans.
+    pub fn digests(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.by_digest.keys()
+    }
+
+    /// Plans that rely on an approval of changes of these names are stale.
+    pub fn withdraw(&mut self, names: &BTreeSet<Arc<str>>) {
+        names.iter().for_each(|name| *self.withdrawn.entry(Arc::clone(name)).or_default() += 1);
+    }
+
+    /// The Plan with this digest in which users decide; one that was rejected, if there is any. Its name and its labels do
+    /// not matter.
+    pub fn offer(&self, digest: &str) -> Option<Offer> {
+        let names = self.by_digest.get(digest)?;
+        let plans = names.iter().filter_map(|name| Some((name, self.plans.get(name)?)));
+        let offers: Vec<Offer> =
+            plans.filter(|(_, plan)| plan.is_open()).map(|(name, plan)| plan.offer(name)).collect();
+        let rejected = offers.iter().find(|offer| offer.state != OfferState::Open);
+        rejected.or(offers.first()).cloned()
+    }
+
+    /// Whether a Plan approves the changes of this digest now.
+    pub fn approves(&self, digest: &str, now: Timestamp) -> bool {
+        let mut plans = self.by_digest.get(digest).into_iter().flatten().filter_map(|name| self.plans.get(name));
+        plans.any(|plan| plan.approves(now))
     }
 
     /// Removes and returns the Plans whose status may no longer be correct.
@@ -181,19 +258,34 @@ impl ApprovalCache {
         self.withdrawn.get(name).copied().unwrap_or_default()
     }
 
-    /// What is approved now.
-    pub fn approvals(&self, required: RequiredApprovals, now: Timestamp) -> Approvals {
+    /// What is approved now. `is_made`: whether an approved change was made, which uses up its approval.
+    pub fn approvals(
+        &self,
+        required: RequiredApprovals,
+        now: Timestamp,
+        is_made: impl Fn(&Approver, &ChangeDigest) -> bool,
+    ) -> Approvals {
         let mut approvals = Approvals { required, ..Approvals::default() };
         for plan in self.plans.values().filter(|plan| plan.approves(now)) {
-            let by: Option<Arc<str>> = plan.decided_by.as_deref().map(Arc::from);
+            let approver = plan.approver();
             if plan.changes().is_empty() {
-                approvals.digests.insert(plan.digest.clone(), by.clone());
+                approvals.digests.insert(Arc::clone(&plan.digest), approver.clone());
             }
-            for change in plan.changes().iter().filter(|change| !change.applied) {
-                let approved = ApprovedChange { change: change.clone(), by: by.clone() };
+            let open = plan.changes().iter().filter(|change| !change.applied && !is_made(&approver, change));
+            for change in open {
+                let approved = ApprovedChange { change: change.clone(), approver: approver.clone() };
                 approvals.changes.entry(change.address.clone()).or_default().push(approved);
             }
         }
         approvals
+    }
+}
+
+fn remove_from(plans: &mut BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, key: &str, name: &str) {
+    if let Some(names) = plans.get_mut(key) {
+        names.remove(name);
+        if names.is_empty() {
+            plans.remove(key);
+        }
     }
 }

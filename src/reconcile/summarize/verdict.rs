@@ -191,6 +191,11 @@ fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
         Reason::ApprovalRequired => {
             Verdict { blocks_deletion: deleting, ..Verdict::progressing(reason, change.message.clone()) }
         }
+        // Nothing is wrong, and nothing happens until a user acts.
+        Reason::Rejected => {
+            let message = change.message.clone();
+            Verdict { class: Class::Stalled, reason, message, is_error: false, blocks_deletion: deleting }
+        }
         _ if waits_for_others(reason) => Verdict::progressing(reason, change.message.clone()),
         // A deletion that waits for user action is blocked, not stalled: the object has no error.
         Reason::InUse

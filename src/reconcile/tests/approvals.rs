@@ -1,8 +1,11 @@
 //! Changes that wait for an approval.
 
+mod cheating;
+
 use super::*;
-use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL};
+use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL, plan_name};
 use crate::driver::scripted::Kind;
+use crate::plan::approval::digest_of;
 use crate::reconcile::index::{ApprovalPlan, PlanId};
 
 impl Bench {
@@ -10,17 +13,23 @@ impl Bench {
     pub(super) fn write_approval(&mut self, write: ApprovalWrite) -> Signal {
         let written = match &write {
             ApprovalWrite::Create { plan: held, .. } => {
+                let same = self.plans.get(&*held.name).filter(|plan| plan.digest == held.digest && plan.is_open());
+                if let Some(same) = same {
+                    return Signal::ApprovalWritten(Box::new(write.clone()), Some(same.id.clone()));
+                }
+                let count = self.plans.len() as u64;
+                let is_taken = self.plans.contains_key(&*held.name);
+                let name = if is_taken { held.other_name(count << 50).unwrap() } else { held.name.to_string() };
                 let plan = ApprovalPlan {
-                    id: PlanId { uid: format!("uid of {}", held.name).into(), version: "1".into() },
+                    id: PlanId { uid: format!("uid {count} of {name}").into(), version: "1".into() },
                     generation: 1,
-                    is_own: true,
+                    is_own: plan_name::is_drawn(&name, &held.digest),
                     digest: held.digest.clone(),
                     valid: APPROVAL_VALID,
-                    status: (*held.status).clone(),
                     ..ApprovalPlan::default()
                 };
                 let id = plan.id.clone();
-                self.deliver(&held.name, plan);
+                self.deliver(&name, plan);
                 Some(id)
             }
             ApprovalWrite::Status { name, id, status } => {
@@ -37,6 +46,31 @@ impl Bench {
             }
         };
         Signal::ApprovalWritten(Box::new(write), written)
+    }
+
+    /// The names of the Plans in this state.
+    fn in_state(&self, state: ApprovalState) -> Vec<String> {
+        let plans = self.plans.iter().filter(|(_, plan)| plan.status.approval == Some(state));
+        plans.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Approves everything that is offered, until nothing is.
+    async fn approve_offers(&mut self) {
+        for _ in 0..10 {
+            let Some(name) = self.in_state(ApprovalState::Waiting).first().cloned() else { return };
+            self.approve(&name).await;
+        }
+        panic!("the approvals do not end: {:?}", self.plans.keys());
+    }
+
+    fn condition(&self, name: &str, kind: &str) -> Option<String> {
+        let condition = self.status[name].conditions.iter().find(|condition| condition.type_ == kind)?;
+        Some(format!("{} {}", condition.status, condition.reason))
+    }
+
+    fn message(&self, name: &str) -> String {
+        let ready = self.status[name].conditions.iter().find(|condition| condition.type_ == "Ready").unwrap();
+        ready.message.clone()
     }
 
     /// The Plans that the reconciler has created, by name.
@@ -200,7 +234,7 @@ async fn changes_are_approved_before_they_are_due() {
         let generation = |number: i64| number + 10 * i64::try_from(round).unwrap();
         let git = ApprovalPlan {
             id: PlanId { uid: format!("git-{}", proposed.len()).into(), ..PlanId::default() },
-            digest: due.digest.clone(),
+            digest: due.digest.as_str().into(),
             valid: jiff::SignedDuration::from_hours(1),
             proposed,
             approved: true,
@@ -240,7 +274,7 @@ async fn an_unused_approval_expires() {
     let mut bench = created(&[guarded("a", 1, &["Update"])]).await;
     let git = ApprovalPlan {
         id: PlanId { uid: "g".into(), ..PlanId::default() },
-        digest: "0".repeat(64),
+        digest: "0".repeat(64).into(),
         valid: jiff::SignedDuration::from_mins(10),
         approved: true,
         ..ApprovalPlan::default()
@@ -420,7 +454,7 @@ async fn a_change_that_was_made_differs_from_no_approval() {
         approved: true,
         id: PlanId { uid: "git".into(), ..PlanId::default() },
         valid: APPROVAL_VALID,
-        digest: "0".repeat(64),
+        digest: digest_of([&other]).into(),
         proposed: vec![other],
         ..ApprovalPlan::default()
     };

@@ -9,9 +9,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
     Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
-    Package, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
+    Package, Path, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
     RecordedObject, Resolution, Revision, Triggers, Value,
 };
 
@@ -209,16 +209,22 @@ fn published() -> impl Strategy<Value = PublishedCopy> {
 }
 
 fn cause() -> impl Strategy<Value = Cause> {
-    (text(), vec(text(), 0..3), any::<u32>(), any::<i64>(), any::<bool>(), text()).prop_map(
-        |(because, attributes, more_attributes, generation, replaces, approved_by)| Cause {
+    (text(), vec(text(), 0..3), any::<u32>(), any::<i64>(), any::<bool>(), text(), text()).prop_map(
+        |(because, attributes, more_attributes, generation, replaces, approved_by, approval)| Cause {
             because,
             attributes: attributes.into(),
             more_attributes,
             generation,
             replaces,
             approved_by,
+            approval,
         },
     )
+}
+
+fn approved_object() -> ApprovedObject {
+    let unknown_paths = vec![Path::default(), Path::of(&["size"]).index(1)];
+    ApprovedObject { digest: "d".into(), unknown_paths, by: "eve".into(), uses: "u".into() }
 }
 
 fn history() -> impl Strategy<Value = History> {
@@ -270,6 +276,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     failed_creates,
                     failed_generation: i64::from(failed_creates),
                     replacement_pending,
+                    approved_object: replacement_pending.then(|| Box::new(approved_object())),
                     handled_replace_request,
                     moving_to,
                     moved_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
     Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
     PlannedObject, PodRunner, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution,
     Revision, Triggers, Value,
@@ -50,8 +50,16 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved, has_history] =
-            self.flags()?;
+        let [
+            has_current,
+            has_intent,
+            replacement_pending,
+            has_published,
+            moving,
+            has_moved,
+            has_history,
+            is_approved,
+        ] = self.flags()?;
         let epoch = self.unsigned()?;
         let failed_creates = self.small()?;
         let failed_generation =
@@ -70,6 +78,7 @@ impl<'a> Reader<'a> {
         let came_from = (0..count).map(|_| self.address()).collect::<DecodeResult<_>>()?;
         let count = if has_history { self.length()? } else { 0 };
         let history = (0..count).map(|_| self.history_entry()).collect::<DecodeResult<Vec<_>>>()?;
+        let approved_object = if is_approved { Some(Box::new(self.approved_object()?)) } else { None };
         Ok(Record {
             namespace,
             address,
@@ -83,12 +92,17 @@ impl<'a> Reader<'a> {
             failed_creates,
             failed_generation,
             replacement_pending,
+            approved_object,
             handled_replace_request,
             moving_to,
             moved_from: came_from,
             history: if history.is_empty() { History::default() } else { History::from_entries(history) },
             source: None,
         })
+    }
+
+    fn approved_object(&mut self) -> DecodeResult<ApprovedObject> {
+        serde_json::from_str(self.text()?).map_err(|_| CodecError::Damaged("an approval in it cannot be read"))
     }
 
     fn history_entry(&mut self) -> DecodeResult<HistoryEntry> {
@@ -121,13 +135,14 @@ impl<'a> Reader<'a> {
     }
 
     fn cause(&mut self) -> DecodeResult<Cause> {
-        let [replaces, is_approved] = self.flags()?;
+        let [replaces, is_approved, has_approval] = self.flags()?;
         let because = self.shared()?;
         let count = self.length()?;
         let attributes = (0..count).map(|_| self.shared()).collect::<DecodeResult<Arc<[Arc<str>]>>>()?;
         let (more_attributes, generation) = (self.small()?, self.signed()?);
         let approved_by = if is_approved { self.shared()? } else { Arc::default() };
-        Ok(Cause { because, attributes, more_attributes, generation, replaces, approved_by })
+        let approval = if has_approval { self.text()?.into() } else { Arc::default() };
+        Ok(Cause { because, attributes, more_attributes, generation, replaces, approved_by, approval })
     }
 
     fn published(&mut self) -> DecodeResult<PublishedCopy> {

@@ -43,7 +43,7 @@ fn the_format_does_not_change_by_accident() {
     let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let lines: Vec<_> = hex.as_bytes().chunks(100).map(|line| std::str::from_utf8(line).unwrap()).collect();
     expect![[r#"
-        0700b9564fed0473686f700b7265736f757263652d3130002432663163376136342d393362352d346338612d386431652d62
+        0800b9564fed0473686f700b7265736f757263652d3130002432663163376136342d393362352d346338612d386431652d62
         30613666346231633964320e7465727261666f726d5f64617461010100000002000904026964072430643565326633362d35
         6630622d346636352d613061372d35613266366436623763313005696e707574073431302d7468652d696e7075742d6f662d
         746869732d6f6e652d616e642d6f662d74776f2d6f74686572732d6265666f72652d6974066f7574707574073431302d7468
@@ -64,7 +64,7 @@ fn the_fields_of_a_body_do_not_change_by_accident() {
         super::write::record(&mut body, &record().new_tree(&mut runner).unwrap().current()).unwrap();
         sum.update(&body);
     }
-    expect!["format 7: fb1b637a"].assert_eq(&format!("format {FORMAT}: {:08x}", sum.finalize()));
+    expect!["format 8: e1ac4c7c"].assert_eq(&format!("format {FORMAT}: {:08x}", sum.finalize()));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn older_formats_are_read() {
 fn a_newer_format_is_rejected() {
     let mut bytes = encode(&typical(1)).unwrap();
     bytes[0] = FORMAT + 1;
-    expect!["a newer version of Purlin wrote it (format 8; this version reads formats up to 7) (hint: use the version that wrote it, or a later one)"]
+    expect!["a newer version of Purlin wrote it (format 9; this version reads formats up to 8) (hint: use the version that wrote it, or a later one)"]
         .assert_eq(&read(&bytes).unwrap_err().to_string());
 }
 

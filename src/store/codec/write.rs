@@ -25,6 +25,7 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
         record.moving_to.is_some(),
         !record.moved_from.is_empty(),
         !record.history.entries().is_empty(),
+        record.approved_object.is_some(),
     ]));
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
@@ -57,6 +58,10 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
         unsigned(out, history.len() as u64);
     }
     history.iter().for_each(|entry| history_entry(out, entry));
+    if let Some(approved) = &record.approved_object {
+        let json = serde_json::to_string(approved);
+        text(out, &json.map_err(|_| CodecError::Damaged("an approval cannot be encoded as JSON"))?);
+    }
     Ok(())
 }
 
@@ -99,7 +104,7 @@ fn history_entry(out: &mut Vec<u8>, entry: &HistoryEntry) {
 }
 
 fn cause(out: &mut Vec<u8>, cause: &Cause) {
-    out.push(flags([cause.replaces, !cause.approved_by.is_empty()]));
+    out.push(flags([cause.replaces, !cause.approved_by.is_empty(), !cause.approval.is_empty()]));
     text(out, &cause.because);
     unsigned(out, cause.attributes.len() as u64);
     cause.attributes.iter().for_each(|path| text(out, path));
@@ -107,6 +112,9 @@ fn cause(out: &mut Vec<u8>, cause: &Cause) {
     signed(out, cause.generation);
     if !cause.approved_by.is_empty() {
         text(out, &cause.approved_by);
+    }
+    if !cause.approval.is_empty() {
+        text(out, &cause.approval);
     }
 }
 

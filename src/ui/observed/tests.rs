@@ -106,8 +106,9 @@ fn an_edge_says_what_a_step_waits_for_or_else_what_the_object_depends_on() {
 }
 
 fn plan(name: &str, approval: &str) -> Value {
-    let digest = "0".repeat(64);
-    let change = json!({ "address": "store", "action": "Update", "digest": digest });
+    let change = json!({ "address": "store", "action": "Update", "digest": "0".repeat(64) });
+    let of_change: crate::api::ChangeDigest = serde_json::from_value(change.clone()).unwrap();
+    let digest = crate::plan::approval::digest_of([&of_change]);
     let node = |id: &str, address: &str| json!({ "id": id, "address": address, "operation": "update" });
     json!({
         "metadata": { "name": name, "uid": "u" },
@@ -145,6 +146,9 @@ fn a_held_plan_has_the_steps_of_its_objects() {
     assert!(ended.plans.is_empty() && ended.steps.is_empty());
     let rejected = graph(objects(), &[plan("no", "Rejected")]);
     assert_eq!((rejected.plans[0].state.as_str(), rejected.steps.len()), ("Rejected", 0));
+    let mut lying = plan("lie", "Waiting");
+    lying["status"]["approvals"][0]["changes"][0]["action"] = "Replace".into();
+    assert!(graph(objects(), &[lying]).plans.is_empty(), "it shows other changes than its digest approves");
     let preview = json!({ "metadata": { "name": "p" }, "spec": { "preview": { "manifests": "" } } });
     assert!(graph(objects(), &[preview]).plans.is_empty());
 }

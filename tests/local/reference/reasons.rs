@@ -84,6 +84,9 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::ApprovalRequired => {
             "Look at the Plan that the message names, and approve or reject it (`docs/approval.md`)."
         }
+        Reason::Rejected => {
+            "Change the Resource; or delete the Plan that the message names, and decide on the next one (`docs/approval.md`)."
+        }
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; on files also `purlin state unprotect`.",
         Reason::MoveBlocked => {
             "Read the hint in the message. If the Resource of the old address still exists, delete it. If the annotation \

@@ -18,6 +18,9 @@ if status.approval == "Waiting" then
 elseif status.approval == "Rejected" then
   health.status = "Suspended"
   health.message = "rejected: " .. health.message
+elseif status.approval == "Invalid" then
+  health.status = "Degraded"
+  health.message = "invalid: its changes are not those of its digest"
 elseif status.approval ~= nil and status.approval ~= "Approved" then
   -- Applied, Superseded or Expired.
   health.status = "Healthy"

@@ -1,0 +1,263 @@
+//! The digest of a change: it is the same whenever the same change is planned, and another one for any other change.
+//!
+//! It covers what the change does, to which object, with whose rights, and the attributes before and after. A value that
+//! is unknown counts as a placeholder together with what gives it: its expression, or that nothing is configured. It may
+//! become known, and only from there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::api::ChangeDigest;
+use crate::load::Config;
+use crate::model::kube_names::generated_suffix;
+use crate::model::text::hex;
+use crate::model::{Action, Address, Change, InstanceKey, Path, Segment, Value};
+use crate::plan::Plan;
+
+/// Replaces the random part of a name.
+const GENERATED: &str = "\u{0}generated\u{0}";
+/// The greatest number of unknown places of a change. Beyond it, the groups that contain them count as unknown.
+const MAX_UNKNOWN: usize = 100;
+
+/// The digest of changes, which does not depend on their order. It covers everything that is said about them.
+pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -> String {
+    let parts = |change: &'a ChangeDigest| {
+        let action = format!("{:?}", change.action);
+        (&change.address, change.digest.as_str(), action, change.unknown_paths.as_slice())
+    };
+    let all: BTreeSet<(&Address, &str, String, &[Path])> = changes.into_iter().map(parts).collect();
+    let mut hasher = Sha256::new();
+    feed(&mut hasher, b"purlin changes 2");
+    for (address, digest, action, unknown) in all {
+        feed(&mut hasher, address.to_string().as_bytes());
+        feed(&mut hasher, digest.as_bytes());
+        feed(&mut hasher, action.as_bytes());
+        feed_paths(&mut hasher, unknown);
+    }
+    hex(&hasher.finalize())
+}
+
+/// Adds bytes so that two lists of them never look the same.
+fn feed(hasher: &mut Sha256, bytes: &[u8]) {
+    hasher.update((bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+fn feed_paths(hasher: &mut Sha256, paths: &[Path]) {
+    hasher.update((paths.len() as u64).to_le_bytes());
+    paths.iter().for_each(|path| feed(hasher, path.to_string().as_bytes()));
+}
+
+pub(super) struct Digester<'a> {
+    salt: &'a [u8],
+    plan: &'a Plan,
+    config: &'a Config,
+    /// The random parts of the names that this plan generates.
+    suffixes: Vec<String>,
+}
+
+impl<'a> Digester<'a> {
+    pub(super) fn new(salt: &'a [u8], plan: &'a Plan, config: &'a Config) -> Self {
+        let new = plan.prepared.values().filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
+        let suffixes = new.map(|prepared| generated_suffix(prepared.entropy)).collect();
+        Self { salt, plan, config, suffixes }
+    }
+
+    pub(super) fn change(&self, change: &Change) -> ChangeDigest {
+        let mut unknown_paths = Vec::new();
+        collect_unknown(&self.result(change), &Path::default(), &mut unknown_paths);
+        let unknown_paths = grouped(unknown_paths);
+        let digest = self.digest(change, &unknown_paths);
+        ChangeDigest { address: change.address.clone(), action: change.action, digest, unknown_paths, applied: false }
+    }
+
+    /// The digest of a change whose attributes at `unknown` have any value.
+    pub(super) fn digest(&self, change: &Change, unknown: &[Path]) -> String {
+        let null = Value::Null;
+        let before = change.before.as_ref().unwrap_or(&null);
+        let mut after = self.result(change);
+        for path in unknown {
+            after = with_unknown(&after, path.0.as_slice());
+        }
+        let mut hasher = Sha256::new();
+        feed(&mut hasher, b"purlin change 3");
+        feed(&mut hasher, self.salt);
+        let what = format!("{:?} {:?} {}", change.action, change.order, change.forget);
+        for part in [&self.config.namespace, change.address.to_string().as_str(), &change.type_name, &what] {
+            feed(&mut hasher, part.as_bytes());
+        }
+        for part in self.credentials(change) {
+            feed(&mut hasher, part.as_bytes());
+        }
+        // The same attributes of another object are another change.
+        self.value(&mut hasher, before.get("id").unwrap_or(&null));
+        feed_paths(&mut hasher, unknown);
+        self.sources(&mut hasher, change, unknown);
+        let mut paths = before.differences(&after);
+        paths.sort();
+        for path in paths {
+            feed(&mut hasher, path.to_string().as_bytes());
+            let (old, new) = (before.at(&path).unwrap_or_default(), after.at(&path).unwrap_or_default());
+            // The old value of an attribute that the service sets, such as a version, may differ at each time.
+            if *new.unmarked() != Value::Unknown {
+                self.value(&mut hasher, &old);
+            }
+            self.value(&mut hasher, &new);
+        }
+        hex(&hasher.finalize())
+    }
+
+    /// The digest of the second half of a replacement: the create of its new object after the destroy of the old one.
+    pub(super) fn second_half(&self, change: &Change, unknown: &[Path]) -> String {
+        let create =
+            Change { action: Action::Create, order: None, forget: false, before: None, drift: None, ..change.clone() };
+        self.digest(&create, unknown)
+    }
+
+    /// The object after the change, with the arguments that the driver writes and does not return.
+    fn result(&self, change: &Change) -> Value {
+        let Some(after) = &change.after else { return Value::Null };
+        let prepared = self.plan.prepared.get(&change.address).filter(|prepared| !prepared.record_only);
+        prepared.map_or_else(|| after.clone(), |prepared| with_write_only(after, &prepared.config))
+    }
+
+    /// With whose rights the change is made: the names of the ProviderConfig and of the ServiceAccount. Not those of a
+    /// destroy, whose digest is the same with and without the Resource.
+    fn credentials(&self, change: &Change) -> [&str; 2] {
+        let resource = self.config.instances.get(&change.address);
+        let resource = resource.filter(|_| change.action != Action::Destroy);
+        let provider_config = resource.and_then(|resource| resource.provider_config.as_deref());
+        [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
+    }
+
+    /// What gives the values of unknown places: the configuration of the arguments that contain them, and the values of
+    /// the inputs, which an expression can read beside an unknown value.
+    fn sources(&self, hasher: &mut Sha256, change: &Change, unknown: &[Path]) {
+        let Some(instance) = self.config.instances.get(&change.address).filter(|_| !unknown.is_empty()) else { return };
+        if unknown.iter().any(|path| path.0.is_empty()) {
+            feed(hasher, instance.config.source().as_bytes());
+        }
+        let arguments: BTreeSet<&Arc<str>> = unknown.iter().filter_map(|path| first_name(path)).collect();
+        for name in arguments {
+            feed(hasher, name.as_bytes());
+            match instance.config.attribute(name) {
+                Some(configured) => feed(hasher, configured.source().as_bytes()),
+                None => feed(hasher, b"not configured"),
+            }
+        }
+        if let Some(each) = &instance.each {
+            let entry = match &instance.address.key {
+                InstanceKey::Key(key) => each.source.attribute(key),
+                _ => None,
+            };
+            feed(hasher, entry.unwrap_or_else(|| each.source.clone()).source().as_bytes());
+        }
+        self.value(hasher, instance.inputs.values());
+    }
+
+    fn value(&self, hasher: &mut Sha256, value: &Value) {
+        match value.unmarked() {
+            Value::Null => feed(hasher, b"null"),
+            Value::Unknown => feed(hasher, b"unknown"),
+            Value::String(text) => {
+                feed(hasher, b"string");
+                let random = self.suffixes.iter().filter(|suffix| text.contains(suffix.as_str()));
+                let fixed = random.fold(text.to_string(), |text, suffix| text.replace(suffix.as_str(), GENERATED));
+                feed(hasher, fixed.as_bytes());
+            }
+            Value::List(items) => {
+                feed(hasher, b"list");
+                hasher.update((items.len() as u64).to_le_bytes());
+                items.iter().for_each(|item| self.value(hasher, item));
+            }
+            Value::Map(map) => {
+                let set = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null);
+                let set: Vec<_> = set.collect();
+                feed(hasher, b"map");
+                hasher.update((set.len() as u64).to_le_bytes());
+                for (name, item) in set {
+                    feed(hasher, name.as_bytes());
+                    self.value(hasher, item);
+                }
+            }
+            other => {
+                feed(hasher, b"scalar");
+                feed(hasher, other.to_json_text().as_bytes());
+            }
+        }
+    }
+}
+
+fn first_name(path: &Path) -> Option<&Arc<str>> {
+    match path.0.first()? {
+        Segment::Name(name) => Some(name),
+        Segment::Index(_) => None,
+    }
+}
+
+/// A sensitive value with an unknown part counts as unknown: its keys are as secret as the value.
+fn collect_unknown(value: &Value, at: &Path, found: &mut Vec<Path>) {
+    match value {
+        Value::Unknown => found.push(at.clone()),
+        Value::Sensitive(inner) if inner.has_unknown() => found.push(at.clone()),
+        Value::Map(map) => map.iter().for_each(|(name, item)| collect_unknown(item, &at.name(Arc::clone(name)), found)),
+        Value::List(items) => {
+            items.iter().enumerate().for_each(|(position, item)| collect_unknown(item, &at.index(position), found));
+        }
+        _ => {}
+    }
+}
+
+/// Not more than [`MAX_UNKNOWN`] places: if there are more, the groups that contain them.
+fn grouped(mut places: Vec<Path>) -> Vec<Path> {
+    let mut depth = places.iter().map(|path| path.0.len()).max().unwrap_or_default();
+    while places.len() > MAX_UNKNOWN && depth > 0 {
+        depth -= 1;
+        places.iter_mut().for_each(|path| path.0.truncate(depth));
+        places.sort();
+        places.dedup();
+    }
+    places
+}
+
+/// The value with an unknown value at a path, if it has a value there.
+fn with_unknown(value: &Value, path: &[Segment]) -> Value {
+    let Some((first, rest)) = path.split_first() else { return Value::Unknown };
+    match (value.unmarked(), first) {
+        (Value::Map(map), Segment::Name(name)) if map.contains_key(name) => {
+            let entry = |(key, item): (&Arc<str>, &Value)| {
+                (Arc::clone(key), if key == name { with_unknown(item, rest) } else { item.clone() })
+            };
+            Value::map(map.iter().map(entry))
+        }
+        (Value::List(items), Segment::Index(index)) => {
+            let item = |(position, item): (usize, &Value)| {
+                if position == *index { with_unknown(item, rest) } else { item.clone() }
+            };
+            Value::list(items.iter().enumerate().map(item))
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The object with the arguments that it does not have, such as a password that the service does not return.
+fn with_write_only(object: &Value, config: &Value) -> Value {
+    match (object, config.unmarked()) {
+        (Value::Null, _) => config.clone(),
+        (Value::Map(map), Value::Map(arguments)) => {
+            let missing = arguments.iter().filter(|(name, _)| !map.contains_key(name));
+            let missing = missing.map(|(name, argument)| (Arc::clone(name), argument.clone()));
+            let null = Value::Null;
+            let own = map.iter().map(|(name, item)| {
+                (Arc::clone(name), with_write_only(item, arguments.get(name).unwrap_or(&null)))
+            });
+            Value::map(own.chain(missing))
+        }
+        (Value::List(items), Value::List(arguments)) if items.len() == arguments.len() => {
+            Value::list(items.iter().zip(arguments.iter()).map(|(item, argument)| with_write_only(item, argument)))
+        }
+        _ => object.clone(),
+    }
+}
