@@ -81,9 +81,7 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
     let key = PlanKey { namespace: Arc::clone(shared.name()), name: Arc::clone(name) };
     let api: Api<PlanObject> = Api::namespaced(context.client.clone(), &key.namespace);
     let written = match &write {
-        ApprovalWrite::Create { plan, owners } => {
-            create(&api, plan, owners, &*context.engine.random).await
-        }
+        ApprovalWrite::Create { plan, owners } => create(&api, plan, owners, &*context.engine.random).await,
         ApprovalWrite::Status { name, id, status } => write_status(&api, name, id, status).await,
     };
     if matches!(&written, Err(kube::Error::Api(error)) if error.code == 409) {

@@ -25,8 +25,9 @@ use crate::execute::{DesiredDigests, Engine, HookNote, JournalError};
 use crate::load::expression::Scope;
 use crate::load::{Instance, Timeouts};
 use crate::model::{
-    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation, PlannedObject,
-    ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored, Value, Version,
+    Address, ApprovedObject, Cause, ChangeOutcome, DeposedKey, Diagnostic, Diagnostics, Intent, ObjectState, Operation,
+    PlannedObject, ReadResult, Reason, Record, RecordedObject, ReplaceOrder, Revision, Schema, Severity, Step, Stored,
+    Value, Version,
 };
 
 use crate::plan::PreparedStep;

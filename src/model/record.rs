@@ -8,8 +8,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History, HistoryEntry, ImportRequest,
-    Operation, ProviderUse, RecordedHook, Revision, Value,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataRef, DeposedKey, History,
+    HistoryEntry, ImportRequest, Operation, ProviderUse, RecordedHook, Revision, Value,
 };
 
 /// The compare-and-swap version of a stored record: the resourceVersion of the Secret, or the counter of the row. It

@@ -137,8 +137,7 @@ impl Approvals {
         let is_unnamed = |one: &GuardedChange| one.approval.is_none();
         let unnamed: Vec<ChangeDigest> =
             changes.iter().filter(|(_, one)| is_unnamed(one)).map(|(_, one)| one.digest.clone()).collect();
-        let unnamed =
-            (!unnamed.is_empty()).then(|| RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
+        let unnamed = (!unnamed.is_empty()).then(|| RequiredApproval { digest: digest_of(&unnamed), changes: unnamed });
         let by_digest = self.digests.get(all.as_str());
         let by_digest = by_digest.or_else(|| self.digests.get(unnamed.as_ref()?.digest.as_str()));
         for (change, one) in &mut changes {
@@ -166,8 +165,7 @@ impl Approvals {
         let digester = Digester::new(salt, plan, config);
         let approved = |change: &&Change| {
             let object = begun(change, recorded)?.approved_object.as_ref()?;
-            let approval =
-                ChangeApproval { by: object.by.clone(), uses: object.uses.clone(), new_object: None };
+            let approval = ChangeApproval { by: object.by.clone(), uses: object.uses.clone(), new_object: None };
             is_approved_object(&digester, change, object).then(|| (change.address.clone(), approval))
         };
         plan.changes.iter().filter_map(|change| approved(&change)).collect()
@@ -208,7 +206,6 @@ impl Approvals {
         // As approved: what was unknown then may be known now.
         GuardedChange { digest: ChangeDigest { applied: false, ..first.change.clone() }, approval: Some(approval) }
     }
-
 }
 
 /// The record of a replacement that has destroyed its old object, if the change creates the new one.
@@ -280,7 +277,8 @@ impl Guarded {
             }
             OfferState::Rejected(user) => {
                 let by = user.as_ref().map_or_else(String::new, |user| format!(" by {user}"));
-                let hint = format!("change the Resource, or delete the Plan to decide again: `kubectl delete plan {plan}");
+                let hint =
+                    format!("change the Resource, or delete the Plan to decide again: `kubectl delete plan {plan}");
                 let why = format!("was rejected{by}, so the object stays as it is (hint: {hint} -n {namespace}`)");
                 (Reason::Rejected, why)
             }

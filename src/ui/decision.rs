@@ -127,7 +127,8 @@ mod tests {
         assert_eq!(undecidable(&plan(Some(ApprovalState::Waiting), false, false), approve), None);
         assert!(undecidable(&plan(Some(ApprovalState::Approved), true, false), reject).is_some());
         assert!(undecidable(&plan(Some(ApprovalState::Rejected), false, true), approve).is_some());
-        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired, ApprovalState::Invalid] {
+        for state in [ApprovalState::Applied, ApprovalState::Superseded, ApprovalState::Expired, ApprovalState::Invalid]
+        {
             assert!(undecidable(&plan(Some(state), true, false), approve).is_some());
         }
     }

@@ -1,9 +1,12 @@
 //! Changes that wait for the approval of a Plan.
 
-use serde_json::Value;
+use purlin::api::ChangeDigest;
+use purlin::plan::approval::digest_of;
+use serde_json::{Value, json};
 
 use crate::controlplane::{wait_for, wait_until};
 use crate::installation::*;
+use crate::kubernetes_objects::{may_edit, object};
 
 fn guarded(name: &str, input: &str) -> String {
     data(name, input, "approval: { requireFor: [Update, Destroy] }")
@@ -114,6 +117,226 @@ fn a_preview_prints_a_manifest_that_approves_the_change_in_git() {
         resource(&namespace, "store").is_some_and(|store| store["status"]["attributes"]["output"] == 2)
     });
     wait_state(&namespace, &other, "Superseded");
+}
+
+/// Applies a Plan of an author.
+fn write_plan(namespace: &str, metadata: &Value, spec: &Value) {
+    let plan = json!({ "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan", "metadata": metadata, "spec": spec });
+    plane().apply(&["-n", namespace], &plan.to_string());
+}
+
+fn approve(namespace: &str, name: &str) {
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let approved = purlin(&["approve", name, "-n", namespace, "--yes", "--kubeconfig", &kubeconfig]);
+    assert!(approved.0, "{}", approved.1);
+}
+
+fn output(namespace: &str, name: &str) -> Value {
+    resource(namespace, name).unwrap_or_default()["status"]["attributes"]["output"].clone()
+}
+
+/// An author knows the name that the Plan of a change will have, and puts the digest of a harmless change under it.
+#[test]
+fn a_plan_of_the_right_name_with_another_digest_approves_nothing() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-forged");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    let revert = || {
+        plane().apply(&["-n", &namespace], &guarded("store", "1"));
+        wait_ready(&namespace, &["store"]);
+    };
+    plane().apply(&["-n", &namespace], &guarded("store", "6"));
+    let evil = waiting_plan(&namespace);
+    revert();
+    wait_state(&namespace, &evil, "Superseded");
+    plane().apply(&["-n", &namespace], &guarded("store", "2"));
+    let harmless = waiting_plan(&namespace);
+    let seen = plan(&namespace, &harmless);
+    revert();
+    plane().kubectl_ok(&["-n", &namespace, "delete", "plans", "--all"]);
+    let labels = json!({ "app.kubernetes.io/managed-by": "purlin" });
+    let spec = json!({ "digest": seen["spec"]["digest"], "changes": seen["status"]["approvals"][0]["changes"] });
+    write_plan(&namespace, &json!({ "name": evil, "labels": labels }), &spec);
+    approve(&namespace, &evil);
+
+    plane().apply(&["-n", &namespace], &guarded("store", "6"));
+    let offered = wait_for("the change is offered under another name", LIMIT, || {
+        let plans = plane().get(&["-n", &namespace, "plans"]);
+        let names = plans["items"].as_array()?.iter().filter(|plan| plan["status"]["approval"] == "Waiting");
+        let mut names = names.filter_map(|plan| plan["metadata"]["name"].as_str().map(str::to_owned));
+        names.find(|name| *name != evil)
+    });
+    wait_until("the message names it", LIMIT, || {
+        let ready = wait_reason(&namespace, "store", "Ready", "ApprovalRequired");
+        ready["message"].as_str().is_some_and(|message| message.contains(&format!("`purlin approve {offered} ")))
+    });
+    assert_eq!(output(&namespace, "store"), 1);
+    approve(&namespace, &offered);
+    wait_until("the change that was seen is made", LIMIT, || output(&namespace, "store") == 6);
+    wait_state(&namespace, &offered, "Applied");
+}
+
+/// A Plan that shows other changes than those of its digest.
+#[test]
+fn a_plan_whose_changes_are_not_those_of_its_digest_is_invalid() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-lie");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    plane().apply(&["-n", &namespace], &guarded("store", "6"));
+    let name = waiting_plan(&namespace);
+    let seen = plan(&namespace, &name);
+    let mut changes = seen["status"]["approvals"][0]["changes"].clone();
+    changes[0]["action"] = "Create".into();
+    let spec = json!({ "digest": seen["spec"]["digest"], "changes": changes, "approved": true });
+    write_plan(&namespace, &json!({ "name": "lie" }), &spec);
+    wait_state(&namespace, "lie", "Invalid");
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let refused = purlin(&["approve", "lie", "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+    assert!(refused.1.contains("is invalid"), "{}", refused.1);
+    assert_eq!((output(&namespace, "store"), waiting_plan(&namespace)), (1.into(), name));
+    // A Plan with the digest alone, which comes while the change waits, counts at once.
+    write_plan(
+        &namespace,
+        &json!({ "name": "digest" }),
+        &json!({ "digest": seen["spec"]["digest"], "approved": true }),
+    );
+    wait_until("the approved change is made", LIMIT, || output(&namespace, "store") == 6);
+    wait_state(&namespace, "digest", "Applied");
+}
+
+/// A ConfigMap that is replaced when its data change.
+fn immutable(name: &str, data: &str) -> String {
+    let manifest = format!(
+        "{{ apiVersion: v1, kind: ConfigMap, metadata: {{ generateName: {name}- }}, immutable: true, data: {{ value: \
+         \"{data}\" }} }}"
+    );
+    object(name, &manifest, "")
+}
+
+/// The data of the ConfigMaps of a Resource.
+fn config_maps(namespace: &str, name: &str) -> Vec<(String, String)> {
+    let list = plane().get(&["-n", namespace, "configmaps"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let all = list["items"].as_array().into_iter().flatten();
+    let all = all.map(|item| (text(&item["metadata"]["name"]), text(&item["data"]["value"])));
+    all.filter(|(own, _)| own.starts_with(&format!("{name}-"))).collect()
+}
+
+/// Every change in the namespace needs an approval, except for creates.
+fn require_approvals(namespace: &str) {
+    let annotation = "purlin.dev/require-approval=Update,Replace,Destroy";
+    plane().kubectl_ok(&["annotate", "namespace", namespace, annotation]);
+}
+
+/// The old object is about to go when the author wants another new one.
+#[test]
+fn the_second_half_of_a_replacement_creates_only_what_was_approved() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-half");
+    may_edit(&namespace);
+    plane().apply(&["-n", &namespace], &immutable("store", "one"));
+    wait_ready(&namespace, &["store"]);
+    require_approvals(&namespace);
+    let old = config_maps(&namespace, "store").remove(0).0;
+    let keep = |finalizers: &str| {
+        let patch = format!(r#"{{"metadata":{{"finalizers":{finalizers}}}}}"#);
+        plane().kubectl_ok(&["-n", &namespace, "patch", "configmap", &old, "--type=merge", "-p", &patch]);
+    };
+    keep(r#"["example.com/keep"]"#);
+    plane().apply(&["-n", &namespace], &immutable("store", "two"));
+    let replacement = waiting_plan(&namespace);
+    approve(&namespace, &replacement);
+    wait_until("the old object is being deleted", LIMIT, || {
+        let old = plane().get(&["-n", &namespace, "configmap", &old]);
+        !old["metadata"]["deletionTimestamp"].is_null()
+    });
+    plane().apply(&["-n", &namespace], &immutable("store", "evil"));
+    keep("null");
+    wait_until("the old object is gone", LIMIT, || config_maps(&namespace, "store").is_empty());
+    let create = waiting_plan(&namespace);
+    wait_reason(&namespace, "store", "Ready", "ApprovalRequired");
+    assert_eq!(plan(&namespace, &create)["status"]["approvals"][0]["changes"][0]["action"], "Create");
+    assert!(config_maps(&namespace, "store").is_empty());
+    // What was approved is created without another approval.
+    plane().apply(&["-n", &namespace], &immutable("store", "two"));
+    wait_ready(&namespace, &["store"]);
+    assert_eq!(config_maps(&namespace, "store").remove(0).1, "two");
+    wait_state(&namespace, &replacement, "Applied");
+    wait_state(&namespace, &create, "Superseded");
+}
+
+/// `n2` and `n5` follow the replacement of `n0`, and `n2` has no approval.
+#[test]
+fn an_approval_is_used_up_only_by_its_own_change() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-parts");
+    may_edit(&namespace);
+    plane().apply(&["-n", &namespace], &immutable("n0", "one"));
+    plane().apply(&["-n", &namespace], &data("n2", "{ up: '${n0.id}' }", ""));
+    plane().apply(&["-n", &namespace], &immutable("n5", "${n0.id}"));
+    wait_ready(&namespace, &["n0", "n2", "n5"]);
+    require_approvals(&namespace);
+    plane().apply(&["-n", &namespace], &immutable("n0", "two"));
+    let whole = waiting_plan(&namespace);
+    let seen = plan(&namespace, &whole)["status"]["approvals"][0]["changes"].clone();
+    let mut part: Vec<ChangeDigest> = serde_json::from_value(seen).expect("changes");
+    assert_eq!(part.len(), 3);
+    part.retain(|change| &*change.address.name != "n2");
+    let spec = json!({ "digest": digest_of(&part), "changes": part, "approved": true });
+    write_plan(&namespace, &json!({ "name": "part" }), &spec);
+    wait_state(&namespace, "part", "Approved");
+    wait_state(&namespace, &whole, "Superseded");
+    let missing = waiting_plan(&namespace);
+    let missing_changes = plan(&namespace, &missing)["status"]["approvals"][0]["changes"].clone();
+    assert_eq!((missing_changes.as_array().map(Vec::len), &missing_changes[0]["address"]), (Some(1), &json!("n2")));
+    wait_reason(&namespace, "n0", "Ready", "Waiting");
+    wait_reason(&namespace, "n5", "Ready", "Waiting");
+    assert_eq!(config_maps(&namespace, "n0").remove(0).1, "one");
+    approve(&namespace, &missing);
+    wait_state(&namespace, &missing, "Applied");
+    wait_state(&namespace, "part", "Applied");
+    wait_ready(&namespace, &["n0", "n2", "n5"]);
+    let id = resource(&namespace, "n0").unwrap()["status"]["id"].clone();
+    assert_eq!(config_maps(&namespace, "n0").remove(0).1, "two");
+    assert_eq!(output(&namespace, "n2")["up"], id);
+    assert_eq!(config_maps(&namespace, "n5").remove(0).1, id);
+}
+
+#[test]
+fn a_rejected_change_says_what_to_do() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-rejected");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    plane().apply(&["-n", &namespace], &guarded("store", "2"));
+    let name = waiting_plan(&namespace);
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let rejected = purlin(&["reject", &name, "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+    assert!(rejected.0, "{}", rejected.1);
+    let stalled = wait_reason(&namespace, "store", "Stalled", "Rejected");
+    let hint = format!("`kubectl delete plan {name} -n {namespace}`");
+    assert!(stalled["message"].as_str().is_some_and(|message| message.contains(&hint)), "{stalled}");
+    let store = resource(&namespace, "store").unwrap();
+    let conditions = store["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().all(|condition| condition["type"] != "Reconciling"), "{conditions:?}");
+    plane().kubectl_ok(&["-n", &namespace, "delete", "plan", &name]);
+    approve(&namespace, &waiting_plan(&namespace));
+    wait_ready(&namespace, &["store"]);
+    assert_eq!(output(&namespace, "store"), 2);
+}
+
+#[test]
+fn a_resource_with_the_longest_name_can_be_approved() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-long");
+    let name = "n".repeat(63);
+    plane().apply(&["-n", &namespace], &guarded(&name, "1"));
+    wait_ready(&namespace, &[&name]);
+    plane().apply(&["-n", &namespace], &guarded(&name, "2"));
+    approve(&namespace, &waiting_plan(&namespace));
+    wait_until("it is updated", LIMIT, || output(&namespace, &name) == 2);
 }
 
 fn waiting_plan_of(namespace: &str, prefix: &str) -> String {

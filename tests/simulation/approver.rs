@@ -1,8 +1,10 @@
-//! Users who require approvals, and approve and reject Plans.
+//! Users who require approvals, and approve and reject Plans, and an author who cheats.
 
 use std::collections::BTreeSet;
 
 use http::Method;
+use purlin::api::{ChangeDigest, plan_name};
+use purlin::plan::approval::digest_of;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
@@ -54,12 +56,63 @@ impl Approver {
             return;
         }
         let plan = random.pick(&plans);
-        match random.below(10) {
+        match random.below(15) {
             0 => self.decide(plan, "rejected", judge),
             1 => self.delete(plan, judge),
             2 => self.approve_in_git(plan, random.chance(500), judge),
+            3 => self.squat(plan, random, judge),
+            4 => self.lie(plan, random, judge),
+            5 => self.relabel(plan, judge),
             _ => self.decide(plan, "approved", judge),
         }
+    }
+
+    fn squat(&self, plan: &Value, random: &mut Seeded, judge: &Judge) {
+        let namespace = &plan["metadata"]["namespace"];
+        let is_over = |other: &Value| {
+            let state = other["status"]["approval"].as_str();
+            other["metadata"]["namespace"] == *namespace && matches!(state, Some("Superseded" | "Applied"))
+        };
+        let earlier: Vec<Value> = self.cluster.with(|server, _| {
+            let plans = server.objects("purlin.dev", "plans").map(|plan| plan.value.clone());
+            plans.filter(is_over).collect()
+        });
+        if earlier.is_empty() {
+            return;
+        }
+        self.take_name(plan, random.pick(&earlier), judge);
+    }
+
+    /// An author says something else about changes than they are: with their digest, or with one that fits the lie. Users
+    /// approve it, and have not approved the changes.
+    fn lie(&mut self, plan: &Value, random: &mut Seeded, judge: &Judge) {
+        let changes = plan["status"]["approvals"][0]["changes"].clone();
+        let Ok(mut changes) = serde_json::from_value::<Vec<ChangeDigest>>(changes) else { return };
+        for change in &mut changes {
+            match random.below(3) {
+                0 => change.unknown_paths.clear(),
+                1 => change.unknown_paths = vec![purlin::model::Path::default()],
+                _ => {}
+            }
+            let other = if change.action == purlin::model::Action::Update { "Replace" } else { "Update" };
+            change.action = serde_json::from_value(json!(other)).expect("an action");
+        }
+        self.count += 1;
+        let name = format!("lie-{}", self.count);
+        let digest = match random.chance(500) {
+            true => plan["spec"]["digest"].clone(),
+            false => json!(digest_of(&changes)),
+        };
+        judge.note(&format!("author lies in the Plan {name} about {}", plan["metadata"]["name"]));
+        let spec = json!({ "digest": digest, "changes": changes, "approved": true });
+        self.create(plan, &json!({ "name": name, "namespace": plan["metadata"]["namespace"] }), &spec);
+    }
+
+    /// An author removes the label of a Plan of Purlin.
+    fn relabel(&self, plan: &Value, judge: &Judge) {
+        judge.note(&format!("author removes the labels of {}", plan["metadata"]["name"]));
+        let patch = json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": null } } });
+        self.cluster.with(|server, now| server.modify(now, &Self::path(plan), &patch));
     }
 
     /// Approves everything that waits, and deletes the Plans that were rejected.
@@ -133,8 +186,30 @@ impl Approver {
         self.cluster.with(|server, now| server.erase(now, &Self::path(plan)));
     }
 
+    /// Approves only the changes of some objects of a Plan.
+    pub(crate) fn approve_some(&mut self, plan: &Value, names: &[&str], judge: &Judge) {
+        let changes = plan["status"]["approvals"][0]["changes"].clone();
+        let mut changes: Vec<ChangeDigest> = serde_json::from_value(changes).expect("changes");
+        changes.retain(|change| names.contains(&&*change.address.name));
+        let mut part = plan.clone();
+        part["spec"]["digest"] = json!(digest_of(&changes));
+        part["status"]["approvals"][0]["changes"] = json!(changes);
+        self.approve_in_git(&part, true, judge);
+    }
+
+    /// An author puts an earlier digest under the name of a Plan that waits, with all its marks, and gets it approved.
+    pub(crate) fn take_name(&self, plan: &Value, earlier: &Value, judge: &Judge) {
+        let (name, namespace) = (&plan["metadata"]["name"], &plan["metadata"]["namespace"]);
+        judge.note(&format!("author takes the name {name} for the changes of {}", earlier["metadata"]["name"]));
+        self.delete(plan, judge);
+        judge.approved(earlier);
+        let labels = json!({ "app.kubernetes.io/managed-by": "purlin" });
+        let spec = json!({ "digest": earlier["spec"]["digest"], "approved": true });
+        self.create(plan, &json!({ "name": name, "namespace": namespace, "labels": labels }), &spec);
+    }
+
     /// Creates a Plan with the digest of another, with or without its changes.
-    fn approve_in_git(&mut self, plan: &Value, with_changes: bool, judge: &Judge) {
+    pub(crate) fn approve_in_git(&mut self, plan: &Value, with_changes: bool, judge: &Judge) {
         self.count += 1;
         let name = format!("git-{}", self.count);
         let mut spec = json!({ "digest": plan["spec"]["digest"], "approved": true });
@@ -143,14 +218,16 @@ impl Approver {
         }
         judge.note(&format!("user creates the approved Plan {name} {spec}"));
         judge.approved(plan);
-        let created = json!({
-            "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan",
-            "metadata": { "namespace": plan["metadata"]["namespace"], "name": name }, "spec": spec,
-        });
+        self.create(plan, &json!({ "namespace": plan["metadata"]["namespace"], "name": name }), &spec);
+    }
+
+    /// Creates a Plan beside another one.
+    fn create(&self, beside: &Value, metadata: &Value, spec: &Value) {
+        let plan = json!({ "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan", "metadata": metadata, "spec": spec });
         self.cluster.with(|server, now| {
-            let created = server.send(now, &Method::POST, &plans(plan), "application/json", &created);
+            let created = server.send(now, &Method::POST, &plans(beside), "application/json", &plan);
             // The server creates nothing in a namespace that is being deleted.
-            assert!(matches!(created, Ok(_) | Err((403, _))), "{name}: {created:?}");
+            assert!(matches!(created, Ok(_) | Err((403, _))), "{metadata}: {created:?}");
         });
     }
 }
@@ -163,10 +240,13 @@ fn plans(plan: &Value) -> String {
 
 /// Plans of Purlin that wait although nothing is left to change.
 pub(crate) fn unfinished(server: &Server) -> Vec<String> {
-    let of_purlin = |plan: &Value| plan["metadata"]["labels"]["app.kubernetes.io/managed-by"] == json!("purlin");
+    let of_purlin = |plan: &Value| {
+        let (name, digest) = (plan["metadata"]["name"].as_str(), plan["spec"]["digest"].as_str());
+        name.zip(digest).is_some_and(|(name, digest)| plan_name::is_drawn(name, digest))
+    };
     let is_final = |plan: &Value| {
         let state = plan["status"]["approval"].as_str();
-        matches!(state, Some("Applied" | "Superseded" | "Expired"))
+        matches!(state, Some("Applied" | "Superseded" | "Expired" | "Invalid"))
     };
     let plans = server.objects("purlin.dev", "plans").map(|plan| &plan.value);
     let open = plans.filter(|plan| of_purlin(plan) && !is_final(plan));

@@ -10,8 +10,8 @@ use crate::execute::step::{StepInput, StepScope};
 use crate::graph::{Outcome, Walk, WalkUpdate};
 use crate::load::{Config, Instance};
 use crate::model::{
-    Address, Cause, Change, ChangeApproval, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject, ReplaceOrder, Revision,
-    Step, Value, visible,
+    Address, Cause, Change, ChangeApproval, DeposedKey, Operation, Path, ProviderUse, Recorded, RecordedObject,
+    ReplaceOrder, Revision, Step, Value, visible,
 };
 use crate::plan::{Plan, PreparedStep, trigger};
 

@@ -250,9 +250,9 @@ fn with_write_only(object: &Value, config: &Value) -> Value {
             let missing = arguments.iter().filter(|(name, _)| !map.contains_key(name));
             let missing = missing.map(|(name, argument)| (Arc::clone(name), argument.clone()));
             let null = Value::Null;
-            let own = map.iter().map(|(name, item)| {
-                (Arc::clone(name), with_write_only(item, arguments.get(name).unwrap_or(&null)))
-            });
+            let own = map
+                .iter()
+                .map(|(name, item)| (Arc::clone(name), with_write_only(item, arguments.get(name).unwrap_or(&null))));
             Value::map(own.chain(missing))
         }
         (Value::List(items), Value::List(arguments)) if items.len() == arguments.len() => {

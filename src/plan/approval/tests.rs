@@ -362,7 +362,10 @@ fn what_depends_on_a_replacement_that_cannot_begin_waits_too() {
         let changes = vec![GuardedChange { digest: waiting, approval: None }];
         blocks(&Guarded { changes, all: String::new(), unnamed: None }, &plan, &Recorded::new())
     };
-    let both = ["a: must stay for `c`, whose change waits for an approval", "b: depends on `c`, whose change waits for an approval"];
+    let both = [
+        "a: must stay for `c`, whose change waits for an approval",
+        "b: depends on `c`, whose change waits for an approval",
+    ];
     assert_eq!(blocked(ReplaceOrder::DestroyFirst, Action::Update), both);
     assert!(blocked(ReplaceOrder::CreateFirst, Action::Update).is_empty(), "the new object can be created");
 }

@@ -152,7 +152,8 @@ impl Reconciler {
     /// Whether an approved change is still to be made, or has begun.
     fn is_due(&self, approver: &Approver, change: &ChangeDigest) -> bool {
         let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
-        let begun = record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
+        let begun =
+            record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
         let has_begun = begun.is_some_and(|object| object.uses.contains(&approver.use_of(change)));
         let is_planned = || self.approvals.guarded.get(&change.address).is_some_and(|due| is_same(due, change));
         !change.applied && (has_begun || (is_planned() && !self.is_at_rest(&change.address)))

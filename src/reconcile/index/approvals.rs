@@ -75,7 +75,11 @@ impl ApprovalPlan {
 
     /// Where users decide, or have decided, on the changes of its digest.
     fn offer(&self, name: &Arc<str>) -> Offer {
-        let state = if self.rejected { OfferState::Rejected(self.decided_by.as_deref().map(Arc::from)) } else { OfferState::Open };
+        let state = if self.rejected {
+            OfferState::Rejected(self.decided_by.as_deref().map(Arc::from))
+        } else {
+            OfferState::Open
+        };
         Offer { plan: Arc::clone(name), state }
     }
 

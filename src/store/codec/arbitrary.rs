@@ -9,10 +9,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::model::{
-    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
-    Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
-    Package, Path, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
-    RecordedObject, Resolution, Revision, Triggers, Value,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History,
+    HistoryEntry, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger,
+    OnFailure, Operation, Package, Path, PlannedObject, PodRunner, Provider, ProviderUse, PublishedCopy, Readiness,
+    Record, RecordedHook, RecordedObject, Resolution, Revision, Triggers, Value,
 };
 
 /// A `terraform_data` object as in the performance budgets: two dependencies, about 300 bytes.

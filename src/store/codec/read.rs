@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use super::{CodecError, MAX_DEPTH};
 use crate::model::{
-    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History, HistoryEntry,
-    Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger, OnFailure, Operation,
-    PlannedObject, PodRunner, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook, RecordedObject, Resolution,
-    Revision, Triggers, Value,
+    Address, ApprovedObject, Cause, ChangeKind, ChangeOutcome, ConfigDigest, DataKind, DataRef, DeposedKey, History,
+    HistoryEntry, Holder, HookKind, ImportRequest, InstanceKey, Intent, Number, ObjectStatus, ObservedTrigger,
+    OnFailure, Operation, PlannedObject, PodRunner, ProviderUse, PublishedCopy, Readiness, Record, RecordedHook,
+    RecordedObject, Resolution, Revision, Triggers, Value,
 };
 use crate::store::Interner;
 
@@ -50,16 +50,8 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [
-            has_current,
-            has_intent,
-            replacement_pending,
-            has_published,
-            moving,
-            has_moved,
-            has_history,
-            is_approved,
-        ] = self.flags()?;
+        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved, has_history, is_approved] =
+            self.flags()?;
         let epoch = self.unsigned()?;
         let failed_creates = self.small()?;
         let failed_generation =

@@ -108,16 +108,22 @@ impl Inside {
         let actions = actions(call, record, newest)?;
         let requires = |resource: &Value| {
             let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
-            need_approval(actions, |kind| kinds.iter().any(|own| own == kind))
+            need_approval(actions, &|kind| kinds.iter().any(|own| own == kind))
         };
         // A destructive step starts only for the newest desired state; another one may have been planned before it.
+        let is_second_half = call.kind == EffectKind::Created && record.replacement_pending;
+        let need_approval = |actions: &[&str], requires: &dyn Fn(&str) -> bool| match is_second_half {
+            // It may be what was approved as a replacement, or another object.
+            true => actions.iter().any(|action| need_approval(&[action], requires)),
+            false => need_approval(actions, requires),
+        };
         let is_required = match call.kind {
             EffectKind::Destroyed if self.approved.destroys.contains(&*call.namespace) => false,
             EffectKind::Destroyed => known[latest..].iter().all(|(_, resource)| requires(resource)),
             _ => known.iter().all(|(_, resource)| requires(resource)),
         };
         let kinds = self.approved.of_namespace.get(&*call.namespace).map(Vec::as_slice).unwrap_or_default();
-        let of_namespace = need_approval(actions, |kind| kinds.contains(&kind));
+        let of_namespace = need_approval(actions, &|kind| kinds.contains(&kind));
         if !is_required && !of_namespace {
             return None;
         }
@@ -125,7 +131,8 @@ impl Inside {
         match value {
             _ if approved.is_empty() => Some(format!("no user has approved {}", actions[0])),
             Some(value)
-                if call.kind != EffectKind::Destroyed && !approved.iter().any(|one| is_as_shown(value, one)) =>
+                if call.kind != EffectKind::Destroyed
+                    && !approved.iter().any(|one| is_as_shown(value, one, &known)) =>
             {
                 Some(format!("no user has approved this {}: {value}", actions[0]))
             }
@@ -136,7 +143,7 @@ impl Inside {
 
 /// Whether each of these actions needs an approval. `requires`: whether an approval is required for a kind of change. A
 /// replacement needs that of destroys too.
-fn need_approval(actions: &[&str], requires: impl Fn(&str) -> bool) -> bool {
+fn need_approval(actions: &[&str], requires: &dyn Fn(&str) -> bool) -> bool {
     actions.iter().all(|action| requires(action) || (*action == "Replace" && requires("Destroy")))
 }
 
@@ -144,8 +151,7 @@ fn need_approval(actions: &[&str], requires: impl Fn(&str) -> bool) -> bool {
 fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&'static str]> {
     let is = |object: &RecordedObject| object.id() == call.id.as_deref();
     match call.kind {
-        EffectKind::Created if record.replacement_pending => None,
-        EffectKind::Created if record.deposed.is_empty() => Some(&["Create"]),
+        EffectKind::Created if record.deposed.is_empty() && !record.replacement_pending => Some(&["Create"]),
         EffectKind::Created => Some(&["Replace", "Create"]),
         EffectKind::Destroyed if record.deposed.values().any(|object| is(object)) => None,
         EffectKind::Destroyed if has_instance(resource, &call.parsed().key) => Some(&["Replace"]),
@@ -155,7 +161,12 @@ fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&
     }
 }
 
-/// Whether an object has the values that a Plan shows, where these were known.
-fn is_as_shown(object: &Value, shown: &Value) -> bool {
-    ["value", "force"].iter().all(|name| shown[*name] == "(known after apply)" || object[*name] == shown[*name])
+/// Whether an object has the values that a Plan shows. One that was unknown can be no literal of its Resource: that would be
+/// another change.
+fn is_as_shown(object: &Value, shown: &Value, resources: &[(&Instant, &Value)]) -> bool {
+    let is_literal = |name: &str| resources.iter().any(|(_, one)| one["spec"]["config"][name] == object[name]);
+    ["value", "force"].iter().all(|name| match shown[*name] == "(known after apply)" {
+        true => !is_literal(name),
+        false => object[*name] == shown[*name],
+    })
 }

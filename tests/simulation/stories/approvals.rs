@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use purlin::driver::scripted::Operation;
 use serde_json::{Value, json};
 
 use super::changes::on;
@@ -19,6 +20,12 @@ impl Play {
     async fn approve(&self) {
         self.until("a Plan waits for an approval", || !self.approver().undecided().is_empty()).await;
         self.approver().approve_all(&self.env.judge);
+    }
+
+    /// Waits until one Plan waits for an approval, and returns it.
+    async fn offered(&self) -> Value {
+        self.until("a Plan waits for an approval", || self.approver().undecided().len() == 1).await;
+        self.approver().undecided().pop().unwrap_or_default()
     }
 }
 
@@ -95,4 +102,65 @@ pub(super) async fn hook_before_approved_destroy(play: &Play) {
     }
     play.approve().await;
     play.with_jobs(&["a v0 f0"], play.ends(&[])).await;
+}
+
+/// While the old object is destroyed for an approved replacement, the author wants another new one.
+pub(super) async fn changed_during_approved_replacement(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Replace"));
+    play.given().await;
+    play.hold("a", Operation::Destroy);
+    play.apply("a", &guarded("v0", "f1", "Replace"));
+    play.approve().await;
+    play.until_called("destroy a").await;
+    play.apply("a", &guarded("v1", "f1", "Replace"));
+    play.pass(Duration::from_secs(2)).await;
+    play.release();
+    play.until_says("a", "Synced", "ApprovalRequired").await;
+    play.approve().await;
+    play.ends(&["a v1 f1"]).await;
+}
+
+/// `b` has no approval, so that `a` cannot be replaced, and `c` waits with it. One more approval completes all.
+pub(super) async fn approved_in_parts(play: &Play) {
+    let more = |kind: &str| json!({ "approval": { "requireFor": [kind] } });
+    play.apply("a", &guarded("v0", "f0", "Replace"));
+    play.apply("b", &on("a", "f0", more("Update")));
+    play.apply("c", &thing("v0", "${a.id}", more("Replace")));
+    play.given().await;
+    play.apply("a", &guarded("v0", "f1", "Replace"));
+    let plan = play.offered().await;
+    play.approver().approve_some(&plan, &["a", "c"], &play.env.judge);
+    play.pass(Duration::from_secs(20)).await;
+    play.expect("nothing is replaced yet", play.objects() == ["a v0 f0", "b ->a f0", "c v0 ->a"]);
+    play.approve().await;
+    play.ends(&["a v0 f1", "b ->a f0", "c v0 ->a"]).await;
+    let is_applied = play.env.cluster.with(|server, _| unfinished(server).is_empty());
+    play.expect("each approval is used up by its change", is_applied);
+}
+
+/// An author deletes the Plan of a change, and puts an approved Plan with an earlier digest under its name.
+pub(super) async fn name_taken(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Update"));
+    let earlier = play.offered().await;
+    play.apply("a", &guarded("v2", "f0", "Update"));
+    let is_other = |plan: &Value| plan["spec"]["digest"] != earlier["spec"]["digest"];
+    play.until("the other change is offered", || play.approver().undecided().iter().all(is_other)).await;
+    let plan = play.offered().await;
+    play.approver().take_name(&plan, &earlier, &play.env.judge);
+    play.pass(Duration::from_secs(10)).await;
+    play.expect("the earlier approval does not count", play.objects() == ["a v0 f0"]);
+    play.approve().await;
+    play.ends(&["a v2 f0"]).await;
+}
+
+/// A Plan with nothing but the digest is used as soon as it comes.
+pub(super) async fn digest_alone(play: &Play) {
+    play.apply("a", &guarded("v0", "f0", "Update"));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Update"));
+    let plan = play.offered().await;
+    play.approver().approve_in_git(&plan, false, &play.env.judge);
+    play.ends(&["a v1 f0"]).await;
 }

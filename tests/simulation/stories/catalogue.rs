@@ -109,6 +109,10 @@ pub(super) const STORIES: &[Story] = stories![
     approvals::moved_and_update_approved,
     approvals::hook_before_approved_destroy,
     approvals::late_approval_of_a_paused_replica,
+    approvals::changed_during_approved_replacement,
+    approvals::approved_in_parts,
+    approvals::name_taken,
+    approvals::digest_alone,
     settings::settings_change,
     settings::settings_deleted_first,
 ];

@@ -190,7 +190,11 @@ async fn an_approval_is_used_up_only_by_its_own_change() {
     bench.run_for(60).await;
     assert_eq!(bench.state("two"), Some(ApprovalState::Approved));
     assert_eq!(bench.ready("n0"), (2, "False Waiting".to_owned()));
-    assert_eq!(bench.ready("n5"), (1, "False Waiting".to_owned()), "it is not ready beside an object that is about to go");
+    assert_eq!(
+        bench.ready("n5"),
+        (1, "False Waiting".to_owned()),
+        "it is not ready beside an object that is about to go"
+    );
     let waiting = bench.in_state(ApprovalState::Waiting);
     let missing: Vec<String> =
         waiting.iter().flat_map(|name| bench.plans[name].names().map(ToString::to_string)).collect();
