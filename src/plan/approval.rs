@@ -187,7 +187,8 @@ impl Approvals {
         let Some(record) = begun(change, recorded) else { return is_required(change) };
         match &record.approved_object {
             Some(object) => !is_approved_object(digester, change, object),
-            None => is_required(change) || is_required(&Change { action: Action::Replace, ..change.clone() }),
+            // It began when it needed no approval.
+            None => is_required(&Change { action: Action::Replace, ..change.clone() }),
         }
     }
 

@@ -106,24 +106,21 @@ impl Inside {
         let latest = known.iter().rposition(|(at, _)| **at < intent.issued)?;
         let newest = known[latest].1;
         let actions = actions(call, record, newest)?;
+        let is_second_half = call.kind == EffectKind::Created && record.replacement_pending;
+        // It needs the approval of the replacement, or one of its own if it is another object.
+        let kinds_of = if is_second_half { &["Replace"][..] } else { actions };
         let requires = |resource: &Value| {
             let kinds = resource["spec"]["approval"]["requireFor"].as_array().map(Vec::as_slice).unwrap_or_default();
-            need_approval(actions, &|kind| kinds.iter().any(|own| own == kind))
+            need_approval(kinds_of, &|kind| kinds.iter().any(|own| own == kind))
         };
         // A destructive step starts only for the newest desired state; another one may have been planned before it.
-        let is_second_half = call.kind == EffectKind::Created && record.replacement_pending;
-        let need_approval = |actions: &[&str], requires: &dyn Fn(&str) -> bool| match is_second_half {
-            // It may be what was approved as a replacement, or another object.
-            true => actions.iter().any(|action| need_approval(&[action], requires)),
-            false => need_approval(actions, requires),
-        };
         let is_required = match call.kind {
             EffectKind::Destroyed if self.approved.destroys.contains(&*call.namespace) => false,
             EffectKind::Destroyed => known[latest..].iter().all(|(_, resource)| requires(resource)),
             _ => known.iter().all(|(_, resource)| requires(resource)),
         };
         let kinds = self.approved.of_namespace.get(&*call.namespace).map(Vec::as_slice).unwrap_or_default();
-        let of_namespace = need_approval(actions, &|kind| kinds.contains(&kind));
+        let of_namespace = need_approval(kinds_of, &|kind| kinds.contains(&kind));
         if !is_required && !of_namespace {
             return None;
         }
