@@ -4,14 +4,14 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use super::options::Options;
-use crate::driver::kubernetes_object::{inference_problem, kubeconfig_problem};
+use crate::driver::kubernetes_object::{client, inference_problem, kubeconfig_problem};
 
 /// Connects to the API server of the options.
 ///
 /// # Errors
 /// Why the API server cannot be configured.
 pub async fn connect(options: &Options) -> Result<Client, String> {
-    Client::try_from(config(options).await?).map_err(|error| error.to_string())
+    client(config(options).await?).map_err(|error| error.to_string())
 }
 
 /// The same without any credentials, for requests that have those of a user.

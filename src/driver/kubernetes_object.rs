@@ -50,7 +50,7 @@ use server::{Caller, Connection, Server};
 use target::Target;
 use watches::Watches;
 
-pub use kubeconfig::{inference_problem, problem as kubeconfig_problem};
+pub use kubeconfig::{client, inference_problem, problem as kubeconfig_problem};
 pub use target::OWNER_ANNOTATION;
 pub(crate) use target::owner_annotation;
 pub use watches::Sink;
