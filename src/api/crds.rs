@@ -63,18 +63,9 @@ pub fn data_source_crd() -> CustomResourceDefinition {
             continue;
         };
         root.x_kubernetes_validations = Some(vec![name_rule()]);
-        forbid_count_with_for_each(root);
         set_default_status(root);
     }
     crd
-}
-
-/// Rejects `count` together with `forEach`. A CEL rule cannot do this, because `forEach` has no type in the schema.
-fn forbid_count_with_for_each(root: &mut JSONSchemaProps) {
-    if let Some(spec) = root.properties.as_mut().and_then(|properties| properties.get_mut("spec")) {
-        let both = vec!["count".to_owned(), "forEach".to_owned()];
-        spec.not = Some(Box::new(JSONSchemaProps { required: Some(both), ..JSONSchemaProps::default() }));
-    }
 }
 
 /// Adds the validations that read the whole object, and the default status.
@@ -86,7 +77,6 @@ fn add_resource_rules(root: &mut JSONSchemaProps) {
             "spec.dependsOn must not name the Resource itself",
         ),
     ]);
-    forbid_count_with_for_each(root);
     require_import_id(root);
     set_default_status(root);
 }
@@ -215,7 +205,8 @@ mod tests {
         assert_eq!(schema["properties"]["status"]["default"], serde_json::json!({"observedGeneration": -1}));
         let spec = &schema["properties"]["spec"]["properties"];
         assert_eq!(spec["type"]["x-kubernetes-validations"][0]["rule"], "self == oldSelf");
-        assert_eq!(spec["dependsOn"]["x-kubernetes-list-type"], "map");
+        // The error for `dependsOn: [app]` names the field and what it expects; that of a list with keys does not.
+        assert_eq!(spec["dependsOn"]["x-kubernetes-list-type"], "atomic");
         assert_eq!(schema["properties"]["spec"]["required"], serde_json::json!(["type"]));
     }
 }

@@ -85,7 +85,7 @@ pub struct DataSourceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1000),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        extend("x-kubernetes-list-type" = "atomic")
     )]
     pub depends_on: Vec<Dependency>,
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema;
-use crate::model::ApprovalKind;
+use crate::model::{ApprovalKind, Value, kubernetes_name};
 
 /// The desired state of the object.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +36,8 @@ use crate::model::ApprovalKind;
         "description": "The reason of the condition `Ready`."}"#,
     printcolumn = r#"{"name": "TYPE", "type": "string", "jsonPath": ".spec.type",
         "description": "The provider's type name of the object."}"#,
-    printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.id",
-        "description": "The ID of the object at the provider."}"#,
+    printcolumn = r#"{"name": "ID", "type": "string", "jsonPath": ".status.displayId",
+        "description": "The ID of the object at the provider; kind and name of a Kubernetes object."}"#,
     printcolumn = r#"{"name": "ACTION", "type": "string", "jsonPath": ".status.pending.action",
         "description": "The pending action."}"#,
     printcolumn = r#"{"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp",
@@ -89,7 +89,7 @@ pub struct ResourceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 1000),
-        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+        extend("x-kubernetes-list-type" = "atomic")
     )]
     pub depends_on: Vec<Dependency>,
 
@@ -457,6 +457,10 @@ pub struct ResourceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 
+    /// The ID as lists show it: `KIND/NAME` of a Kubernetes object, whose ID is a UID, and otherwise the ID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_id: Option<String>,
+
     /// Identifies the creates and updates that resulted in the current object, or in the objects of a family. It
     /// changes with every create or update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -565,10 +569,19 @@ pub struct Pending {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub paths: Vec<String>,
-    /// The steps of other objects that must finish first, such as `app-key: update`.
+    /// The steps of other objects that must finish first, such as `app-key update`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub waiting_for: Vec<String>,
+}
+
+impl ResourceStatus {
+    /// `KIND/NAME` of a Kubernetes object, as it is or as `spec.config` names it. `None` for other types.
+    pub fn kubernetes_name(&self, config: &serde_json::Value) -> Option<String> {
+        let planned = kubernetes_name(&Value::from_json(config.clone()))?;
+        let is_known = !planned.contains("${");
+        self.display_id.clone().or(is_known.then_some(planned))
+    }
 }
 
 impl Resource {

@@ -34,15 +34,9 @@ impl Failure {
 
 impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Self {
-        let (reason, retryable) = match error.kind {
-            ErrorKind::Transient => (Reason::OperationFailed, true),
-            ErrorKind::Terminal => (Reason::OperationRejected, false),
-            ErrorKind::InvalidConfig => (Reason::InvalidConfig, false),
-            // Permissions and foreign objects change without a change of the Resource, so Purlin retries.
-            ErrorKind::Forbidden => (Reason::Forbidden, true),
-            ErrorKind::AlreadyExists => (Reason::AlreadyExists, true),
-            ErrorKind::Unavailable => (Reason::ProviderNotReady, true),
-        };
+        // Permissions and foreign objects change without a change of the Resource, so Purlin retries.
+        let retryable = !matches!(error.kind, ErrorKind::Terminal | ErrorKind::InvalidConfig);
+        let reason = error.kind.reason();
         let mut message = match &error.path {
             Some(path) => format!("{}: {}", below_config(path), error.message),
             None => error.message,

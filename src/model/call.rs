@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ignored, Path, RecordedObject, Value};
+use super::{Ignored, Path, Reason, RecordedObject, Value};
 
 /// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,8 @@ impl From<&RecordedObject> for ObjectState {
 }
 
 /// The kind of an error, which decides about a retry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ErrorKind {
     /// A retry can succeed: network errors, throttling, conflicts.
     Transient,
@@ -74,6 +75,23 @@ pub enum ErrorKind {
     AlreadyExists,
     /// The provider cannot be installed, started or configured. The call was not sent.
     Unavailable,
+    /// Something else must happen first, and does so without a user.
+    Waiting,
+}
+
+impl ErrorKind {
+    /// The reason of the condition of the object.
+    pub fn reason(self) -> Reason {
+        match self {
+            Self::Transient => Reason::OperationFailed,
+            Self::Terminal => Reason::OperationRejected,
+            Self::InvalidConfig => Reason::InvalidConfig,
+            Self::Forbidden => Reason::Forbidden,
+            Self::AlreadyExists => Reason::AlreadyExists,
+            Self::Unavailable => Reason::ProviderNotReady,
+            Self::Waiting => Reason::Waiting,
+        }
+    }
 }
 
 /// The error of a failed call. Its message has one line and no sensitive values.

@@ -130,10 +130,8 @@ fn blocked(message: String) -> ObjectBlock {
 /// A call that failed because the driver is not available is retried later. A rejected call is not.
 fn block_for_error(error: DriverError) -> ObjectBlock {
     let reason = match error.kind {
-        ErrorKind::Transient => Reason::OperationFailed,
-        ErrorKind::Unavailable => Reason::ProviderNotReady,
-        ErrorKind::Forbidden => Reason::Forbidden,
         ErrorKind::Terminal | ErrorKind::InvalidConfig | ErrorKind::AlreadyExists => Reason::MoveBlocked,
+        kind => kind.reason(),
     };
     ObjectBlock { reason, message: error.message }
 }

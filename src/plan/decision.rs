@@ -113,14 +113,7 @@ impl Block {
 
     /// A failed driver call.
     pub fn failed(address: &Address, what: &str, error: DriverError) -> Self {
-        let reason = match error.kind {
-            ErrorKind::Transient => Reason::OperationFailed,
-            ErrorKind::Terminal => Reason::OperationRejected,
-            ErrorKind::InvalidConfig => Reason::InvalidConfig,
-            ErrorKind::Forbidden => Reason::Forbidden,
-            ErrorKind::AlreadyExists => Reason::AlreadyExists,
-            ErrorKind::Unavailable => Reason::ProviderNotReady,
-        };
+        let reason = error.kind.reason();
         let mut diagnostic = match error.kind {
             ErrorKind::Unavailable => Diagnostic::error(address, reason, error.message),
             _ => Diagnostic::error(address, reason, what).because(error.message),

@@ -20,7 +20,7 @@ use super::index::PublishedStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step, visible};
+use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step, display_id, visible};
 use crate::plan;
 
 use self::verdict::{Class, Verdict};
@@ -119,6 +119,8 @@ pub struct ObjectInput<'a> {
     pub waiting_for: &'a [Step],
     /// The message of the last failed step, while it is tried again.
     pub last_failure: Option<&'a str>,
+    /// Whether the status of its `ProviderConfig` says why the provider cannot be used.
+    pub provider_is_rejected: bool,
     pub previous: &'a PublishedStatus,
     pub now: Timestamp,
 }
@@ -158,6 +160,7 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
         observed_generation: considered,
         conditions,
         id: current.and_then(|object| object.visible_id()).map(cut),
+        display_id: current.and_then(|object| display_id(&object.value)).map(|id| cut(&id)),
         revision: revision.clone(),
         attributes: serde_json::Map::new(),
         lifecycle: lifecycle(input),
@@ -367,11 +370,10 @@ fn pending(input: &ObjectInput<'_>) -> Option<Pending> {
         return None;
     }
     let paths = if change.replace_paths.is_empty() { changed(change) } else { change.replace_paths.clone() };
-    let step = |step: &Step| format!("{}: {}", step.address, step.operation.as_str());
     Some(Pending {
         action: action_word(change).to_owned(),
         paths: paths.iter().take(LIST_LIMIT).map(|path| cut(&path.to_string())).collect(),
-        waiting_for: input.waiting_for.iter().take(LIST_LIMIT).map(step).collect(),
+        waiting_for: input.waiting_for.iter().take(LIST_LIMIT).map(Step::id).collect(),
     })
 }
 

@@ -66,21 +66,10 @@ pub struct PlanReply {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ErrorReply {
-    kind: Kind,
+    kind: ErrorKind,
     message: String,
     path: Option<String>,
     hint: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Kind {
-    Transient,
-    Terminal,
-    InvalidConfig,
-    Forbidden,
-    AlreadyExists,
-    Unavailable,
 }
 
 /// A reply of a driver that can be saved.
@@ -189,30 +178,14 @@ impl Replayable for PlanResponse {
 }
 
 pub fn error_reply(error: &DriverError) -> Reply {
-    let kind = match error.kind {
-        ErrorKind::Transient => Kind::Transient,
-        ErrorKind::Terminal => Kind::Terminal,
-        ErrorKind::InvalidConfig => Kind::InvalidConfig,
-        ErrorKind::Forbidden => Kind::Forbidden,
-        ErrorKind::AlreadyExists => Kind::AlreadyExists,
-        ErrorKind::Unavailable => Kind::Unavailable,
-    };
     let path = error.path.as_ref().map(ToString::to_string);
-    Reply::Failed(ErrorReply { kind, message: error.message.clone(), path, hint: error.hint.clone() })
+    Reply::Failed(ErrorReply { kind: error.kind, message: error.message.clone(), path, hint: error.hint.clone() })
 }
 
 impl ErrorReply {
     pub fn recall(&self) -> DriverError {
-        let kind = match self.kind {
-            Kind::Transient => ErrorKind::Transient,
-            Kind::Terminal => ErrorKind::Terminal,
-            Kind::InvalidConfig => ErrorKind::InvalidConfig,
-            Kind::Forbidden => ErrorKind::Forbidden,
-            Kind::AlreadyExists => ErrorKind::AlreadyExists,
-            Kind::Unavailable => ErrorKind::Unavailable,
-        };
         let path = self.path.as_ref().and_then(|path| path.parse().ok());
-        DriverError { kind, message: self.message.clone(), path, hint: self.hint.clone() }
+        DriverError { kind: self.kind, message: self.message.clone(), path, hint: self.hint.clone() }
     }
 }
 

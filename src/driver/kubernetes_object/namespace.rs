@@ -26,12 +26,22 @@ const FAILURES: [&str; 3] = [
 /// The condition that lists the remaining kinds, and the prefix of its message.
 const REMAINING: (&str, &str) = ("NamespaceContentRemaining", "Some resources are remaining: ");
 
+/// The condition that lists the remaining finalizers, and the prefix of its message.
+const FINALIZERS: (&str, &str) =
+    ("NamespaceFinalizersRemaining", "Some content in the namespace has finalizers remaining: ");
+
+/// How the finalizers of Purlin begin.
+const OURS: &str = "purlin.dev/";
+
 /// Whether a namespace has remaining objects of a kind.
 #[derive(Debug, PartialEq, Eq)]
 enum RemainingContent {
     Nothing,
-    /// Objects may remain, for this reason.
-    Possible(String),
+    /// Objects may remain, for this reason. `is_stuck`: they will remain until a user acts.
+    Possible {
+        why: String,
+        is_stuck: bool,
+    },
     /// The namespace is not being deleted.
     NotTerminating,
 }
@@ -56,7 +66,13 @@ impl KubernetesObject {
         match remaining_content(namespace.as_ref(), kind) {
             RemainingContent::Nothing => Ok(()),
             RemainingContent::NotTerminating => Err(error),
-            RemainingContent::Possible(why) => Err(DriverError {
+            RemainingContent::Possible { why, is_stuck: false } => Err(DriverError {
+                kind: ErrorKind::Waiting,
+                message: format!("waits until the namespace that is being deleted has no {}: {why}", kind.plural),
+                hint: None,
+                ..error
+            }),
+            RemainingContent::Possible { why, is_stuck: true } => Err(DriverError {
                 message: format!(
                     "cannot {verb} {target}: the namespace is being deleted, and the service account `{}` has lost its \
                      rights with it. {target} counts as deleted when the status of the namespace reports no more \
@@ -84,11 +100,14 @@ fn remaining_content(namespace: Option<&Json>, kind: &ApiKind) -> RemainingConte
         let one = conditions.iter().find(|condition| condition["type"] == name)?;
         Some((one["status"].as_str()?, one["message"].as_str().unwrap_or_default()))
     };
-    let not_known = || RemainingContent::Possible("the namespace does not report the remaining objects yet".to_owned());
+    let is_stuck =
+        find(FINALIZERS.0).is_some_and(|(status, message)| status == "True" && has_foreign_finalizers(message));
+    let possible = |why: &str, is_stuck| RemainingContent::Possible { why: why.to_owned(), is_stuck };
+    let not_known = || possible("it does not report the remaining objects yet", is_stuck);
     for name in FAILURES {
         match find(name) {
             Some(("False", _)) => {}
-            Some((_, why)) => return RemainingContent::Possible(why.to_owned()),
+            Some((_, why)) => return possible(why, true),
             None => return not_known(),
         }
     }
@@ -100,9 +119,16 @@ fn remaining_content(namespace: Option<&Json>, kind: &ApiKind) -> RemainingConte
     let counted_as = format!("{}.{}", kind.plural, group_of(&kind.api_version));
     match counted {
         None => not_known(),
-        Some(counted) if counted.contains(&&*counted_as) => RemainingContent::Possible(message.to_owned()),
+        Some(counted) if counted.contains(&&*counted_as) => possible(message, is_stuck),
         Some(_) => RemainingContent::Nothing,
     }
+}
+
+/// Whether the condition names finalizers other than those of Purlin, which hold the objects until a user or another
+/// controller removes them: `Some content in the namespace has finalizers remaining: a/b in 2 resource instances`.
+fn has_foreign_finalizers(message: &str) -> bool {
+    let all = message.strip_prefix(FINALIZERS.1).unwrap_or(message);
+    all.split(", ").any(|part| !part.starts_with(OURS))
 }
 
 #[cfg(test)]
@@ -136,8 +162,8 @@ mod tests {
         let of_group = remaining.1.replace("configmaps.", "deployments.apps");
         let conditions = [&conditions[..3], &[(REMAINING.0, remaining.0, &*of_group)]].concat();
         let other = match expected {
-            RemainingContent::Possible(why) => {
-                RemainingContent::Possible(why.replace("configmaps.", "deployments.apps"))
+            RemainingContent::Possible { why, is_stuck } => {
+                RemainingContent::Possible { why: why.replace("configmaps.", "deployments.apps"), is_stuck: *is_stuck }
             }
             RemainingContent::Nothing => RemainingContent::Nothing,
             RemainingContent::NotTerminating => RemainingContent::NotTerminating,
@@ -146,7 +172,7 @@ mod tests {
     }
 
     fn perhaps(why: &str) -> RemainingContent {
-        RemainingContent::Possible(why.to_owned())
+        RemainingContent::Possible { why: why.to_owned(), is_stuck: false }
     }
 
     #[test]
@@ -165,12 +191,22 @@ mod tests {
     fn objects_may_remain_until_all_kinds_are_listed() {
         let ours = "Some resources are remaining: resources.purlin.dev has 2 resource instances";
         let why = "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1";
-        check(Some(why), ("True", ours), &perhaps(why));
+        check(Some(why), ("True", ours), &RemainingContent::Possible { why: why.to_owned(), is_stuck: true });
         // The status while Pods remain.
-        let unreported = perhaps("the namespace does not report the remaining objects yet");
+        let unreported = perhaps("it does not report the remaining objects yet");
         check(None, ("False", "All content successfully removed"), &unreported);
         check(None, ("True", "in other words"), &unreported);
         check(None, ("True", "Some resources are remaining: some"), &unreported);
+    }
+
+    #[test]
+    fn only_the_finalizers_of_others_need_a_user() {
+        let message = |list: &str| format!("{}{list}", FINALIZERS.1);
+        let ours = "purlin.dev/destroy in 7 resource instances";
+        assert!(!has_foreign_finalizers(&message(ours)));
+        assert!(has_foreign_finalizers(&message("example.com/hold in 1 resource instances")));
+        assert!(has_foreign_finalizers(&message(&format!("example.com/hold in 1 resource instances, {ours}"))));
+        assert!(has_foreign_finalizers("in other words"));
     }
 
     #[test]
@@ -179,7 +215,7 @@ mod tests {
         assert_eq!(remaining_content(Some(&json!({"metadata": {}})), &kind), RemainingContent::NotTerminating);
         assert_eq!(
             remaining_content(Some(&terminating(&[])), &kind),
-            perhaps("the namespace does not report the remaining objects yet")
+            perhaps("it does not report the remaining objects yet")
         );
         assert_eq!(remaining_content(None, &kind), RemainingContent::Nothing);
     }

@@ -8,7 +8,7 @@ use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, S
 use crate::api::conditions::merge;
 use crate::api::{Instances, Pending, ResourceStatus, TroubledInstance};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Reason};
+use crate::model::{Action, Address, Change, Reason, Step};
 
 /// How many troubled instances the status lists.
 const TROUBLED: usize = 20;
@@ -276,7 +276,7 @@ fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
     let mut waiting_for: Vec<String> = open()
         .flat_map(|member| member.object.waiting_for)
         .filter(|step| step.address.name != *own)
-        .map(|step| format!("{}: {}", step.address, step.operation.as_str()))
+        .map(Step::id)
         .collect();
     waiting_for.sort();
     waiting_for.dedup();

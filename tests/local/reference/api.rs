@@ -131,11 +131,7 @@ fn rules(schema: &Json) -> Vec<String> {
 }
 
 fn validations(schema: &Json, out: &mut String) {
-    let mut all = rules(schema);
-    let excluded = array(&schema["not"]["required"]);
-    if let [one, other] = excluded {
-        all.push(format!("Validation: `{}` and `{}` are mutually exclusive.", string(one), string(other)));
-    }
+    let all = rules(schema);
     if !all.is_empty() {
         out.push('\n');
         all.iter().for_each(|rule| out.push_str(&format!("- {}\n", cell(rule))));
