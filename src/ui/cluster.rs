@@ -80,6 +80,7 @@ impl ClusterSession {
         require_name("namespace", namespace)?;
         let rights = self.rights.get(&self.client, namespace).await?;
         match rights.resources {
+            true if !rights.exists => Err(Refusal::new(404, format!("there is no namespace `{namespace}`"))),
             true => Ok(rights),
             false => Err(Refusal::new(403, format!("you may not list Resources in the namespace `{namespace}`"))),
         }

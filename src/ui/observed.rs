@@ -37,11 +37,13 @@ impl ObservedPlan {
     }
 }
 
-/// The only field of a spec that the graph shows.
+/// The fields of a spec that the graph shows.
 #[derive(Default, Deserialize)]
-struct TypeOnly {
-    #[serde(rename = "type", default)]
+#[serde(default)]
+struct ShownSpec {
+    #[serde(rename = "type")]
     type_name: String,
+    config: serde_json::Value,
 }
 
 /// Reads a Resource, or a DataSource, whose name is `data.NAME` as in addresses. An unreadable status counts as none.
@@ -50,10 +52,13 @@ pub fn object<K>(object: &RawObject<K>, is_data: bool) -> ObservedObject {
     let name = if is_data { Address::data(name).name.to_string() } else { name.to_owned() };
     let status: ResourceStatus = object.status().unwrap_or_default();
     let (state, reason, message) = judge(object.metadata.generation, &status);
+    let spec: ShownSpec = object.spec().unwrap_or_default();
+    let label = status.kubernetes_name(&spec.config).unwrap_or_default();
     let pending = status.pending.unwrap_or_default();
     let shown = Object {
         name,
-        type_name: object.spec::<TypeOnly>().unwrap_or_default().type_name,
+        type_name: spec.type_name,
+        label,
         state,
         reason,
         message,
@@ -172,6 +177,9 @@ fn resource_of(text: &str) -> &str {
     text.find(['[', ' ', ':']).map_or(text, |end| &text[..end])
 }
 
+/// In the ID of a step on a deposed object.
+const DEPOSED: &str = " (deposed ";
+
 #[derive(Default)]
 struct Steps {
     nodes: BTreeMap<String, StepNode>,
@@ -211,9 +219,8 @@ impl Steps {
     fn add_pending(&mut self, object: &ObservedObject, objects: &BTreeMap<String, ObservedObject>) {
         let shown = &object.shown;
         if !shown.action.is_empty() && !self.planned.contains(&shown.name) {
-            let operation = shown.action.to_lowercase();
-            let id = format!("{} {operation}", shown.name);
-            self.add(&id, shown, &operation);
+            let id = pending_step(shown);
+            self.add(&id, shown, &shown.action.to_lowercase());
             self.wait(&id, &object.waiting_for, objects);
         }
         for deposed in &object.deposed {
@@ -239,24 +246,38 @@ impl Steps {
         self.nodes.entry(id.to_owned()).or_insert(node);
     }
 
-    /// A step waits for these steps. The half of a replacement is a part of the step that the status of its object names.
+    /// A step waits for these steps.
     fn wait(&mut self, from: &str, waiting_for: &[String], objects: &BTreeMap<String, ObservedObject>) {
         for other in waiting_for {
-            let name = resource_of(other);
-            let replacement = format!("{name} replace");
-            let is_replaced = objects.get(name).is_some_and(|one| one.shown.action == "Replace");
-            let to = match self.nodes.contains_key(other) {
-                false if is_replaced && !self.planned.contains(name) => replacement,
-                _ => other.clone(),
-            };
-            if let Some(object) = objects.get(name) {
-                let operation = to[name.len()..].rsplit(' ').next().unwrap_or_default().to_owned();
-                self.add(&to, &object.shown, &operation);
+            let object = objects.get(resource_of(other)).map(|one| &one.shown);
+            let to = self.shown_step(other, object);
+            if let Some(object) = object {
+                let is_deposed = to.contains(DEPOSED);
+                let operation = if is_deposed { "destroy" } else { to.rsplit(' ').next().unwrap_or_default() };
+                self.add(&to, object, operation);
             }
             let why = format!("{other} must finish first");
             self.edges.push(Edge { from: from.to_owned(), to, why, waits: true, depends: true });
         }
     }
+
+    /// The step that stands for another: the status of an object has one for all of its instances, and one for both halves
+    /// of a replacement. The destroy of a deposed object is a step of its own.
+    fn shown_step(&self, step: &str, object: Option<&Object>) -> String {
+        match object {
+            Some(object)
+                if !object.action.is_empty() && !self.planned.contains(&object.name) && !step.contains(DEPOSED) =>
+            {
+                pending_step(object)
+            }
+            _ => step.to_owned(),
+        }
+    }
+}
+
+/// The ID of the step that the status of an object names.
+fn pending_step(object: &Object) -> String {
+    format!("{} {}", object.name, object.action.to_lowercase())
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub struct Snapshot {
 pub struct Object {
     pub name: String,
     pub type_name: String,
+    /// `KIND/NAME` of a Kubernetes object; empty for others.
+    pub label: String,
     pub state: State,
     /// The reason of the condition, if the object is not ready.
     pub reason: String,

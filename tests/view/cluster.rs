@@ -153,5 +153,12 @@ fn users_of_the_controllers_port_sign_in_with_their_token() {
     // A new namespace of the address is shown without a new document.
     page.value("location.hash = '#/default'");
     page.wait_text("#empty", "you may not list Resources in the namespace `default`");
+    page.wait("!document.querySelector('.row') && document.querySelector('#plans').hidden");
+    page.wait("!document.querySelector('#empty').hidden");
     page.assert_no_problems();
+
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let mut view = Place::new().purlin(&["ui", "-n", "no-such-namespace", "--kubeconfig", &kubeconfig]);
+    page.open(&view.address());
+    page.wait_text("#empty", "there is no namespace `no-such-namespace`");
 }

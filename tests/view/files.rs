@@ -164,11 +164,24 @@ fn everything_can_be_done_with_keys() {
     page.wait_text("#panel h2", "app");
     page.key("ArrowLeft");
     page.wait_text("#panel h2", "database");
+    // Esc goes back step by step: the details, the search, and its field. The keyboard is never lost.
     page.key("Escape");
-    page.wait("document.querySelector('#panel').hidden");
-    page.key("/");
+    page.wait("document.querySelector('#panel').hidden && document.activeElement.id === 'list'");
+    page.wait_text("#count", "2 of 8 objects");
     page.key("Escape");
     page.wait_text("#count", "8 objects");
+    page.key("/");
+    page.type_text("image");
+    page.wait_text("#count", "of 8 objects");
+    // A name comes before the messages that mention it, and Enter opens the first result.
+    page.key("Enter");
+    page.wait_text("#panel h2", "image");
+    page.key("/");
+    page.key("Escape");
+    page.wait("document.activeElement.id === 'search' && document.activeElement.value === ''");
+    page.wait("!document.querySelector('#count').textContent.includes('of')");
+    page.key("Escape");
+    page.wait("document.activeElement.id === 'list'");
     page.key("?");
     page.wait("document.querySelector('#keys').open");
     page.key("Escape");
@@ -177,6 +190,32 @@ fn everything_can_be_done_with_keys() {
     page.wait_text("#count", "6 steps");
     page.key("o");
     page.wait_text("#count", "8 objects");
+    page.assert_no_problems();
+}
+
+#[test]
+fn troubled_objects_are_listed_first_and_numbers_in_their_order() {
+    let Some(mut page) = browser("the order of the list") else { return };
+    let place = Place::new();
+    let object = |name: &str, config: &str| {
+        format!("---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec: {config}\n")
+    };
+    let plain = "{ type: terraform_data, config: { input: 1 } }";
+    let mut all: String = (1..=12).map(|number| object(&format!("app-{number}"), plain)).collect();
+    place.write("files/all.yaml", &all);
+    place.run(&["apply", "-f", "files", "--yes"]);
+    all += &object("broken", "{ type: terraform_data, config: { inptu: 1 } }");
+    all += &object("late", "{ type: terraform_data, config: { input: \"a new one, as app-2 is\" } }");
+    place.write("files/all.yaml", &all);
+    let mut view = place.purlin(&["ui", "-f", "files"]);
+    page.open(&view.address());
+    page.wait_text("#count", "14 objects");
+    let order = "[...document.querySelectorAll('.row')].map((row) => row.dataset.object).join(' ')";
+    let names = |from: u32| (from..=12).map(|number| format!("app-{number}")).collect::<Vec<_>>().join(" ");
+    page.wait(&format!("{order}.startsWith('broken late {}'.slice(0, 60))", names(1)));
+    page.key("/");
+    page.type_text("app-2");
+    page.wait(&format!("{order} === 'app-2'"));
     page.assert_no_problems();
 }
 

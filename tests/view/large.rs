@@ -40,6 +40,8 @@ fn two_thousand_objects_are_laid_out_and_drawn_by_workers() {
     for worker in ["layout.js", "paint.js"] {
         assert!(page.workers().iter().any(|url| url.ends_with(worker)), "{worker}: {:?}", page.workers());
     }
+    // Names of a readable size, as many as have room, as on a map.
+    page.wait("purlin.graph.stats.labels.length >= 20");
     page.window(920, 440);
     page.document("ui-2000");
     page.window(1280, 760);

@@ -6,7 +6,7 @@ use crate::cli::inputs::{Inputs, PlanResult};
 use crate::graph::render;
 use crate::model::history_list;
 use crate::model::text::one_line;
-use crate::model::{Action, Address, Change, InstanceKey, Reason, Text};
+use crate::model::{Action, Address, Change, InstanceKey, Reason, Text, display_id, kubernetes_name};
 use crate::plan::render::{Detail as Amount, is_shown, write_change};
 use crate::reconcile::summarize::waits_for_others;
 use crate::ui::snapshot::{Edge, Object, Snapshot, State, StepNode, object_edges};
@@ -56,6 +56,7 @@ impl Planned {
         Object {
             name: change.address.to_string(),
             type_name: change.type_name.to_string(),
+            label: change.after.as_ref().or(change.before.as_ref()).and_then(kubernetes_name).unwrap_or_default(),
             state,
             reason: reason.map(|reason| reason.to_string()).unwrap_or_default(),
             message,
@@ -187,7 +188,7 @@ impl Planned {
         let dependencies = self.planned.plan.dependencies.get(address).map(AsRef::as_ref).unwrap_or_default();
         let deposed = record.into_iter().flat_map(|record| record.deposed.keys()).map(ToString::to_string);
         let facts = [
-            ("Id", current.and_then(|object| object.id()).unwrap_or_default().to_owned()),
+            ("Id", current.and_then(|object| display_id(&object.value)).unwrap_or_default()),
             ("Manifest", source.unwrap_or_default()),
             (
                 "Last failure",

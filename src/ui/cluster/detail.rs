@@ -214,7 +214,7 @@ fn facts(status: &ResourceStatus, is_current: bool) -> Vec<(&'static str, String
     let outdated = "the controller has not observed the latest change yet; the following is outdated";
     let facts = [
         ("Status", if is_current { String::new() } else { outdated.to_owned() }),
-        ("Id", status.id.clone().unwrap_or_default()),
+        ("Id", status.display_id.clone().or(status.id.clone()).unwrap_or_default()),
         ("Next", pending.action),
         ("Changes", pending.paths.join(", ")),
         ("Waits for", pending.waiting_for.join("\n")),

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ const VALID: Duration = Duration::from_secs(10);
 /// The rights in one namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
+    /// Whether there is a namespace of this name, as far as the user may know.
+    pub exists: bool,
     /// To list Resources. Without it, nothing is shown.
     pub resources: bool,
     pub data_sources: bool,
@@ -54,15 +57,26 @@ impl RightsCache {
             }
         }
         let may = |verb, resource| review(client, namespace, verb, resource);
-        let (resources, data_sources, plans, decide) = tokio::try_join!(
+        let (exists, resources, data_sources, plans, decide) = tokio::try_join!(
+            exists(client, namespace),
             may("list", "resources"),
             may("list", "datasources"),
             may("list", "plans"),
             may("approve", "plans"),
         )?;
-        let rights = Rights { resources, data_sources, plans, decide };
+        let rights = Rights { exists, resources, data_sources, plans, decide };
         lock(&self.0).insert(namespace.to_owned(), (now, rights));
         Ok(rights)
+    }
+}
+
+/// Whether there is a namespace of this name. Also true if the user may not read it.
+async fn exists(client: &Client, name: &str) -> Result<bool, kube::Error> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match namespaces.get_metadata_opt(name).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

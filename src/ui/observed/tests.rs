@@ -69,7 +69,7 @@ fn an_edge_says_what_a_step_waits_for_or_else_what_the_object_depends_on() {
         "dependencies": ["database", "missing", "network"],
         "pending": { "action": "Update", "waitingFor": ["database create"] },
     });
-    let old = json!([{ "key": "0a1b2c3d", "id": "i-1", "waitingFor": ["app update"] }]);
+    let old = json!([{ "key": "0a1b2c3d", "id": "i-1", "waitingFor": ["app"] }]);
     let database = json!({ "pending": { "action": "Replace" }, "deposed": old });
     let shown = graph(
         vec![
@@ -84,7 +84,7 @@ fn an_edge_says_what_a_step_waits_for_or_else_what_the_object_depends_on() {
         [
             "app -> database (waits): database create must finish first",
             "app -> network (depends): app depends on network",
-            "database -> app (waits against the order): app update must finish first",
+            "database -> app (waits against the order): app must finish first",
         ]
     );
     let steps: Vec<(&str, State)> = shown.steps.iter().map(|step| (step.id.as_str(), step.state)).collect();
@@ -100,9 +100,45 @@ fn an_edge_says_what_a_step_waits_for_or_else_what_the_object_depends_on() {
         lines(&shown.step_edges),
         [
             "app update -> database replace (waits): database create must finish first",
-            "database destroy (deposed 0a1b2c3d) -> app update (waits): app update must finish first",
+            "database destroy (deposed 0a1b2c3d) -> app update (waits): app must finish first",
         ]
     );
+}
+
+#[test]
+fn a_step_that_others_wait_for_is_shown_once() {
+    let waiting = ("False", "Progressing", "waiting to update");
+    let pending = |action: &str, waits: &[&str]| json!({ "pending": { "action": action, "waitingFor": waits } });
+    let web = json!({
+        "pending": { "action": "Create" }, "instances": { "desired": 2, "ready": 0, "deposed": 0 },
+        "deposed": [{ "instance": "[0]", "key": "0a1b2c3d", "id": "i-1" }],
+    });
+    let shown = graph(
+        vec![
+            resource("app-0", ("False", "Progressing", "updating the object"), pending("Update", &[])),
+            resource("web", ("False", "Progressing", "creating the object"), web),
+            resource("last", waiting, pending("Update", &["app-0 update", "web[0] create", "web[1] create"])),
+            resource("old", waiting, pending("Destroy", &["web[0] destroy (deposed 0a1b2c3d)"])),
+        ],
+        &[],
+    );
+    let steps: Vec<&str> = shown.steps.iter().map(|step| step.id.as_str()).collect();
+    let deposed = "web[0] destroy (deposed 0a1b2c3d)";
+    assert_eq!(steps, ["app-0 update", "last update", "old destroy", "web create", deposed]);
+}
+
+#[test]
+fn a_kubernetes_object_has_its_kind_and_name() {
+    let label = |name: &str, status: Value| {
+        let manifest = json!({ "kind": "Deployment", "metadata": { "name": name } });
+        let spec = json!({ "type": "kubernetes_object", "config": { "manifest": manifest } });
+        let object = json!({ "metadata": { "name": "a" }, "spec": spec, "status": status });
+        super::object(&raw::<Resource>(&object), false).shown.label
+    };
+    assert_eq!(label("web", json!({ "observedGeneration": 1 })), "Deployment/web");
+    assert_eq!(label("${a.b}", json!({ "observedGeneration": 1 })), "");
+    assert_eq!(label("${a.b}", json!({ "observedGeneration": 1, "displayId": "Deployment/c" })), "Deployment/c");
+    assert_eq!(resource("a", READY, json!({ "displayId": "i-1" })).shown.label, "");
 }
 
 fn plan(name: &str, approval: &str) -> Value {

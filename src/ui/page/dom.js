@@ -15,14 +15,14 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-// The states, with their sign and word. Color is never the only indication.
+// The states, with their sign and word, those that need a user first. Color is never the only indication.
 export const STATES = {
-  ready: { sign: "✓", word: "ready" },
+  failed: { sign: "✗", word: "failed" },
+  approval: { sign: "?", word: "needs approval" },
   running: { sign: "▶", word: "running" },
   waiting: { sign: "…", word: "waiting" },
-  approval: { sign: "?", word: "needs approval" },
-  failed: { sign: "✗", word: "failed" },
   suspended: { sign: "‖", word: "suspended" },
+  ready: { sign: "✓", word: "ready" },
 };
 
 export function badge(state) {

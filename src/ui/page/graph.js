@@ -6,6 +6,8 @@ const WIDTH = 190; // of a node, as in layout.js
 const HEIGHT = 34;
 const READABLE = 0.6; // the smallest scale for a selected node
 const MARGIN = 30;
+const MANY = 40; // so many nodes that the ready ones recede behind the others
+const ORDER = Object.keys(STATES);
 
 // on: { select(node), hover(node or null, x, y) }
 export function createGraph(canvas, on) {
@@ -22,13 +24,14 @@ export function createGraph(canvas, on) {
   let selected = "";
   let isHidden = () => false;
   let moved = false; // the user has moved the view
-  const stats = { layouts: 0, draws: 0, drawn: 0 };
+  const stats = { layouts: 0, draws: 0, drawn: 0, labels: [] }; // labels: the nodes whose names are outside of them
 
   const screen = canvas.transferControlToOffscreen();
   painter.postMessage({ canvas: screen, size: { width: WIDTH, height: HEIGHT } }, [screen]);
   painter.onmessage = ({ data }) => {
     stats.draws += 1;
     stats.drawn = data.drawn;
+    stats.labels = data.labels.map((at) => nodes[at]?.id);
   };
 
   // Shows these nodes and edges. A new layout is computed only if the structure has changed.
@@ -67,14 +70,19 @@ export function createGraph(canvas, on) {
   function use(next) {
     ({ nodes, lines, index } = next);
     if (!placed) return;
-    const shown = nodes.map(({ title, subtitle, state, action }) => ({
+    const uses = new Int32Array(nodes.length);
+    for (const { to } of lines) uses[to] += 1;
+    const shown = nodes.map(({ title, subtitle, state, action }, at) => ({
       title: cut(title, 22),
       subtitle: cut(action && action !== subtitle ? `${subtitle} · ${action}` : subtitle, 27),
       state,
       sign: STATES[state]?.sign ?? "",
+      // Whose name is shown first: of what is not ready, and of what many others use.
+      rank: ORDER.indexOf(state) - uses[at] / (uses[at] + 1),
     }));
+    const isTroubled = nodes.length >= MANY && nodes.some(({ state }) => state !== "ready");
     const bent = lines.map((line) => ({ ...line, bends: placed.bends.get(`${line.from}>${line.to}`) }));
-    painter.postMessage({ scene: { nodes: shown, lines: bent, xs: placed.xs, ys: placed.ys } });
+    painter.postMessage({ scene: { nodes: shown, lines: bent, xs: placed.xs, ys: placed.ys, isTroubled } });
     filter(isHidden);
     draw();
   }

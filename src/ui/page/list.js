@@ -80,6 +80,10 @@ export function createList(list, rows, on) {
       queue();
       on.choose(nodes[selected]);
     },
+    // The next move begins at the first row.
+    forget() {
+      selected = -1;
+    },
     current: () => nodes[selected] ?? null,
     first: () => nodes[0] ?? null,
   };

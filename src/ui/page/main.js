@@ -5,7 +5,7 @@ import { STATES, announce, badge, byId, element } from "./dom.js";
 import { createGraph } from "./graph.js";
 import { createList } from "./list.js";
 import { diffText, showObject } from "./panel.js";
-import { edges, link, matches, nodes, readLink, state } from "./state.js";
+import { edges, found, link, nodes, readLink, state } from "./state.js";
 
 const RETRY = 2000; // milliseconds until the next attempt after an error
 const PAUSE = 100; // between two answers, so that drawing and input have time
@@ -50,8 +50,8 @@ function follow() {
   const { namespace, name } = readLink(location.hash) ?? { namespace: state.namespace, name: "" };
   if (namespace !== state.namespace || !polling) {
     state.namespace = namespace;
-    state.snapshot = null;
     byId("namespace").value = namespace;
+    empty(namespace ? "Reading the objects." : "Choose a namespace.");
     polling?.abort();
     polling = new AbortController();
     poll(namespace, polling.signal);
@@ -59,6 +59,16 @@ function follow() {
   document.title = name ? `${name} · ${namespace} · Purlin` : `${namespace} · Purlin`;
   select(name, name !== "");
 }
+
+// Shows nothing of a namespace but a sentence: no object of another one stays in sight.
+function empty(sentence) {
+  state.snapshot = null;
+  render();
+  byId("empty").textContent = sentence;
+}
+
+// Whether the server has answered that the namespace cannot be shown, rather than not answered.
+const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
 
 async function poll(namespace, signal) {
   let tag = "";
@@ -78,8 +88,7 @@ async function poll(namespace, signal) {
       tag = "";
       if (error.status === 401) return signIn(error.message);
       connection("bad", error.message);
-      byId("empty").textContent = error.message;
-      byId("empty").hidden = state.snapshot !== null;
+      if (!state.snapshot || isRefusal(error)) empty(error.message);
       await pause(RETRY);
     }
   }
@@ -122,13 +131,11 @@ let all = []; // the nodes of the graph
 
 // Shows the snapshot.
 function render() {
-  const { snapshot } = state;
   all = nodes();
   graph.show(all, edges());
-  const empty = byId("empty");
-  empty.hidden = all.length > 0;
-  empty.textContent = state.mode === "objects" ? "There are no objects here." : "No steps: nothing is running or due.";
-  byId("notes").replaceChildren(...snapshot.notes.map((note) => element("p", {}, note)));
+  byId("empty").hidden = all.length > 0;
+  byId("empty").textContent = state.mode === "objects" ? "There are no objects here." : "No steps: nothing is running or due.";
+  byId("notes").replaceChildren(...(state.snapshot?.notes ?? []).map((note) => element("p", {}, note)));
   renderPlans();
   renderFilter();
   graph.select(nodeOf(state.selected));
@@ -137,7 +144,7 @@ function render() {
 
 // Shows what passes the filter.
 function renderFilter() {
-  const shown = all.filter(matches);
+  const shown = found(all);
   const known = new Set(shown);
   graph.filter((node) => !known.has(node));
   list.show(shown, state.selected);
@@ -212,7 +219,11 @@ function closePanel() {
 
 // Reads the details again if the object has changed.
 async function refreshPanel() {
-  if (!opened || !state.snapshot) return;
+  if (!opened) return;
+  if (!state.snapshot) {
+    shownObject = "";
+    return byId("panel").replaceChildren();
+  }
   const name = opened;
   const object = state.snapshot.objects.find((one) => one.name === name);
   const panel = byId("panel");
@@ -270,7 +281,7 @@ function hover(node, x, y) {
 
 let shownPlans = "";
 function renderPlans() {
-  const { plans, mayDecide } = state.snapshot;
+  const { plans, mayDecide } = state.snapshot ?? { plans: [], mayDecide: false };
   const text = JSON.stringify([plans, mayDecide]);
   if (text === shownPlans) return;
   shownPlans = text;
@@ -353,10 +364,17 @@ byId("zoom-out").addEventListener("click", () => graph.zoom(1 / 1.3));
 byId("zoom-fit").addEventListener("click", () => graph.fit());
 byId("help").addEventListener("click", () => byId("keys").showModal());
 byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
+let isNewSearch = false; // no arrow key was pressed since the last letter
 byId("search").addEventListener("input", () => {
   state.text = byId("search").value;
+  isNewSearch = state.text !== "";
   if (state.snapshot) renderFilter();
 });
+
+function clearSearch() {
+  byId("search").value = "";
+  byId("search").dispatchEvent(new Event("input"));
+}
 byId("namespace").addEventListener("change", () => {
   const name = byId("namespace").value.trim();
   if (name) location.hash = link(name);
@@ -384,13 +402,34 @@ function step(direction) {
   if (node) select(node.object, !byId("panel").hidden);
 }
 
+// The first arrow key after a search selects its first result.
+function move(by) {
+  if (isNewSearch) list.forget();
+  isNewSearch = false;
+  list.move(by);
+}
+
+// Esc goes back by one step. In the search it clears the text, then leaves the field; elsewhere it closes the details, then
+// clears the search. The list has the keyboard when its element is gone.
+function back() {
+  const focused = document.activeElement;
+  const inSearch = focused === byId("search");
+  const isOpen = !byId("panel").hidden;
+  if (isOpen && !inSearch) select("", false);
+  else if (state.text) clearSearch();
+  else if (inSearch || focused === byId("namespace")) byId("list").focus();
+  else select("", false);
+  byId("namespace").value = state.namespace;
+  if (document.activeElement === document.body || byId("panel").contains(focused)) byId("list").focus();
+}
+
 const KEYS = {
   "/": () => byId("search").focus(),
   "?": () => byId("keys").showModal(),
-  ArrowDown: () => list.move(1),
-  ArrowUp: () => list.move(-1),
-  PageDown: () => list.move(10),
-  PageUp: () => list.move(-10),
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
+  PageDown: () => move(10),
+  PageUp: () => move(-10),
   ArrowLeft: () => step("left"),
   ArrowRight: () => step("right"),
   o: () => setMode("objects"),
@@ -408,17 +447,11 @@ addEventListener("keydown", (event) => {
   const inSearch = event.target === byId("search");
   const isTyping = event.target instanceof HTMLInputElement;
   if (event.key === "Escape") {
-    if (isTyping) {
-      if (inSearch && byId("search").value) {
-        byId("search").value = "";
-        byId("search").dispatchEvent(new Event("input"));
-      }
-      event.target.blur();
-    } else select("", false);
-    return;
+    event.preventDefault();
+    return back();
   }
   if (event.key === "Enter" && (inSearch || event.target === byId("list") || event.target === document.body || event.target === byId("graph"))) {
-    const node = list.current() ?? list.first();
+    const node = (inSearch && isNewSearch ? null : list.current()) ?? list.first();
     if (node) {
       select(node.object, true);
       byId("panel").focus();

@@ -2,7 +2,10 @@
 // Only what is visible is drawn, and of several changes before a frame only the last.
 "use strict";
 
-const SMALLEST_TEXT = 0.45; // below this scale, texts could not be read
+const SMALLEST_TEXT = 0.45; // below this scale, the texts of the nodes could not be read
+const LABEL = 18; // the height of a name outside of its node
+const MAX_LABELS = 300;
+const QUIET = 0.45; // how strong a ready object is drawn beside objects that are not
 
 let canvas = null;
 let context = null;
@@ -27,11 +30,11 @@ self.onmessage = ({ data }) => {
   scheduled = true;
   requestAnimationFrame(() => {
     scheduled = false;
-    self.postMessage({ drawn: paint() });
+    self.postMessage(paint());
   });
 };
 
-// Returns how many nodes and edges were drawn.
+// Returns how many nodes and edges were drawn, and the nodes whose names are outside of them.
 function paint() {
   const { x, y, scale, width, height, ratio, selected } = view;
   const pixels = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -44,16 +47,48 @@ function paint() {
   const lines = scene.lines.filter((line) => crosses(line, area));
   lines.sort((a, b) => near(a) - near(b) || a.waits - b.waits);
   for (const line of lines) drawLine(line, selected >= 0 && near(line), selected >= 0);
-  let drawn = lines.length;
+  const visible = [];
   for (let at = 0; at < scene.nodes.length; at++) {
     const [left, top] = [scene.xs[at], scene.ys[at]];
     const isVisible = left < area.right && left + size.width > area.left && top < area.bottom && top + size.height > area.top;
-    if (isVisible) {
-      drawNode(at, at === selected);
-      drawn += 1;
-    }
+    if (isVisible) visible.push(at);
   }
-  return drawn;
+  for (const at of visible) drawNode(at, at === selected);
+  const labels = scale < SMALLEST_TEXT ? drawLabels(visible) : [];
+  return { drawn: lines.length + visible.length, labels };
+}
+
+// As on a map: names of a readable size, the important ones first, as many as have room. Closer, there are more.
+function drawLabels(visible) {
+  const { x, y, scale, ratio, selected } = view;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const rank = (at) => (at === selected ? -1 : hidden[at] ? 1000 : scene.nodes[at].rank);
+  const taken = [];
+  const labels = [];
+  for (const at of [...visible].sort((a, b) => rank(a) - rank(b) || a - b)) {
+    if (labels.length === MAX_LABELS || hidden[at]) break;
+    const { title, state } = scene.nodes[at];
+    context.font = font("600 11.5px");
+    const width = context.measureText(title).width + 10;
+    const left = x + (scene.xs[at] + size.width / 2) * scale - width / 2;
+    const top = y + (scene.ys[at] + size.height / 2) * scale - LABEL / 2;
+    const overlaps = (other) =>
+      left < other.left + other.width + 4 && other.left < left + width + 4 && Math.abs(top - other.top) < LABEL + 2;
+    if (taken.some(overlaps)) continue;
+    taken.push({ left, top, width });
+    labels.push(at);
+    context.globalAlpha = 0.92;
+    context.fillStyle = colors.card;
+    context.strokeStyle = at === selected ? colors.accent : colors[state] ?? colors.line;
+    context.lineWidth = at === selected ? 2 : 1;
+    context.beginPath();
+    context.roundRect(left, top, width, LABEL, 4);
+    context.fill();
+    context.stroke();
+    context.globalAlpha = 1;
+    text(title, left + width / 2, top + LABEL - 5, "center", "600 11.5px", colors.front);
+  }
+  return labels;
 }
 
 function crosses({ from, to }, area) {
@@ -108,7 +143,7 @@ function drawNode(at, isSelected) {
   const { title, subtitle, state, sign } = scene.nodes[at];
   const [x, y] = [scene.xs[at], scene.ys[at]];
   const isReadable = view.scale >= SMALLEST_TEXT;
-  context.globalAlpha = hidden[at] ? 0.22 : 1;
+  context.globalAlpha = hidden[at] ? 0.22 : state === "ready" && scene.isTroubled && !isSelected ? QUIET : 1;
   context.fillStyle = colors.card;
   context.strokeStyle = isSelected ? colors.accent : colors.line;
   context.lineWidth = isSelected ? 3 : 1;
@@ -130,9 +165,11 @@ function box(x, y, width) {
   context.fill();
 }
 
-function text(words, x, y, align, font, color) {
+const font = (size) => `${size} system-ui, "Segoe UI", "DejaVu Sans", sans-serif`;
+
+function text(words, x, y, align, size, color) {
   context.fillStyle = color;
-  context.font = `${font} system-ui, "Segoe UI", "DejaVu Sans", sans-serif`;
+  context.font = font(size);
   context.textAlign = align;
   context.fillText(words, x, y);
 }

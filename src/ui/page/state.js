@@ -1,6 +1,8 @@
 // What the page shows: the last snapshot, the selection, the filter and the mode. The address has namespace and selection,
 // so that it is a link to an object.
 
+import { STATES } from "./dom.js";
+
 export const state = {
   about: null,
   namespace: "",
@@ -16,39 +18,62 @@ export function nodes() {
   const { snapshot, mode } = state;
   if (!snapshot) return [];
   if (mode === "objects") {
-    return snapshot.objects.map((object) => ({
+    const objects = snapshot.objects.map((object) => ({
       id: object.name,
       object: object.name,
       title: object.name,
-      subtitle: object.count || object.typeName,
+      subtitle: object.count || object.label || object.typeName,
+      type: object.typeName,
       state: object.state,
       message: object.message,
       action: object.action,
     }));
+    return objects.sort(byName);
   }
-  return snapshot.steps.map((step) => ({
+  const steps = snapshot.steps.map((step) => ({
     id: step.id,
     object: step.object,
     title: step.object,
     subtitle: step.id.startsWith(step.object) ? step.id.slice(step.object.length).trim() : step.operation,
+    type: "",
     state: step.state,
     message: step.message,
     action: step.operation,
   }));
+  return steps.sort(byName);
 }
+
+const { compare } = new Intl.Collator("en", { numeric: true });
+const byName = (a, b) => compare(a.id, b.id);
 
 export function edges() {
   if (!state.snapshot) return [];
   return state.mode === "objects" ? state.snapshot.edges : state.snapshot.stepEdges;
 }
 
-// Whether a node passes the filter: every word occurs in its texts, and its state is chosen.
-export function matches(node) {
-  if (state.states.size > 0 && !state.states.has(node.state)) return false;
+// The nodes that pass the filter: every word of the search occurs in their texts, and their state is chosen. What a name
+// says comes before what a message says, troubled objects before ready ones, and app-2 before app-10.
+export function found(nodes) {
   const words = state.text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return true;
-  const text = `${node.id} ${node.subtitle} ${node.state} ${node.action} ${node.message}`.toLowerCase();
-  return words.every((word) => text.includes(word));
+  const ranked = nodes.filter(isChosen).map((node) => ({ node, rank: rankOf(node, words) }));
+  const trouble = ({ state }) => ORDER.indexOf(state);
+  return ranked
+    .filter(({ rank }) => rank >= 0)
+    .sort((a, b) => a.rank - b.rank || trouble(a.node) - trouble(b.node))
+    .map(({ node }) => node);
+}
+
+const ORDER = Object.keys(STATES);
+const isChosen = ({ state: key }) => state.states.size === 0 || state.states.has(key);
+
+// Where the words occur: 0 in the name, 1 also in type, state and action, 2 also in the message; -1 nowhere.
+function rankOf(node, words) {
+  let text = "";
+  const parts = [node.id, ` ${node.subtitle} ${node.type} ${node.state} ${node.action}`, ` ${node.message}`];
+  return parts.findIndex((part) => {
+    text += part.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
 }
 
 // `#/namespace/name`, each part encoded: an address such as web["a/b"] has other characters.

@@ -122,9 +122,10 @@ fn render(steps: &BTreeMap<&str, Step>, edges: &[(&str, &str, &str)], width: usi
          orient=\"auto\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"#57606a\"/></marker></defs>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"#ffffff\"/>\n"
     );
+    // As in every other form of the graph, an arrow leads from a step to the step that it waits for.
     for (later, earlier, _) in edges {
-        let (from, to) = (&steps[earlier], &steps[later]);
-        let (x1, y1, x2, y2) = (from.x + WIDTH, from.y + TITLE / 2, to.x, to.y + TITLE / 2);
+        let (from, to) = (&steps[later], &steps[earlier]);
+        let (x1, y1, x2, y2) = (from.x, from.y + TITLE / 2, to.x + WIDTH, to.y + TITLE / 2);
         let middle = usize::midpoint(x1, x2);
         let _ = writeln!(
             svg,
