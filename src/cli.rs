@@ -33,8 +33,10 @@ pub mod ui;
 pub mod view;
 pub mod messages;
 
+use std::any::TypeId;
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::{Builder, Runtime};
 
@@ -61,12 +63,26 @@ pub fn main() -> ExitCode {
 
 /// Help texts show `kubectl purlin` if the program runs as a kubectl plugin.
 fn parse() -> Result<PurlinArgs, clap::Error> {
-    let mut command = PurlinArgs::command().version(VERSION);
+    let mut command = with_words(PurlinArgs::command()).version(VERSION);
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
     if called.is_some_and(|path| path.file_stem().is_some_and(|stem| stem == "kubectl-purlin")) {
         command = command.bin_name("kubectl purlin");
     }
     PurlinArgs::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// Refuses an empty text wherever a command expects a word, such as that of a variable of a script that is not set. A
+/// request for an object without a name would be one for all objects.
+fn with_words(command: clap::Command) -> clap::Command {
+    if [crate::plugin::launcher::COMMAND, "runner", "controller"].contains(&command.get_name()) {
+        return command;
+    }
+    let is_text = |arg: &clap::Arg| arg.get_value_parser().type_id() == TypeId::of::<String>();
+    let checked = |arg: clap::Arg| match is_text(&arg) {
+        true => arg.value_parser(NonEmptyStringValueParser::new()),
+        false => arg,
+    };
+    command.mut_args(checked).mut_subcommands(with_words)
 }
 
 /// Help and version exit with 0, all other errors with 1. Clap's exit code for errors, 2, means "there are changes"
@@ -103,7 +119,7 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Reject(args) => local_runtime()?.block_on(c::decide::reject(args, console)),
         Command::Suspend(args) => local_runtime()?.block_on(c::switch::suspend(args, console)),
         Command::Resume(args) => local_runtime()?.block_on(c::switch::resume(args, console)),
-        Command::Reconcile(args) => local_runtime()?.block_on(c::switch::reconcile(args, console)),
+        Command::Reconcile(args) => local_runtime()?.block_on(c::reconcile::run(args, console)),
         Command::LaunchPlugin(args) => c::launch_plugin::run(args),
         Command::LaunchHook(args) => c::launch_hook::run(args, console),
         Command::Runner(args) => {
@@ -125,4 +141,36 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
 /// other threads.
 fn local_runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words<'a>(command: &'a clap::Command, path: &[&'a str], found: &mut Vec<Vec<String>>) {
+        let owned = |path: &[&str]| path.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        for arg in command.get_arguments().filter(|arg| arg.get_value_parser().type_id() == TypeId::of::<String>()) {
+            let empty = arg.get_long().map_or_else(String::new, |long| format!("--{long}="));
+            found.push([owned(path), vec![empty]].concat());
+        }
+        for inner in command.get_subcommands() {
+            words(inner, &[path, &[inner.get_name()]].concat(), found);
+        }
+    }
+
+    #[test]
+    fn an_empty_word_is_refused_by_every_command() {
+        let mut all = Vec::new();
+        words(&PurlinArgs::command(), &["purlin"], &mut all);
+        all.retain(|line| !["launch-plugin", "runner", "controller"].contains(&line[1].as_str()));
+        assert!(all.contains(&vec!["purlin".to_owned(), "reject".to_owned(), String::new()]), "{all:?}");
+        for line in all {
+            let error = with_words(PurlinArgs::command()).try_get_matches_from(&line).unwrap_err();
+            let text = error.to_string();
+            assert!(
+                text.contains("a value is required for") && text.contains("but none was supplied"),
+                "{line:?}: {text}"
+            );
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod examples;
 mod migrate;
 mod plugin;
 mod provider;
+mod resources;
 mod state;
 mod ui;
 
@@ -21,6 +22,7 @@ pub use provider::{
     ExplainTypeArgs, ProviderCommand, ProviderDocsArgs, ProviderInstallArgs, ProviderListArgs, ProviderLockArgs,
     ProviderNameArgs, TypeFormat,
 };
+pub use resources::{ChoiceArgs, DecisionArgs, ReconcileArgs, ResourceArgs};
 pub use state::{
     ADDRESS_FORMS, HistoryArgs, StateCommand, StateEditArgs, StateListArgs, StateMoveArgs, StatePushArgs,
     StateRecoverArgs, StateReleaseArgs, StateRemoveArgs, StateRestoreArgs, StateShowArgs,
@@ -109,20 +111,23 @@ pub enum Command {
     /// No object is read or changed. A plan with the written manifests and records has no changes.
     #[command(after_help = examples::MIGRATE)]
     Migrate(MigrateArgs),
-    /// Suspend the reconciliation of a Resource in a cluster.
+    /// Suspend the reconciliation of Resources in a cluster.
     ///
     /// Sets the annotation `purlin.dev/paused`. The controller does not change the object until the Resource is
     /// resumed.
     #[command(after_help = examples::SUSPEND)]
     Suspend(ResourceArgs),
-    /// Resume the reconciliation of a suspended Resource.
+    /// Resume the reconciliation of suspended Resources.
     ///
     /// Removes the annotation `purlin.dev/paused`, and sets `spec.suspend` to false.
     #[command(after_help = examples::RESUME)]
     Resume(ResourceArgs),
-    /// Reconcile a Resource in a cluster now, without waiting for its interval.
+    /// Reconcile Resources in a cluster now, and wait until they are ready.
+    ///
+    /// The controller reads the objects and plans them, without waiting for their interval. Exits with 1 if an object is
+    /// not ready when the time is over, or cannot become ready without a change.
     #[command(after_help = examples::RECONCILE)]
-    Reconcile(ResourceArgs),
+    Reconcile(ReconcileArgs),
     /// Approve the changes of a Plan in a cluster.
     ///
     /// Prints the changes, and lets the controller make exactly these. This needs the right `approve` on Plans, which the
@@ -429,8 +434,11 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Show only this object, or this instance.
-    pub name: Option<String>,
+    /// Show only these objects, or these instances.
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     #[command(flatten)]
     pub target: TargetArgs,
     /// The output format.
@@ -468,27 +476,6 @@ pub struct ImportArgs {
     /// Write the manifest to this file instead of standard output. The file must not exist.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(mut_args(hide_file_options))]
-pub struct ResourceArgs {
-    /// The name of the Resource.
-    pub name: String,
-    #[command(flatten)]
-    pub target: TargetArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(mut_args(hide_file_options))]
-pub struct DecisionArgs {
-    /// The name of the Plan, as the status of the Resource shows it.
-    pub name: String,
-    /// Do not ask for confirmation.
-    #[arg(long)]
-    pub yes: bool,
-    #[command(flatten)]
-    pub target: TargetArgs,
 }
 
 #[derive(Debug, Args)]

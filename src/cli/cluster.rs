@@ -1,6 +1,7 @@
 //! Access to a cluster: Resources with their status, and the controller's records.
 
 mod editor;
+pub mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::output::Console;
 use super::view::{self, View};
 use crate::api::{self, DataSource, Resource};
 use crate::driver::Registry;
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope, kubeconfig_problem};
+use crate::driver::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
 use crate::execute::Limits;
 use crate::load::{self, Config, DataLookup, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Value};
@@ -56,14 +57,19 @@ impl Connection {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let config = config.map_err(|error| unusable(&error))?;
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Self { client: Client::try_from(config)?, namespace, context })
+        Ok(Self { client: kubernetes_object::client(config)?, namespace, context })
     }
 
     async fn open_and_announce(target: &Cluster, console: Console) -> anyhow::Result<Self> {
         let connection = Self::open(target).await?;
-        let Self { context, namespace, .. } = &connection;
-        console.notice(&format!("Working on the cluster of context `{context}`, namespace `{namespace}`"));
+        connection.announce(false, console);
         Ok(connection)
+    }
+
+    fn announce(&self, all_namespaces: bool, console: Console) {
+        let Self { context, namespace, .. } = self;
+        let place = if all_namespaces { "all namespaces".to_owned() } else { format!("namespace `{namespace}`") };
+        console.notice(&format!("Working on the cluster of context `{context}`, {place}"));
     }
 
     fn secrets(&self, target: &Cluster) -> Secrets {
@@ -130,7 +136,7 @@ impl Connection {
     }
 
     async fn all_resources(&self) -> anyhow::Result<Vec<Resource>> {
-        list_all(&self.resources()).await
+        list_all(&self.resources(), &ListParams::default()).await
     }
 
     /// Reads a Resource, or a `DataSource` converted to one.
@@ -144,16 +150,16 @@ impl Connection {
     }
 
     async fn all_data_sources(&self) -> anyhow::Result<Vec<DataSource>> {
-        list_all(&self.data_sources()).await
+        list_all(&self.data_sources(), &ListParams::default()).await
     }
 }
 
-async fn list_all<K>(api: &Api<K>) -> anyhow::Result<Vec<K>>
+async fn list_all<K>(api: &Api<K>, params: &ListParams) -> anyhow::Result<Vec<K>>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     let mut all = Vec::new();
-    let mut page = ListParams::default().limit(PAGE_SIZE);
+    let mut page = params.clone().limit(PAGE_SIZE);
     loop {
         let list = api.list(&page).await.map_err(with_hint)?;
         all.extend(list.items);
@@ -186,7 +192,7 @@ pub async fn client_of(kubeconfig: &std::path::Path) -> anyhow::Result<Client> {
     let unusable = |error: KubeconfigError| anyhow::anyhow!(kubeconfig_problem(&error));
     let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(unusable)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?;
-    Ok(Client::try_from(config)?)
+    Ok(kubernetes_object::client(config)?)
 }
 
 /// Lists the Resources of a namespace, then its `DataSources`.
@@ -194,14 +200,48 @@ pub async fn resources(target: &Cluster, console: Console) -> anyhow::Result<Vec
     let connection = Connection::open_and_announce(target, console).await?;
     let mut all = connection.all_resources().await?;
     all.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    if all.is_empty() {
+        require_namespace(&connection.client, &connection.namespace).await?;
+    }
     Ok(all)
+}
+
+/// The API server lists nothing in a namespace that does not exist, and no error. Nor does this, to a user who
+/// may not read the Namespace.
+async fn require_namespace(client: &Client, name: &str) -> anyhow::Result<()> {
+    let found = Api::<Namespace>::all(client.clone()).get_metadata_opt(name).await;
+    match found {
+        Ok(None) => Err(CommandFailure::hinted(format!("there is no namespace `{name}`"), "name another with -n")),
+        _ => Ok(()),
+    }
 }
 
 /// Reads a Resource by its name, or by the address of one of its instances.
 pub async fn resource(target: &Cluster, name: &str, console: Console) -> anyhow::Result<Resource> {
     let connection = Connection::open_and_announce(target, console).await?;
+    connection.get(&resource_address(name)).await
+}
+
+/// The same, with the names of the Resources and `DataSources` that use it.
+pub async fn resource_and_users(
+    target: &Cluster,
+    name: &str,
+    console: Console,
+) -> anyhow::Result<(Resource, Vec<String>)> {
+    let connection = Connection::open_and_announce(target, console).await?;
+    let address = resource_address(name);
+    let found = connection.get(&address).await?;
+    let mut all = connection.all_resources().await?;
+    all.extend(connection.all_data_sources().await?.iter().map(as_resource));
+    let uses = |other: &Resource| {
+        other.status.as_ref().is_some_and(|status| status.dependencies.iter().any(|used| **used == *address.name))
+    };
+    Ok((found, all.into_iter().filter(uses).filter_map(|other| other.metadata.name).collect()))
+}
+
+fn resource_address(name: &str) -> Address {
     let name = name.parse().map_or_else(|_| name.to_owned(), |address: Address| address.name.to_string());
-    connection.get(&Address::single(name)).await
+    Address::single(name)
 }
 
 /// Reads Resources and records, and changes nothing. Objects with an open intent of the controller are held.
@@ -299,28 +339,6 @@ fn record_error(failure: &RequestError) -> anyhow::Error {
 fn not_found(address: &Address) -> anyhow::Error {
     let what = format!("there is no {} `{}`", address.kind(), address.object_name());
     CommandFailure::hinted(what, "`purlin get` lists all objects")
-}
-
-/// Patches a Resource, or the `DataSource` of a name `data.NAME`, with the user's permissions. `patch` returns a merge
-/// patch, or `None` if nothing needs to change. Returns whether there was a patch.
-pub async fn patch_resource(
-    target: &Cluster,
-    name: &str,
-    console: Console,
-    patch: impl Fn(&Resource) -> Option<serde_json::Value>,
-) -> anyhow::Result<bool> {
-    let connection = Connection::open_and_announce(target, console).await?;
-    let address = Address::single(name);
-    let found = connection.get(&address).await?;
-    let Some(patch) = patch(&found).map(Patch::Merge) else { return Ok(false) };
-    let params = PatchParams { field_manager: Some("purlin-cli".to_owned()), ..PatchParams::default() };
-    let name = address.object_name();
-    match address.is_data() {
-        false => connection.resources().patch(name, &params, &patch).await.map(drop),
-        true => connection.data_sources().patch(name, &params, &patch).await.map(drop),
-    }
-    .map_err(with_hint)?;
-    Ok(true)
 }
 
 /// Removes the finalizer and the record annotation from one or all Resources, so that they can be deleted without

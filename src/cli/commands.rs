@@ -17,6 +17,7 @@ pub mod launch_plugin;
 pub mod migrate;
 pub mod plan;
 pub mod runner;
+pub mod reconcile;
 pub mod switch;
 pub mod tree;
 pub mod ui;

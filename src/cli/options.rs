@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::args::{
-    ADDRESS_FORMS, ClusterArgs, FileArgs, Format, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs, TargetArgs,
+    ADDRESS_FORMS, ChoiceArgs, ClusterArgs, FileArgs, Format, PlanningArgs, RefreshArgs, RefreshChoice, SelectArgs,
+    TargetArgs,
 };
 use super::failure::Failure;
 use crate::execute::Limits;
@@ -51,7 +52,44 @@ pub struct Cluster {
     pub controller_namespace: String,
 }
 
+/// Which objects of a cluster a command is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// If empty, all that the selector matches.
+    pub names: Vec<String>,
+    /// A label selector.
+    pub selector: Option<String>,
+    pub all_namespaces: bool,
+}
+
+impl Choice {
+    pub fn new(names: Vec<String>, args: ChoiceArgs) -> Self {
+        Self { names, selector: args.selector, all_namespaces: args.all_namespaces }
+    }
+
+    /// Whether the arguments name objects of a cluster.
+    fn names_cluster(&self) -> bool {
+        self.selector.is_some() || self.all_namespaces
+    }
+}
+
 impl Target {
+    /// As [`Target::from_args`]; -A and -l name a cluster too.
+    ///
+    /// # Errors
+    /// When -A or -l are given with files.
+    pub fn choosing(args: TargetArgs, choice: &Choice) -> anyhow::Result<Self> {
+        let files_named = !args.files.filenames.is_empty() || args.files.state.is_some();
+        if !choice.names_cluster() {
+            return Ok(Self::from_args(args));
+        }
+        if files_named {
+            let hint = "omit -f and --state, or -A and -l";
+            return Err(Failure::hinted("-A and -l choose objects of a cluster, not of files", hint));
+        }
+        Ok(Self::Cluster(Cluster::new(args.cluster)))
+    }
+
     /// Returns files for `-f` and `--state`, and if `purlin.db` is in the working directory and neither `--context` nor
     /// `-n` is set; otherwise the cluster.
     pub fn from_args(args: TargetArgs) -> Self {

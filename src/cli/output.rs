@@ -10,7 +10,7 @@ use super::failure::{self, Failure};
 use super::table::Table;
 use crate::model::text::one_line;
 use crate::model::{Diagnostic, Severity, Text, Tone};
-use crate::plan::render::problems::{Problem, write_waiting};
+use crate::plan::render::problems::{Problem, write_concerned};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
@@ -103,8 +103,8 @@ impl Console {
     pub fn problems(self, problems: &[Problem<'_>]) {
         let mut text = self.error_text();
         for problem in problems {
-            write_diagnostic(problem.diagnostic, &mut text);
-            write_waiting(&problem.waiting, &mut text);
+            write_diagnostic(&problem.diagnostic, &mut text);
+            write_concerned(problem, &mut text);
         }
         self.print_error(&text);
     }

@@ -8,7 +8,7 @@ use super::inputs::{Inputs, PlanResult};
 use crate::api;
 use crate::graph::{ActionGraph, Wait};
 use crate::model::text::one_line;
-use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone};
+use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone, display_id};
 use crate::plan::options::state_word;
 use crate::store::LastFailure;
 
@@ -32,7 +32,7 @@ impl Display for ObjectReport<'_> {
             let LastFailure { at, operation, reason, message, .. } = failure;
             write_entry(f, "Failure", &format!("{operation} failed at {at:.0} ({reason}): {message}"))?;
         }
-        let Some(planned) = self.planned else { return Ok(()) };
+        let Some(planned) = self.planned else { return self.recorded_users(f) };
         self.lifecycle(f, planned)?;
         self.dependencies(f, planned)?;
         for change in planned.plan.changes.iter().filter(|change| change.address == *self.address) {
@@ -80,6 +80,19 @@ impl ObjectReport<'_> {
         if dependents.is_empty() { Ok(()) } else { write_entry(f, "Used by", &quoted(dependents.into_iter())) }
     }
 
+    /// Who uses the object, according to the records.
+    fn recorded_users(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let uses = |record: &Record| {
+            let current = record.current.iter().flat_map(|object| object.dependencies.iter());
+            current
+                .into_iter()
+                .any(|used| used == self.address || (!used.is_instance() && used.name == self.address.name))
+        };
+        let all = self.inputs.recorded.iter();
+        let users: Vec<&Address> = all.filter(|(_, stored)| uses(&stored.record)).map(|(user, _)| user).collect();
+        if users.is_empty() { Ok(()) } else { write_entry(f, "Used by", &quoted(users.into_iter())) }
+    }
+
     fn problems(&self, f: &mut Formatter<'_>, planned: &PlanResult) -> fmt::Result {
         let own = planned.diagnostics.iter().filter(|found| found.address.as_ref() == Some(self.address));
         for problem in own {
@@ -110,13 +123,13 @@ fn write_state(f: &mut Formatter<'_>, record: Option<&Record>) -> fmt::Result {
     let Some(record) = record else { return write_entry(f, "State", "not created yet") };
     match &record.current {
         Some(object) => {
-            let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
+            let id = display_id(&object.value).map(|id| format!(", id {id}")).unwrap_or_default();
             write_entry(f, "State", &format!("{}{id}", state_word(object)))?;
         }
         None => write_entry(f, "State", "no current object")?,
     }
     for (key, object) in &record.deposed {
-        let id = object.id().map(|id| format!(", id {id}")).unwrap_or_default();
+        let id = display_id(&object.value).map(|id| format!(", id {id}")).unwrap_or_default();
         write_entry(f, "Deposed", &format!("{key}{id}, replaced but not destroyed yet"))?;
     }
     if let Some(intent) = &record.intent {
@@ -198,9 +211,10 @@ fn quoted<T: Display>(items: impl ExactSizeIterator<Item = T>) -> String {
 }
 
 /// Writes the status that the controller wrote, and that of one instance if `instance` is set.
-pub fn status_report(resource: &api::Resource, instance: Option<&Address>, text: &mut Text) {
+/// `users`: the names of the Resources that use it.
+pub fn status_report(resource: &api::Resource, users: &[String], instance: Option<&Address>, text: &mut Text) {
     // Writing to a `Text` cannot fail.
-    let _ = write_status(text, resource);
+    let _ = write_status(text, resource, users);
     if let Some(address) = instance {
         let _ = write_instance(text, resource, address);
     }
@@ -217,7 +231,7 @@ fn write_instance(text: &mut Text, resource: &api::Resource, address: &Address) 
     write_entry(text, "More", &format!("`purlin state show '{address}'` shows its record"))
 }
 
-fn write_status(text: &mut Text, resource: &api::Resource) -> fmt::Result {
+fn write_status(text: &mut Text, resource: &api::Resource, users: &[String]) -> fmt::Result {
     let name = resource.metadata.name.as_deref().unwrap_or_default();
     text.tone(Tone::Strong, name);
     writeln!(text, " ({})", resource.spec.type_name)?;
@@ -227,8 +241,10 @@ fn write_status(text: &mut Text, resource: &api::Resource) -> fmt::Result {
     if Some(status.observed_generation) != resource.metadata.generation {
         write_entry(text, "State", "the controller has not observed the latest change yet; the following is outdated")?;
     }
-    if let Some(id) = &status.id {
-        write_entry(text, "Id", id)?;
+    match (&status.id, &status.display_id) {
+        (Some(id), Some(shown)) if id != shown => write_entry(text, "Id", &format!("{shown} ({id})"))?,
+        (Some(id), _) | (None, Some(id)) => write_entry(text, "Id", id)?,
+        (None, None) => {}
     }
     let mut previous_message = "";
     for condition in &status.conditions {
@@ -245,6 +261,9 @@ fn write_status(text: &mut Text, resource: &api::Resource) -> fmt::Result {
     }
     if !status.dependencies.is_empty() {
         write_entry(text, "Depends on", &quoted(status.dependencies.iter()))?;
+    }
+    if !users.is_empty() {
+        write_entry(text, "Used by", &quoted(users.iter()))?;
     }
     if let Some(instances) = &status.instances {
         write_instances(text, instances)?;

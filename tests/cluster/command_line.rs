@@ -33,13 +33,86 @@ fn a_resource_is_suspended_resumed_and_reconciled() {
     wait_until("the change is carried out", LIMIT, || {
         resource(&ns, "base").is_some_and(|base| is_ready(&base) && base["status"]["attributes"]["output"] == "two")
     });
-    ok(&["reconcile", "base", "-n", &ns]);
-    wait_until("the request is handled", LIMIT, || {
-        let base = resource(&ns, "base").unwrap();
-        let requested = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
-        requested.is_string() && base["status"]["lastHandledReconcileAt"] == *requested
-    });
+    let output = purlin(&["reconcile", "base", "-n", &ns]);
+    assert!(output.status.success() && error_text(&output).contains("base: ready"), "{output:?}");
+    let base = resource(&ns, "base").unwrap();
+    let requested = &base["metadata"]["annotations"]["purlin.dev/reconcile-requested-at"];
+    assert!(requested.is_string() && base["status"]["lastHandledReconcileAt"] == *requested, "{base}");
     assert_eq!(purlin(&["suspend", "none", "-n", &ns]).status.code(), Some(1));
+}
+
+fn error_text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn many_objects_are_listed_suspended_resumed_and_reconciled() {
+    let _guard = shared();
+    let plane = plane();
+    let (ns, other) = (plane.namespace("many"), plane.namespace("many-other"));
+    let labeled = |name: &str, more: &str| {
+        data(name, "one", more).replace("metadata: {", &format!("metadata: {{ labels: {{ team: {ns} }},"))
+    };
+    plane.apply(&["-n", &ns], &[labeled("a", ""), labeled("b", ""), data("c", "\"${a.id}\"", "")].concat());
+    plane.apply(&["-n", &other], &labeled("a", ""));
+    wait_ready(&ns, &["a", "b", "c"]);
+    wait_ready(&other, &["a"]);
+    let team = format!("team={ns}");
+    let rows = |arguments: &[&str], columns: usize| -> Vec<String> {
+        let table = ok(arguments);
+        let row = |line: &str| line.split_whitespace().take(columns).collect::<Vec<_>>().join(" ");
+        table.lines().skip(1).map(row).collect()
+    };
+    assert_eq!(rows(&["get", "-A", "-l", &team], 2), [format!("{ns} a"), format!("{ns} b"), format!("{other} a")]);
+    assert_eq!(rows(&["get", "-n", &ns, "-l", &team], 1), ["a", "b"]);
+    assert_eq!(rows(&["get", "a", "c", "-n", &ns], 1), ["a", "c"]);
+    let missing = purlin(&["get", "-n", "no-such-namespace"]);
+    assert!(error_text(&missing).contains("there is no namespace `no-such-namespace`"), "{missing:?}");
+
+    let all = |command: &str| purlin(&[command, "-A", "-l", &team]);
+    assert!(error_text(&all("suspend")).contains("3 of 3 objects are suspended."));
+    for namespace in [&ns, &other] {
+        wait_reason(namespace, "a", "Synced", "Suspended");
+    }
+    let refused = purlin(&["reconcile", "a", "-n", &ns]);
+    assert!(!refused.status.success() && error_text(&refused).contains("hint: run `purlin resume a` first"));
+    assert!(error_text(&all("resume")).contains("3 of 3 objects are resumed."));
+    let done = purlin(&["reconcile", "--all", "-n", &ns]);
+    assert!(done.status.success() && error_text(&done).contains("3 of 3 objects are ready."), "{done:?}");
+
+    // One that cannot become ready is named, with its reason.
+    plane.apply(&["-n", &ns], &data("b", "\"${nothing.id}\"", ""));
+    wait_reason(&ns, "b", "Ready", "DependencyNotFound");
+    let late = purlin(&["reconcile", "--all", "-n", &ns, "--timeout", "2s"]);
+    assert_eq!(late.status.code(), Some(1));
+    assert!(
+        error_text(&late).contains("b: not ready after 2 s: ") && error_text(&late).contains("`nothing`"),
+        "{late:?}"
+    );
+
+    let explained = ok(&["explain", "a", "-n", &ns]);
+    assert!(explained.contains("Used by:     `c`"), "{explained}");
+}
+
+#[test]
+fn a_token_file_may_end_with_a_newline() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("token");
+    plane.kubectl_ok(&["-n", &ns, "create", "serviceaccount", "reader"]);
+    let account = format!("--serviceaccount={ns}:reader");
+    plane.kubectl_ok(&["-n", &ns, "create", "rolebinding", "reader", "--clusterrole=view", &account]);
+    let token = plane.kubectl_ok(&["-n", &ns, "create", "token", "reader", "--duration=1h"]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("token");
+    std::fs::write(&path, format!("{}\n", token.trim())).unwrap();
+    let kubeconfig = plane.service_account_kubeconfig(&ns, "reader");
+    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
+    config["users"][0]["user"] = serde_json::json!({ "tokenFile": path });
+    let file = directory.path().join("config");
+    std::fs::write(&file, config.to_string()).unwrap();
+    ok(&["get", "-n", &ns, "--kubeconfig", &file.display().to_string()]);
 }
 
 #[test]

@@ -103,7 +103,10 @@ examples! {
   purlin get --state purlin.db -o json
 
   # Show one Resource in a cluster
-  purlin get database -n shop";
+  purlin get database -n shop
+
+  # Show the Resources of all namespaces that have a label
+  purlin get -A -l team=payments";
 
     TREE: "
   # Show all objects below the objects that depend on them
@@ -130,16 +133,22 @@ examples! {
   # Stop changing an object, in the namespace of the current context
   purlin suspend database
 
-  # In another namespace
-  purlin suspend database -n shop";
+  # All objects of another namespace
+  purlin suspend --all -n shop";
 
     RESUME: "
   # Continue to reconcile a suspended Resource
-  purlin resume database -n shop";
+  purlin resume database -n shop
+
+  # Continue with everything
+  purlin resume --all -A";
 
     RECONCILE: "
-  # Read and plan a Resource now
-  purlin reconcile database -n shop";
+  # Read and plan a Resource now, and wait until it is ready
+  purlin reconcile database -n shop
+
+  # All Resources with a label, for at most ten minutes
+  purlin reconcile -l app=shop -n shop --timeout 10m";
 
     APPROVE: "
   # Show the changes that wait, and approve them

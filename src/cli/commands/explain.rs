@@ -15,13 +15,13 @@ use crate::model::{Action, Address, InstanceKey, Reason, Tone};
 pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     match Target::from_args(args.target) {
         Target::Cluster(target) => {
-            let found = cluster::resource(&target, &args.name, console).await?;
+            let (found, users) = cluster::resource_and_users(&target, &args.name, console).await?;
             let instance = args.name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
             if let Some(address) = &instance {
                 require_instance(&found, address)?;
             }
             let mut text = console.text();
-            report::status_report(&found, instance.as_ref(), &mut text);
+            report::status_report(&found, &users, instance.as_ref(), &mut text);
             console.print(&text)?;
         }
         Target::Files(files) => {

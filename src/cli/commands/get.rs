@@ -1,24 +1,29 @@
 //! `purlin get`: lists objects in a table, like `kubectl get`.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::api;
 use crate::cli::args::{Format, GetArgs};
-use crate::cli::cluster;
+use crate::cli::cluster::selection::Selection;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
 use crate::cli::inspect;
 use crate::cli::json::{self, FORMAT_VERSION};
-use crate::cli::options::{Files, Planning, Target, matches_name};
+use crate::cli::options::{Choice, Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
 use crate::model::{
-    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, RecordedObject,
+    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, RecordedObject, display_id,
 };
 use crate::store::LastFailure;
 
 #[derive(Debug, Serialize)]
 pub struct Row {
+    /// Of a cluster; empty on files.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    namespace: String,
     address: String,
     #[serde(rename = "type")]
     type_name: String,
@@ -35,34 +40,55 @@ pub struct Row {
 }
 
 pub async fn run(args: GetArgs, console: Console) -> anyhow::Result<Exit> {
-    let (rows, diagnostics) = match Target::from_args(args.target) {
+    let choice = Choice::new(args.names, args.choice);
+    let with_namespace = choice.all_namespaces;
+    let (rows, diagnostics) = match Target::choosing(args.target, &choice)? {
         Target::Files(files) => from_files(files, console).await?,
         Target::Cluster(cluster) => {
-            let resources = cluster::resources(&cluster, console).await?;
-            (resources.iter().flat_map(from_status).collect(), Diagnostics::new())
+            // A name can be that of an instance: its row is chosen below.
+            let listed = Choice { names: Vec::new(), ..choice.clone() };
+            let selection = Selection::read(&cluster, &listed, console).await?;
+            (selection.objects.values().flat_map(from_status).collect(), Diagnostics::new())
         }
     };
-    let rows = match args.name.as_deref() {
-        Some(name) => filter_rows(name, rows),
-        None => rows,
+    let rows = match choice.names.as_slice() {
+        [] => rows,
+        names => chosen(names, rows)?,
     };
-    if let Some(name) = args.name.filter(|_| rows.is_empty()) {
-        return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
-    }
-    show(&rows, &diagnostics, args.output, console)?;
+    show(&rows, &diagnostics, args.output, with_namespace, console)?;
     Ok(Exit::Success)
 }
 
-/// The rows of a name or an address. For an instance without an own row, the row of its family.
-fn filter_rows(name: &str, rows: Vec<Row>) -> Vec<Row> {
+/// The rows of these names, in the order of the list.
+fn chosen(names: &[String], rows: Vec<Row>) -> anyhow::Result<Vec<Row>> {
+    let mut places = BTreeSet::new();
+    for name in names {
+        let found = places_of(name, &rows);
+        if found.is_empty() {
+            return Err(Failure::hinted(format!("there is no object `{name}`"), "`purlin get` lists all objects"));
+        }
+        places.extend(found);
+    }
+    Ok(rows.into_iter().enumerate().filter(|(place, _)| places.contains(place)).map(|(_, row)| row).collect())
+}
+
+/// The places of the rows of a name or an address. For an instance without an own row, that of its family.
+fn places_of(name: &str, rows: &[Row]) -> Vec<usize> {
     let matches = |row: &Row| row.address.parse::<Address>().is_ok_and(|address| matches_name(name, &address));
     let family = name.parse::<Address>().ok().filter(|address| address.key != InstanceKey::None);
     let of_family = |row: &Row| row.stands_for_many && family.as_ref().is_some_and(|one| *one.name == *row.address);
     let alone = rows.iter().any(matches);
-    rows.into_iter().filter(|row| if alone { matches(row) } else { of_family(row) }).collect()
+    let is_meant = |row: &Row| if alone { matches(row) } else { of_family(row) };
+    (0..rows.len()).filter(|place| is_meant(&rows[*place])).collect()
 }
 
-fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Console) -> anyhow::Result<()> {
+fn show(
+    rows: &[Row],
+    diagnostics: &Diagnostics,
+    format: Format,
+    with_namespace: bool,
+    console: Console,
+) -> anyhow::Result<()> {
     if format == Format::Json {
         return console.result(|out| {
             write!(out, "{{\"formatVersion\":\"{FORMAT_VERSION}\",\"objects\":")?;
@@ -77,13 +103,24 @@ fn show(rows: &[Row], diagnostics: &Diagnostics, format: Format, console: Consol
         console.notice("No objects found.");
         return Ok(());
     }
-    let mut table = Table::new(["NAME", "READY", "TYPE", "ID", "ACTION", "MESSAGE"]);
-    for row in rows {
-        let ready = if row.ready { "True" } else { "False" };
-        let cells = [&row.address, ready, &row.type_name, &row.id, &row.action, &row.message];
-        table.push(cells.map(str::to_owned));
+    if with_namespace {
+        let mut table = Table::new(["NAMESPACE", "NAME", "READY", "TYPE", "ID", "ACTION", "MESSAGE"]);
+        for row in rows {
+            let [name, ready, type_name, id, action, message] = row.cells();
+            table.push([row.namespace.clone(), name, ready, type_name, id, action, message]);
+        }
+        return console.table(&table);
     }
+    let mut table = Table::new(["NAME", "READY", "TYPE", "ID", "ACTION", "MESSAGE"]);
+    rows.iter().for_each(|row| table.push(row.cells()));
     console.table(&table)
+}
+
+impl Row {
+    fn cells(&self) -> [String; 6] {
+        let ready = if self.ready { "True" } else { "False" };
+        [&self.address, ready, &self.type_name, &self.id, &self.action, &self.message].map(str::to_owned)
+    }
 }
 
 /// With manifests, returns the planned changes; without, the state of the records.
@@ -108,7 +145,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<(Vec<Row>,
 }
 
 fn from_change(change: &Change, inputs: &Inputs) -> Row {
-    let id = change.before.as_ref().and_then(|before| before.get("id")?.as_str()).unwrap_or_default();
+    let id = change.before.as_ref().and_then(display_id).unwrap_or_default();
     let ready = matches!(change.action, Action::NoOp | Action::Record);
     let deposed = change.deposed.map(|key| format!("deposed {key}"));
     let problem = inputs.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
@@ -120,10 +157,11 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
     let failure = inputs.failures.get(&change.address).filter(|_| !ready && change.deposed.is_none());
     let message = [deposed, why, failure.map(last_failure)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
+        namespace: String::new(),
         address: change.address.to_string(),
         type_name: change.type_name.to_string(),
         ready,
-        id: id.to_owned(),
+        id,
         action: if ready { String::new() } else { format!("{:?}", change.action) },
         reason: change.blocked.or(change.hold_destroy).map(|reason| reason.to_string()).unwrap_or_default(),
         message,
@@ -138,6 +176,7 @@ fn last_failure(failure: &LastFailure) -> String {
 /// The row of an object that could not be created.
 fn from_failure(address: &Address, failure: &LastFailure) -> Row {
     Row {
+        namespace: String::new(),
         address: address.to_string(),
         type_name: failure.type_name.to_string(),
         ready: false,
@@ -172,10 +211,11 @@ fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
     let parts = [Some(message).filter(|text| !text.is_empty()), failure.map(last_failure)];
     let message = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
+        namespace: String::new(),
         address: record.address.to_string(),
         type_name: record.type_name.to_string(),
         ready: is_complete && failure.is_none(),
-        id: current.and_then(|object| object.id()).unwrap_or_default().to_owned(),
+        id: current.and_then(|object| display_id(&object.value)).unwrap_or_default(),
         action: record.intent.as_ref().map(|intent| intent.operation.as_str().to_owned()).unwrap_or_default(),
         reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         message,
@@ -187,6 +227,7 @@ fn from_record(record: &Record, failure: Option<&LastFailure>) -> Row {
 fn from_status(resource: &api::Resource) -> Vec<Row> {
     let instances = resource.status.as_ref().and_then(|status| status.instances.as_ref());
     let troubled = instances.into_iter().flat_map(|instances| &instances.troubled).map(|one| Row {
+        namespace: resource.metadata.namespace.clone().unwrap_or_default(),
         address: one.address.clone(),
         type_name: resource.spec.type_name.clone(),
         ready: false,
@@ -206,10 +247,11 @@ fn from_resource(resource: &api::Resource) -> Row {
     let current = Some(status.observed_generation) == resource.metadata.generation;
     let is_ready = current && ready.is_some_and(|condition| condition.status == "True");
     Row {
+        namespace: resource.metadata.namespace.clone().unwrap_or_default(),
         address: resource.metadata.name.clone().unwrap_or_default(),
         type_name: resource.spec.type_name.clone(),
         ready: is_ready,
-        id: status.id.unwrap_or_default(),
+        id: status.display_id.or(status.id).unwrap_or_default(),
         action: status.pending.map(|pending| pending.action).unwrap_or_default(),
         reason: ready.filter(|_| !is_ready).map(|condition| condition.reason.clone()).unwrap_or_default(),
         message: match ready {

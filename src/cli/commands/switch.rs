@@ -1,49 +1,84 @@
-//! `purlin suspend`, `resume` and `reconcile`: set annotations of a Resource in a cluster, with the user's permissions.
+//! `purlin suspend` and `resume`: change Resources in a cluster, with the user's permissions.
 
 use serde_json::{Value as Json, json};
 
 use crate::api::{self, Resource};
 use crate::cli::args::ResourceArgs;
-use crate::cli::cluster;
+use crate::cli::cluster::selection::{self, Selection};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::options::{Cluster, Target};
+use crate::cli::options::{Choice, Cluster, Target};
 use crate::cli::output::Console;
-use crate::process::{Clock as _, SystemClock};
+use crate::model::text::counted;
 
 pub async fn suspend(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = require_cluster(&args, "set `spec.suspend: true` in the manifest")?;
-    let changed = cluster::patch_resource(&target, &args.name, console, pause).await?;
-    Ok(report(console, &args.name, changed, "is suspended", "is already suspended"))
+    let words =
+        Words { hint: "set `spec.suspend: true` in the manifest", done: "suspended", already: "is already suspended" };
+    switch(args, &words, pause, console).await
 }
 
 pub async fn resume(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = require_cluster(&args, "set `spec.suspend: false` in the manifest")?;
-    let changed = cluster::patch_resource(&target, &args.name, console, unpause).await?;
-    Ok(report(console, &args.name, changed, "is resumed", "is not suspended"))
+    let words =
+        Words { hint: "set `spec.suspend: false` in the manifest", done: "resumed", already: "is not suspended" };
+    switch(args, &words, unpause, console).await
 }
 
-pub async fn reconcile(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
-    let target = require_cluster(&args, "`purlin apply -f DIR` plans all objects")?;
-    let now = SystemClock.now().to_string();
-    cluster::patch_resource(&target, &args.name, console, |_| Some(annotate(api::RECONCILE_REQUESTED_AT, json!(now))))
-        .await?;
-    Ok(report(console, &args.name, true, "will be reconciled now; `purlin explain` shows the result", ""))
+struct Words {
+    /// What to do on files.
+    hint: &'static str,
+    done: &'static str,
+    /// For an object that needs no patch.
+    already: &'static str,
 }
 
-fn require_cluster(args: &ResourceArgs, hint: &str) -> anyhow::Result<Cluster> {
-    match Target::from_args(args.target.clone()) {
-        Target::Cluster(cluster) => Ok(cluster),
+/// Patches each chosen object. `patch` returns `None` if nothing needs to change.
+async fn switch(
+    args: ResourceArgs,
+    words: &Words,
+    patch: impl Fn(&Resource) -> Option<Json>,
+    console: Console,
+) -> anyhow::Result<Exit> {
+    let (target, choice) = chosen(args, words.hint)?;
+    let selection = Selection::read(&target, &choice, console).await?;
+    let mut changed = 0;
+    for object in selection.objects.values() {
+        let name = shown_name(object, choice.all_namespaces);
+        match patch(object) {
+            Some(patch) => {
+                selection.patch(object, patch).await?;
+                console.notice(&format!("`{name}` is {}.", words.done));
+                changed += 1;
+            }
+            None if !choice.names.is_empty() => console.notice(&format!("`{name}` {}.", words.already)),
+            None => {}
+        }
+    }
+    if choice.names.is_empty() {
+        console.notice(&format!("{} of {} are {}.", changed, counted(selection.objects.len(), "object"), words.done));
+    }
+    Ok(Exit::Success)
+}
+
+/// The cluster and the objects that the arguments name.
+pub fn chosen(args: ResourceArgs, hint: &str) -> anyhow::Result<(Cluster, Choice)> {
+    let choice = Choice::new(args.names, args.choice);
+    match Target::choosing(args.target, &choice)? {
+        Target::Cluster(cluster) => Ok((cluster, choice)),
         Target::Files(_) => Err(Failure::hinted("this command works only on Resources in a cluster", hint)),
     }
 }
 
-fn report(console: Console, name: &str, changed: bool, done: &str, already: &str) -> Exit {
-    console.notice(&format!("`{name}` {}.", if changed { done } else { already }));
-    Exit::Success
+/// The name of an object, with its namespace if there are several.
+pub fn shown_name(object: &Resource, with_namespace: bool) -> String {
+    let (namespace, name) = selection::key(object);
+    if with_namespace { format!("{namespace}/{name}") } else { name }
 }
 
 fn annotate(name: &str, value: Json) -> Json {
     json!({"metadata": {"annotations": {name: value}}})
+}
+
+pub fn is_suspended(resource: &Resource) -> bool {
+    resource.spec.suspend || is_paused(resource)
 }
 
 fn is_paused(resource: &Resource) -> bool {
@@ -52,7 +87,7 @@ fn is_paused(resource: &Resource) -> bool {
 
 /// Sets the annotation, because the next apply of the manifest would revert the spec.
 fn pause(resource: &Resource) -> Option<Json> {
-    (!is_paused(resource) && !resource.spec.suspend).then(|| annotate(api::PAUSED, json!("true")))
+    (!is_suspended(resource)).then(|| annotate(api::PAUSED, json!("true")))
 }
 
 /// Removes the annotation and `spec.suspend`, since each of them suspends the Resource.
@@ -61,7 +96,7 @@ fn unpause(resource: &Resource) -> Option<Json> {
     if resource.spec.suspend {
         patch["spec"] = json!({"suspend": false});
     }
-    (is_paused(resource) || resource.spec.suspend).then_some(patch)
+    is_suspended(resource).then_some(patch)
 }
 
 #[cfg(test)]

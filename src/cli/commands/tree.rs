@@ -12,11 +12,13 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address, Text, Tone};
+use crate::model::{Action, Address, Text, Tone, kubernetes_name};
 use crate::plan::select;
 
 /// The state and direct dependencies of an object.
 struct Entry {
+    /// `KIND/NAME` of a Kubernetes object; empty for others.
+    label: String,
     state: String,
     is_good: bool,
     dependencies: Vec<String>,
@@ -88,7 +90,7 @@ fn collect_reachable(entries: &Entries, from: &str, reached: &mut BTreeSet<Strin
 fn listed(entries: &Entries, roots: &[String]) -> Json {
     let mut reached = BTreeSet::new();
     roots.iter().for_each(|root| collect_reachable(entries, root, &mut reached));
-    let object = |(address, entry): (&String, &Entry)| json!({"address": address, "state": entry.state, "isGood": entry.is_good, "dependencies": entry.dependencies});
+    let object = |(address, entry): (&String, &Entry)| json!({"address": address, "label": entry.label, "state": entry.state, "isGood": entry.is_good, "dependencies": entry.dependencies});
     let objects: Vec<Json> = entries.iter().filter(|(address, _)| reached.contains(*address)).map(object).collect();
     json!({"formatVersion": FORMAT_VERSION, "roots": roots, "objects": objects})
 }
@@ -103,7 +105,12 @@ impl TreeWriter<'_> {
     /// Writes an object and its dependencies. The dependencies of an object are written only once.
     fn write(&mut self, address: &str, branch: &str, indent: &str) {
         let entries = self.entries;
-        self.text.put(branch).put(address).put("  ");
+        self.text.put(branch).put(address);
+        let label = entries.get(address).map(|entry| entry.label.as_str()).unwrap_or_default();
+        if !label.is_empty() {
+            self.text.put(format_args!(" ({label})"));
+        }
+        self.text.put("  ");
         let Some(entry) = entries.get(address) else {
             self.text.tone(Tone::Error, "does not exist").end_line();
             return;
@@ -141,7 +148,9 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
                 (None, status) => status.unwrap_or("no object").to_owned(),
             };
             let dependencies = expand(&used(address), &all);
-            (address.to_string(), Entry { is_good: state == "ready", state, dependencies })
+            let current = stored.record.current.as_ref();
+            let label = current.and_then(|object| kubernetes_name(&object.value)).unwrap_or_default();
+            (address.to_string(), Entry { label, is_good: state == "ready", state, dependencies })
         };
         return Ok(recorded.iter().map(entry).collect());
     }
@@ -162,7 +171,8 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
         };
         let dependencies = expand(&dependencies.unwrap_or_else(|| used(&change.address)), &all);
         let is_good = !change.is_change() && !matches!(change.action, Action::Blocked | Action::Wait);
-        (change.address.to_string(), Entry { state, is_good, dependencies })
+        let label = change.after.as_ref().or(change.before.as_ref()).and_then(kubernetes_name).unwrap_or_default();
+        (change.address.to_string(), Entry { label, state, is_good, dependencies })
     };
     Ok(current().map(entry).collect())
 }
@@ -189,7 +199,9 @@ fn from_status(resource: &api::Resource) -> (String, Entry) {
         _ => "not observed yet".to_owned(),
     };
     let name = resource.metadata.name.clone().unwrap_or_default();
-    (name, Entry { state, is_good, dependencies: status.dependencies })
+    let config = serde_json::to_value(&resource.spec.config).unwrap_or_default();
+    let label = status.kubernetes_name(&config).unwrap_or_default();
+    (name, Entry { label, state, is_good, dependencies: status.dependencies })
 }
 
 #[cfg(test)]
@@ -198,6 +210,7 @@ mod tests {
 
     fn rendered(edges: &[(&str, &[&str])], name: Option<&str>) -> String {
         let entry = |dependencies: &[&str]| Entry {
+            label: String::new(),
             state: "ready".to_owned(),
             is_good: true,
             dependencies: dependencies.iter().map(|&text| text.to_owned()).collect(),
@@ -224,6 +237,7 @@ mod tests {
     #[test]
     fn a_list_contains_only_reachable_objects_once() {
         let entry = |dependencies: &[&str]| Entry {
+            label: String::new(),
             state: "ready".to_owned(),
             is_good: true,
             dependencies: dependencies.iter().map(|&text| text.to_owned()).collect(),
@@ -231,7 +245,7 @@ mod tests {
         let entries: Entries = [("a", entry(&["b"])), ("b", entry(&["none"])), ("c", entry(&["b"]))]
             .map(|(n, e)| (n.to_owned(), e))
             .into();
-        let object = |name: &str, below: &str| json!({"address": name, "state": "ready", "isGood": true, "dependencies": [below]});
+        let object = |name: &str, below: &str| json!({"address": name, "label": "", "state": "ready", "isGood": true, "dependencies": [below]});
         assert_eq!(
             listed(&entries, &roots(&entries, Some("a"))),
             json!({"formatVersion": "1", "roots": ["a"], "objects": [object("a", "b"), object("b", "none")]})
