@@ -54,6 +54,8 @@ pub struct ProviderBinding {
     config: Arc<ProviderConfig>,
     provider: Result<Arc<Provider>, Box<Diagnostic>>,
     runner: Option<Arc<PodRunner>>,
+    /// Where the Provider is written, or else the `ProviderConfig`.
+    place: Option<Source>,
     /// A configuration without references is evaluated once.
     constant: OnceLock<Arc<ProviderUse>>,
 }
@@ -141,7 +143,14 @@ impl ProviderBinding {
             }
             Some(Runner::InProcess) | None => None,
         };
-        Self { config, provider: provider.map_err(Box::new), runner, constant: OnceLock::new() }
+        let spec = providers.get(&config.provider);
+        let place = spec.and_then(|spec| spec.source.clone()).or_else(|| config.source.clone());
+        Self { config, provider: provider.map_err(Box::new), runner, place, constant: OnceLock::new() }
+    }
+
+    /// The place to name in an error of the provider.
+    pub fn place(&self) -> Option<&Source> {
+        self.place.as_ref()
     }
 
     /// Returns the provider. `None`: it does not exist or is invalid.

@@ -30,7 +30,9 @@ pub(super) fn unserved(input: &PlanInput<'_>, id: Id) -> Diagnostic {
         Some(error) => {
             let what = format!("the provider `{}` cannot be used: {}", provider.name, error.message);
             let problem = Diagnostic::error(address, Reason::ProviderNotReady, what);
-            Diagnostic { hint: error.hint, ..problem }
+            let binding = node.instance.and_then(|instance| instance.provider.as_ref());
+            let place = binding.and_then(|binding| binding.place()).cloned();
+            Diagnostic { hint: error.hint, ..problem }.from_source(place)
         }
         None => {
             let what = format!("the provider `{}` has no {word} `{type_name}`", provider.name);

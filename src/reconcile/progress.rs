@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::adopted_plans::AdoptedPlan;
 use super::plan_request::PlanPart;
 use super::planning::CRD_AGAIN;
-use super::summarize::{Note, StepState, step_note};
+use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
 use super::tracked::{Hold, StepStart, TrackedObject};
 use super::{Command, Reconciler, ReportSubject, retry};
@@ -302,7 +302,10 @@ impl Reconciler {
                     None => continue,
                 },
             };
-            for diagnostic in own.into_iter().filter(|diagnostic| !known.contains(&diagnostic.message())) {
+            // A change that waits is no news: its status says so, and the event about a held change names its Plan.
+            let waits = |reason| reason == Reason::ApprovalRequired || waits_for_others(reason);
+            let is_news = |one: &&Diagnostic| !waits(one.reason) && !known.contains(&one.message());
+            for diagnostic in own.into_iter().filter(is_news) {
                 let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
                 // The user suspended it.
                 let warning = diagnostic.reason != Reason::Suspended;

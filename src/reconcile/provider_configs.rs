@@ -121,11 +121,16 @@ impl Reconciler {
         let Some(known) = self.provider_configs.known.get_mut(name) else { return };
         known.is_checking = false;
         // The configuration may have changed since.
+        let was_rejected = known.is_rejected();
         if known.checked.as_ref() == Some(used) {
             let refused = matches!(check, ConfigurationCheck::Rejected(_));
             known.failures = if refused { known.failures + 1 } else { 0 };
             known.retry_at = refused.then(|| now + retry::delay(known.failures, draw));
             known.check = check;
+        }
+        // The Resources that wait for it say so.
+        if known.is_rejected() != was_rejected {
+            self.resources.changed.extend(self.index.users_of(name));
         }
         self.provider_configs.check_at = Some(now);
     }
@@ -146,6 +151,11 @@ impl Reconciler {
 }
 
 impl ProviderConfigs {
+    /// Whether the status of a `ProviderConfig` says why its provider cannot be used.
+    pub(super) fn is_rejected(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(TrackedProviderConfig::is_rejected)
+    }
+
     /// Retries all that were rejected.
     pub(super) fn retry_rejected(&mut self, now: Time) {
         self.known.values_mut().for_each(|known| known.retry_at = known.retry_at.map(|at| at.min(now)));
@@ -166,6 +176,10 @@ impl ProviderConfigs {
 }
 
 impl TrackedProviderConfig {
+    fn is_rejected(&self) -> bool {
+        matches!(self.check, ConfigurationCheck::Rejected(_))
+    }
+
     /// The configuration to check with the provider now. `None` if no check is due.
     /// `others_try`: another trial is in flight. A namespace tries one `ProviderConfig` that nothing uses at a time,
     /// because each trial starts a process. The end of a trial checks the others again.

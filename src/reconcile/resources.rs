@@ -336,8 +336,11 @@ impl Reconciler {
         waiting_for: &'a [Step],
         previous: &'a PublishedStatus,
     ) -> ObjectInput<'a> {
+        let instance = tracked.instance.as_deref().unwrap_or(&followed.shared);
+        let provider = instance.provider.as_ref().map(|provider| provider.name());
         ObjectInput {
-            instance: tracked.instance.as_deref().unwrap_or(&followed.shared),
+            instance,
+            provider_is_rejected: provider.is_some_and(|name| self.provider_configs.is_rejected(name)),
             record: self.schedule.records().get(address).map(|stored| &*stored.record),
             reading: self.schedule.readings().get(address).map(|reading| &**reading),
             change: tracked.change.as_deref(),

@@ -29,6 +29,7 @@ mod conditions;
 mod controller;
 mod data_sources;
 mod drift;
+mod events;
 mod example_providers;
 mod families;
 mod family_lifecycle;

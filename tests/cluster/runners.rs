@@ -73,7 +73,7 @@ fn a_provider_in_a_pod_is_recovered_after_the_loss_of_the_pod_and_ends_when_it_i
 }
 
 #[test]
-fn an_object_says_which_pod_it_waits_for() {
+fn a_provider_config_says_which_pod_its_objects_wait_for() {
     let _guard = shared();
     let bench = Bench::new("unready");
     let ns = bench.ns.as_str();
@@ -82,9 +82,15 @@ fn an_object_says_which_pod_it_waits_for() {
     plane().kubectl_ok(&["label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted"]);
     plane().apply(&["-n", ns], &in_pod(&bench, ", nodeSelector: { disk: none }"));
     bench.trouble("web", "on_read: ''", "");
-    let waiting = wait_for("the Resource waits for its Pod", LIMIT, || {
-        let ready = condition(&resource(ns, "web")?, "Ready")?;
+    let waiting = wait_for("the ProviderConfig waits for its Pod", LIMIT, || {
+        let ready = condition(&plane().get(&["-n", ns, "providerconfig.purlin.dev", "corner"]), "Ready")?;
         ready["message"].as_str().is_some_and(|text| text.contains("waits for the Pod")).then_some(ready)
+    });
+    wait_until("the Resource says what it waits for", LIMIT, || {
+        let resource = resource(ns, "web").unwrap_or_default();
+        condition(&resource, "Ready").is_some_and(|ready| {
+            ready["message"] == "waits for the ProviderConfig `corner`, whose status says why it is not ready"
+        })
     });
     let pod = poll(LIMIT, || pods(ns).pop()).unwrap();
     let expected = format!("waits for the Pod {ns}/{}: Unschedulable: no node has the labels of the Pod", name(&pod));

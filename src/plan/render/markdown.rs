@@ -79,7 +79,12 @@ fn problem(problem: &Problem<'_>) -> String {
         1 => " (1 object waits for this)".to_owned(),
         count => format!(" ({count} objects wait for this)"),
     };
-    format!("- {severity}: {}{waiting}\n", escaped(&problem.diagnostic.to_string()))
+    let others = match problem.others.len() {
+        0 => String::new(),
+        1 => " (and 1 more object)".to_owned(),
+        count => format!(" (and {count} more objects)"),
+    };
+    format!("- {severity}: {}{others}{waiting}\n", escaped(&problem.diagnostic.to_string()))
 }
 
 fn write_table(shown: &[&Change], text: &mut String) {

@@ -1,20 +1,59 @@
 //! The problems of a plan: warnings before errors, each once, and one cause instead of a problem for each object that
 //! waits for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::model::text::counted;
-use crate::model::{Action, Address, Change, Diagnostic, Reason, Text};
+use crate::model::{Action, Address, Change, Diagnostic, Reason, Severity, Text};
 
 /// The maximum number of names in the list of objects that wait.
 const MAX_NAMED: usize = 5;
 
-/// A problem and what waits until it is solved.
+/// A problem and what it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem<'a> {
-    pub diagnostic: &'a Diagnostic,
-    /// Objects that depend on the object of the problem, directly or not, in address order.
+    pub diagnostic: Cow<'a, Diagnostic>,
+    /// Other objects with the same problem, in address order.
+    pub others: Vec<&'a Address>,
+    /// Objects that wait until it is solved, directly or not, in address order.
     pub waiting: Vec<&'a Address>,
+}
+
+/// What tells problems apart: those with the same key are shown once.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    /// Something that several objects use is missing, is broken or is used up.
+    Shared(Reason, &'a str),
+    Own(Option<&'a Address>, Option<&'a crate::model::Source>, String),
+}
+
+fn key(diagnostic: &Diagnostic) -> Key<'_> {
+    match cause(diagnostic) {
+        Some(cause) => Key::Shared(diagnostic.reason, cause),
+        // All members of a cycle have the same problem.
+        None if diagnostic.reason == Reason::DependencyCycle => Key::Own(None, None, diagnostic.message()),
+        None => Key::Own(diagnostic.address.as_ref(), diagnostic.source.as_ref(), diagnostic.message()),
+    }
+}
+
+/// The text about what is wrong outside of the object, if that is the problem.
+fn cause(diagnostic: &Diagnostic) -> Option<&str> {
+    let text = if diagnostic.detail.is_empty() { &diagnostic.summary } else { &diagnostic.detail };
+    match diagnostic.reason {
+        Reason::ProviderNotReady | Reason::SourceIncomplete => Some(text),
+        Reason::ProviderNotFound | Reason::DependencyNotFound | Reason::InputNotFound | Reason::QuotaExceeded => {
+            Some(&diagnostic.summary)
+        }
+        // The types of a provider that is missing differ, but not the way out.
+        Reason::UnknownType => diagnostic.hint.as_deref().filter(|hint| hint.starts_with("add a Provider")),
+        _ => None,
+    }
+}
+
+/// Whether the problem is that of a provider and not of the objects that use it.
+fn is_of_provider(reason: Reason) -> bool {
+    matches!(reason, Reason::ProviderNotReady)
 }
 
 /// Returns the problems in the order in which they are shown: errors last.
@@ -31,28 +70,62 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
         is_wait(one.reason) && one.address.as_ref().is_some_and(|address| causes.contains_key(address))
     };
     let mut positions = HashMap::new();
-    let mut found: Vec<(&Diagnostic, Vec<&Address>)> = Vec::new();
+    let mut found: Vec<Group<'a>> = Vec::new();
     for diagnostic in diagnostics.iter().filter(|one| !is_consequence(one)) {
-        // All members of a cycle have the same problem.
-        let subject =
-            (diagnostic.reason != Reason::DependencyCycle).then_some((&diagnostic.address, &diagnostic.source));
-        let position = *positions.entry((subject, diagnostic.message())).or_insert(found.len());
+        let position = *positions.entry(key(diagnostic)).or_insert(found.len());
         if position == found.len() {
-            found.push((diagnostic, Vec::new()));
+            found.push(Group { first: diagnostic, objects: BTreeSet::new() });
         }
-        found[position].1.extend(&diagnostic.address);
+        found[position].objects.extend(&diagnostic.address);
     }
-    found.sort_by_key(|(diagnostic, _)| diagnostic.severity);
+    hold_for_unreadable(&mut found);
+    found.sort_by_key(|group| group.first.severity);
     // The last problem of an object is the most severe one.
-    let with_waiting = |(diagnostic, addresses): (&'a Diagnostic, Vec<&Address>)| {
-        let mut waiting: Vec<_> =
-            addresses.into_iter().flat_map(|one| waiting.remove(one).unwrap_or_default()).collect();
-        waiting.sort();
-        Problem { diagnostic, waiting }
-    };
-    let mut problems: Vec<Problem<'_>> = found.into_iter().rev().map(with_waiting).collect();
+    let mut problems: Vec<Problem<'_>> = found.into_iter().rev().map(|group| group.problem(&mut waiting)).collect();
     problems.reverse();
     problems
+}
+
+/// Diagnostics that are one problem.
+struct Group<'a> {
+    first: &'a Diagnostic,
+    objects: BTreeSet<&'a Address>,
+}
+
+impl<'a> Group<'a> {
+    fn problem(self, waiting: &mut BTreeMap<&'a Address, Vec<&'a Address>>) -> Problem<'a> {
+        let Self { first, mut objects } = self;
+        let mut waits: BTreeSet<&Address> =
+            objects.iter().flat_map(|one| waiting.remove(*one).unwrap_or_default()).collect();
+        // What is wrong with a file or a provider is not wrong with the objects.
+        if first.address.is_none() || is_of_provider(first.reason) {
+            waits.append(&mut objects);
+            let diagnostic = match is_of_provider(first.reason) {
+                true => Cow::Owned(of_provider(first)),
+                false => Cow::Borrowed(first),
+            };
+            return Problem { diagnostic, others: Vec::new(), waiting: waits.into_iter().collect() };
+        }
+        let is_other = |one: &&Address| first.reason != Reason::DependencyCycle && first.address.as_ref() != Some(one);
+        let others: Vec<&Address> = objects.into_iter().filter(is_other).collect();
+        waits.retain(|one| !others.contains(one));
+        Problem { diagnostic: Cow::Borrowed(first), others, waiting: waits.into_iter().collect() }
+    }
+}
+
+fn of_provider(diagnostic: &Diagnostic) -> Diagnostic {
+    let summary = cause(diagnostic).unwrap_or(&diagnostic.summary).to_owned();
+    Diagnostic { address: None, summary, detail: String::new(), ..diagnostic.clone() }
+}
+
+/// Objects that are not destroyed because a file cannot be read wait for the error of this file.
+fn hold_for_unreadable(found: &mut Vec<Group<'_>>) {
+    let is_general = |group: &Group<'_>| group.first.address.is_none() && group.first.severity == Severity::Error;
+    let Some(unreadable) = found.iter().position(is_general) else { return };
+    let is_held =
+        |group: &mut Group<'_>| group.first.address.is_some() && group.first.reason == Reason::SourceIncomplete;
+    let held: Vec<Group<'_>> = found.extract_if(unreadable + 1.., is_held).collect();
+    found[unreadable].objects.extend(held.into_iter().flat_map(|group| group.objects));
 }
 
 /// The objects that wait for other blocked objects, each with the blocked object at the end of the chain.
@@ -61,20 +134,27 @@ pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
     let blocked: BTreeMap<&Address, &Change> =
         changes.iter().filter(is_blocked).map(|change| (&change.address, change)).collect();
     let next = |change: &Change| -> Option<&Change> {
+        // An object that is in use waits for its user, unless that is blocked for a reason that is no error.
+        let is_error = |other: &&Change| !matches!(other.blocked, Some(Reason::NotSelected | Reason::ApprovalRequired));
         let waits = change.blocked.is_some_and(is_wait);
-        let others = change.waiting_for.iter().filter(|_| waits);
-        others.filter_map(|address| blocked.get(address)).copied().next()
+        let others = change.waiting_for.iter().filter(|_| waits).filter_map(|address| blocked.get(address)).copied();
+        others.into_iter().find(|other| change.blocked != Some(Reason::InUse) || is_error(other))
     };
     let mut causes: BTreeMap<&Address, &Address> = BTreeMap::new();
     for change in blocked.values() {
         let mut passed = HashSet::new();
         let mut here = *change;
+        let mut is_circle = false;
         while let Some(there) = next(here).filter(|_| !causes.contains_key(&here.address)) {
-            // Blocks never wait for each other in a circle. If they did, this would end.
+            // Objects that wait for each other have no cause outside of the circle.
             if !passed.insert(&here.address) {
+                is_circle = true;
                 break;
             }
             here = there;
+        }
+        if is_circle {
+            continue;
         }
         let cause = causes.get(&here.address).copied().unwrap_or(&here.address);
         causes.extend(passed.into_iter().filter(|address| *address != cause).map(|address| (address, cause)));
@@ -85,21 +165,39 @@ pub(super) fn causes(changes: &[Change]) -> BTreeMap<&Address, &Address> {
 /// Whether an object with this reason waits for another one. An object without a manifest is kept while another one has
 /// an error.
 fn is_wait(reason: Reason) -> bool {
-    matches!(reason, Reason::DependencyNotReady | Reason::SourceIncomplete)
+    matches!(reason, Reason::DependencyNotReady | Reason::InUse | Reason::SourceIncomplete)
 }
 
-/// Writes what waits for a problem: `3 objects wait for this: a, b and c`.
+/// Writes what else a problem concerns.
+pub fn write_concerned(problem: &Problem<'_>, text: &mut Text) {
+    write_others(&problem.others, text);
+    write_waiting(&problem.waiting, text);
+}
+
+fn write_others(others: &[&Address], text: &mut Text) {
+    match others.len() {
+        0 => return,
+        1 => text.put("  1 more object has this problem: "),
+        count => text.put(format_args!("  {count} more objects have this problem: ")),
+    };
+    text.put(named(others)).end_line();
+}
+
+/// Writes what waits for a problem: `3 objects wait for this: a, b, c`.
 pub fn write_waiting(waiting: &[&Address], text: &mut Text) {
     if waiting.is_empty() {
         return;
     }
     let (count, verb) = (counted(waiting.len(), "object"), if waiting.len() == 1 { "waits" } else { "wait" });
-    let names: Vec<String> = waiting.iter().take(MAX_NAMED).map(ToString::to_string).collect();
-    let more = match waiting.len().saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    text.put(format_args!("  {count} {verb} for this: {}{more}", names.join(", "))).end_line();
+    text.put(format_args!("  {count} {verb} for this: {}", named(waiting))).end_line();
+}
+
+fn named(objects: &[&Address]) -> String {
+    let names: Vec<String> = objects.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    match objects.len().saturating_sub(MAX_NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +215,8 @@ mod tests {
     fn collected(changes: &[Change], diagnostics: &[Diagnostic]) -> Vec<String> {
         let shown = |problem: Problem<'_>| {
             let mut text = Text::new(false);
-            text.put(problem.diagnostic).end_line();
-            write_waiting(&problem.waiting, &mut text);
+            text.put(&problem.diagnostic).end_line();
+            write_concerned(&problem, &mut text);
             text.as_str().to_owned()
         };
         collect(changes, diagnostics).into_iter().map(shown).collect()
@@ -144,6 +242,63 @@ mod tests {
         );
         // A later plan may report only the objects that are new.
         assert_eq!(collected(&changes, &all[..1]), ["a: waits for `b`\n"]);
+    }
+
+    #[test]
+    fn a_provider_that_cannot_be_used_is_one_problem() {
+        let error = |name: &str, what: &str, why: &str| {
+            Diagnostic::error(&Address::single(name), Reason::ProviderNotReady, what).because(why).hint("look")
+        };
+        let changes = [
+            blocked("a", Reason::ProviderNotReady, &[]),
+            blocked("b", Reason::ProviderNotReady, &[]),
+            blocked("c", Reason::DependencyNotReady, &["b"]),
+        ];
+        let why = "the provider `tls` cannot be used: no such version";
+        let all = [error("a", "cannot be destroyed", why), error("b", why, "")];
+        assert_eq!(collected(&changes, &all), [format!("{why} (hint: look)\n  3 objects wait for this: a, b, c\n")]);
+    }
+
+    #[test]
+    fn objects_with_the_same_missing_reference_are_one_problem() {
+        let error = |name: &str, path: &str| {
+            let what = "references `db`, which does not exist";
+            Diagnostic::error(&Address::single(name), Reason::DependencyNotFound, what).at(path.parse().unwrap())
+        };
+        let changes = [
+            blocked("a", Reason::DependencyNotFound, &[]),
+            blocked("b", Reason::DependencyNotFound, &[]),
+            blocked("c", Reason::DependencyNotReady, &["b"]),
+            blocked("old", Reason::InUse, &["a"]),
+        ];
+        let in_use = Diagnostic::error(&Address::single("old"), Reason::InUse, "in use by `a`, which is blocked");
+        let other = Diagnostic { summary: "references `x`, which does not exist".to_owned(), ..error("b", "spec.y") };
+        assert_eq!(
+            collected(&changes, &[error("a", "spec.x"), error("b", "spec.y"), in_use, other]),
+            [
+                "a: spec.x: references `db`, which does not exist\n  1 more object has this problem: b\n  \
+                 1 object waits for this: old\n",
+                "b: spec.y: references `x`, which does not exist\n  1 object waits for this: c\n"
+            ]
+        );
+    }
+
+    #[test]
+    fn objects_that_are_kept_because_of_an_unreadable_file_wait_for_its_error() {
+        let kept = |name: &str| {
+            Diagnostic::error(&Address::single(name), Reason::SourceIncomplete, "not destroyed")
+                .because("b.yaml is bad")
+        };
+        let bad = Diagnostic::general(Reason::InvalidManifest, "b.yaml is bad");
+        assert_eq!(collected(&[], &[bad, kept("a"), kept("c")]), ["b.yaml is bad\n  2 objects wait for this: a, c\n"]);
+    }
+
+    #[test]
+    fn objects_that_wait_for_each_other_keep_their_problems() {
+        let changes = [blocked("a", Reason::InUse, &["b"]), blocked("b", Reason::DependencyNotReady, &["a"])];
+        let a = Diagnostic::error(&Address::single("a"), Reason::InUse, "in use by `b`, which waits for it");
+        let b = Diagnostic::error(&Address::single("b"), Reason::DependencyNotReady, "waits for `a`");
+        assert_eq!(collected(&changes, &[a, b]).len(), 2);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use super::fixture::Fixture;
 use crate::model::Text;
 use crate::plan::Plan;
-use crate::plan::render::problems::{self, write_waiting};
+use crate::plan::render::problems::{self, write_concerned};
 use crate::plan::render::summary::Counts;
 use crate::plan::render::{self, Detail, is_shown, write_change, write_legend};
 
@@ -34,8 +34,8 @@ fn text(plan: &Plan, color: bool) -> String {
         .for_each(|change| write_change(change, Detail::default(), &mut text));
     text.put(Counts::of(&plan.changes, &plan.diagnostics)).end_line();
     for problem in problems::collect(&plan.changes, &plan.diagnostics) {
-        text.put(problem.diagnostic).end_line();
-        write_waiting(&problem.waiting, &mut text);
+        text.put(&problem.diagnostic).end_line();
+        write_concerned(&problem, &mut text);
     }
     text.as_str().to_owned()
 }

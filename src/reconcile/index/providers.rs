@@ -182,6 +182,11 @@ impl Index {
         records.map(|(address, stored)| (address.clone(), stored.record.intent.is_some())).collect()
     }
 
+    /// The Resources that use a `ProviderConfig`.
+    pub fn users_of(&self, name: &str) -> BTreeSet<Arc<str>> {
+        self.users().remove(name).unwrap_or_default()
+    }
+
     /// The dependents of each `ProviderConfig`.
     fn users(&self) -> BTreeMap<Arc<str>, BTreeSet<Arc<str>>> {
         let mut users: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();

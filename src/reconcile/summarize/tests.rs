@@ -127,6 +127,7 @@ impl Case {
             deposed: &self.deposed,
             lifecycle: None,
             dependencies: &[],
+            provider_is_rejected: false,
             steps: &self.steps,
             awaits_plan: false,
             waiting_for: &self.waiting_for,
@@ -282,7 +283,7 @@ fn a_running_deletion_is_not_blocked() {
     case.waiting_for = vec![Step { address: Address::single("web"), ..step(Operation::Destroy) }];
     let summary = case.sum(1);
     assert_eq!(conditions(&summary)[2..], ["Reconciling=True/Deleting"]);
-    assert_eq!(summary.status.pending.map(|p| p.waiting_for), Some(vec!["web: destroy".to_owned()]));
+    assert_eq!(summary.status.pending.map(|p| p.waiting_for), Some(vec!["web destroy".to_owned()]));
 }
 
 #[test]

@@ -76,6 +76,9 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     let deleting = input.instance.deleting;
     let reason = if deleting { Reason::Deleting } else { Reason::Progressing };
     let failed = steps.values().find_map(|state| match state {
+        StepState::Failed { reason, message, .. } if waits_for_others(*reason) => {
+            Some(Verdict::progressing(*reason, message.clone()))
+        }
         StepState::Failed { reason, message, retryable } => {
             let class = if *retryable { Class::Progressing } else { Class::Stalled };
             Some(Verdict::error(class, *reason, message))
@@ -133,7 +136,7 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
         };
     };
     if let Some(verdict) = blocked(change, deleting) {
-        return verdict;
+        return if input.provider_is_rejected { behind_provider(input, verdict) } else { verdict };
     }
     if deleting {
         return removed(input.instance);
@@ -179,6 +182,18 @@ pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
         return None;
     }
     Some(held_verdict(change.blocked.unwrap_or(Reason::Waiting), change, deleting))
+}
+
+/// The verdict on an object whose provider cannot be used: the `ProviderConfig` has the error, once for all its users.
+fn behind_provider(input: &ObjectInput<'_>, verdict: Verdict) -> Verdict {
+    let name = input.instance.provider.as_ref().map(|provider| provider.name());
+    match name.filter(|_| verdict.reason == Reason::ProviderNotReady) {
+        Some(name) => {
+            let message = format!("waits for the ProviderConfig `{name}`, whose status says why it is not ready");
+            Verdict { message, is_error: false, ..verdict }
+        }
+        None => verdict,
+    }
 }
 
 fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {

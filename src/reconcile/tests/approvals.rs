@@ -148,6 +148,8 @@ async fn an_update_waits_with_its_dependents_until_its_plan_is_approved() {
     assert_eq!(bench.ready("b"), (1, "False Waiting".to_owned()));
     assert_eq!(bench.ready("c"), (2, "True Available".to_owned()), "the rest proceeds");
     assert_eq!(bench.value("a"), Some(Value::from(1)));
+    assert_eq!(bench.events("a"), ["Created", "ApprovalRequired"], "one event for one change that waits");
+    assert_eq!(bench.events("b"), ["Created"], "it waits for another");
     let name = bench.only_plan();
     assert_eq!(bench.state(&name), Some(ApprovalState::Waiting));
     let addresses = |status: &PlanStatus| -> Vec<String> {

@@ -79,6 +79,7 @@ impl Case {
                 address,
                 desired: *wanted,
                 object: ObjectInput {
+                    provider_is_rejected: false,
                     instance: &self.resource,
                     record: record.as_ref(),
                     reading: None,
