@@ -81,7 +81,6 @@ fn rules(schema: &Json, at: &str, found: &mut Vec<String>) {
 
 /// For each rule of the CRD of a Resource that `check` does not know: a spec that violates it.
 const RESOURCES: &[(&str, &str)] = &[
-    ("spec: not", "count: 1, forEach: [a]"),
     ("spec.count: must be between 0 and 10000", "count: -1"),
     ("spec.count: must be a whole number, or an expression such as ${size(zones.names)}", "count: many"),
     ("spec.dependsOn[].name: pattern", "dependsOn: [{name: A}]"),
