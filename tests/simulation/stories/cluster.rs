@@ -25,6 +25,14 @@ pub(super) fn site(text: &str) -> Value {
     )
 }
 
+/// A `ConfigMap` with this metadata.
+fn named(metadata: &Value, text: &str) -> Value {
+    object(
+        &json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "text": text } }),
+        &Value::Null,
+    )
+}
+
 /// An immutable `ConfigMap` whose generated name begins with `site-`.
 fn fixed(text: &str, create_first: bool) -> Value {
     let metadata = json!({ "generateName": "site-" });
@@ -114,6 +122,41 @@ pub(super) async fn object_in_the_way(play: &Play) {
     }
     play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
     play.ends(&["a ConfigMap site text=v0"]).await;
+}
+
+/// An object would get a name that another client's object has, then a namespace that does not exist. It is not
+/// destroyed for that.
+pub(super) async fn object_kept_for_an_impossible_one(play: &Play) {
+    play.write("v1", "ConfigMap", "taken", &json!({ "data": { "text": "theirs" } }));
+    play.apply("a", &site("v0"));
+    play.apply("b", &behind());
+    play.given().await;
+    let before = play.cluster_object("a").map(|object| object.uid().to_owned());
+    play.apply("a", &named(&json!({ "name": "taken" }), "v0"));
+    play.until_says("a", "Ready", "AlreadyExists").await;
+    play.apply("a", &named(&json!({ "name": "site", "namespace": "missing" }), "v0"));
+    play.until_says("a", "Ready", "OperationFailed").await;
+    if play.cluster_object("a").map(|object| object.uid().to_owned()) != before {
+        play.env.judge.object("Purlin has destroyed an object for one that cannot be created");
+    }
+    play.apply("a", &site("v1"));
+    play.ends(&["a ConfigMap site text=v1", "b ->a f0"]).await;
+}
+
+/// A Resource is renamed without a move. Its object stays until the rename is a move.
+pub(super) async fn object_of_a_renamed_resource(play: &Play) {
+    play.apply("a", &site("v0"));
+    play.given().await;
+    let before = play.cluster_object("a").map(|object| object.uid().to_owned());
+    play.apply("b", &site("v0"));
+    play.until_says("b", "Ready", "AlreadyExists").await;
+    play.delete("a");
+    play.until_says("a", "DeletionBlocked", "IdentityConflict").await;
+    play.annotate("b", "purlin.dev/moved-from", "a");
+    play.ends(&["b ConfigMap site text=v0"]).await;
+    if play.cluster_object("b").map(|object| object.uid().to_owned()) != before {
+        play.env.judge.object("Purlin has destroyed the object of a renamed Resource");
+    }
 }
 
 /// The namespace controller deletes the object while Purlin destroys it.
