@@ -65,6 +65,9 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::IdentityConflict => {
             "Delete one of the two Resources. With `deletionPolicy: Orphan`, the object is not destroyed."
         }
+        Reason::FieldKept => {
+            "Remove the field with the manager that the message names, or with `kubectl edit`, or set it in the manifest."
+        }
         Reason::AlreadyExists => "Set `spec.import.id` to manage the object from now on, or choose another name.",
         Reason::PublishConflict => "Publish under another name, or delete the existing ConfigMap or Secret.",
         Reason::ImportNotFound => "Correct `spec.import.id`, or remove it to create a new object.",
