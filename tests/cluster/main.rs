@@ -40,6 +40,7 @@ mod heartbeat;
 mod hooks;
 mod installation;
 mod kubectl_provider;
+mod kept_objects;
 mod kubernetes_objects;
 mod lifecycle;
 mod live_view;

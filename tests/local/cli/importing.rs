@@ -26,6 +26,27 @@ fn a_recorded_object_is_not_imported_again() {
 }
 
 #[test]
+fn a_resource_that_only_observes_is_valid_and_follows_its_import() {
+    let sandbox = Sandbox::new();
+    let observed = |id: &str| {
+        sandbox.write(
+            "files/shared.yaml",
+            &format!(
+                "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: shared }}\nspec: {{ type: \
+                 terraform_data, import: {{ id: {id} }}, managementPolicies: [Observe] }}\n"
+            ),
+        );
+    };
+    observed("first");
+    sandbox.ok(&["validate", "-f", "files"]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    observed("second");
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(sandbox.json(&["state", "show", "shared", "-o", "json"])["objects"][0]["values"]["id"], "second");
+    assert!(sandbox.ok(&["plan", "-f", "files"]).contains("No changes"));
+}
+
+#[test]
 fn an_object_has_one_address() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[]), ("b", &[])]);

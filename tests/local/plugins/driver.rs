@@ -114,8 +114,14 @@ impl Bench {
     pub(super) async fn create_within(&self, limit: Duration, on_create: &str) -> ApplyResponse {
         let context = self.context(Duration::from_mins(1));
         let config = Value::map([("on_create", Value::from(on_create))]);
-        let request =
-            PlanRequest { prior: None, config: config.clone(), entropy: [0; 16], previous_plan: None, ignored: None };
+        let request = PlanRequest {
+            prior: None,
+            config: config.clone(),
+            entropy: [0; 16],
+            previous_plan: None,
+            ignored: None,
+            replaces: None,
+        };
         let PlanResponse { planned, private, .. } = self.providers.plan(&context, request).await.unwrap();
         let request = ApplyRequest { prior: None, config, planned: Some(planned), private };
         self.providers.apply(&self.context(limit), request).await

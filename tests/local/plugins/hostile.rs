@@ -44,7 +44,8 @@ async fn call_another(bench: &Bench) {
 
 async fn plan(bench: &Bench, on_plan: &str) -> Result<PlanResponse, DriverError> {
     let config = Value::map([("on_plan", Value::from(on_plan))]);
-    let request = PlanRequest { prior: None, config, entropy: [0; 16], previous_plan: None, ignored: None };
+    let request =
+        PlanRequest { prior: None, config, entropy: [0; 16], previous_plan: None, ignored: None, replaces: None };
     bench.providers.plan(&bench.context(LIMIT), request).await
 }
 
