@@ -36,7 +36,7 @@ pub mod visible;
 pub use address::{Address, DeposedKey, InstanceKey, in_family};
 pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
 pub use bucket::{BUCKETS, bucket};
-pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse};
+pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Refusal, Remedy};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
 pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};

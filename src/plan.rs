@@ -77,6 +77,8 @@ pub struct Plan {
     pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
     /// The direct dependencies of every desired object that exist, in address order.
     pub dependencies: BTreeMap<Address, Arc<[Address]>>,
+    /// For each object whose change would fail as things are now: the objects whose steps may resolve that.
+    pub remedies: BTreeMap<Address, Vec<Address>>,
     /// The reading of every data source that needs no step.
     pub readings: BTreeMap<Address, Arc<ReadResult>>,
     /// The objects that were read for this plan, whether they exist or not.
@@ -106,6 +108,9 @@ pub const RUNNING: &str = "a step of this object is running";
 
 /// The `because` of a replacement that changed attributes require.
 pub const FORCED: &str = "attributes force replacement";
+
+/// The `because` of the import of an object that the driver knows to belong to the address.
+pub const ADOPTED: &str = "adopts the existing object, which Purlin created for this Resource";
 
 /// The message for an object that is missing after the provider configuration has changed.
 pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the provider configuration has changed \

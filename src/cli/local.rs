@@ -217,13 +217,13 @@ pub async fn validate(files: &Files, limits: Limits) -> anyhow::Result<Validatio
         config.remove(&shared.address.name);
         config.add(Arc::new(Instance { inputs: shared.inputs.with_unknown_values(), ..shared.as_ref().clone() }));
     }
-    let depends_on_the_world = |i: &Instance| i.import.is_some() || i.suspended || !i.inputs.declared.is_empty();
+    let depends_on_the_world = |i: &Instance| i.suspended || !i.inputs.declared.is_empty();
     for instance in config.instances.values_mut().filter(|instance| depends_on_the_world(instance)) {
         // Existing objects and suspension do not affect whether the manifest is valid.
         let inputs = instance.inputs.with_unknown_values();
-        *instance = Arc::new(Instance { import: None, suspended: false, inputs, ..instance.as_ref().clone() });
+        *instance = Arc::new(Instance { suspended: false, inputs, ..instance.as_ref().clone() });
     }
-    let options = PlanOptions { namespace_value: desired.namespace, ..PlanOptions::default() };
+    let options = PlanOptions { namespace_value: desired.namespace, offline: true, ..PlanOptions::default() };
     let plan =
         pipeline::plan(&engine, &Arc::new(config), &Recorded::default(), &options, &mut ResponseCache::default())
             .await

@@ -120,7 +120,8 @@ impl Reporter {
 
     /// Whether to report a diagnostic: warnings of drivers and reasons for delays are reported only once.
     pub fn is_new(&mut self, diagnostic: &Diagnostic) -> bool {
-        !matches!(diagnostic.reason, Reason::ProviderWarning | Reason::RecordNotWritten | Reason::TimeLimitExceeded)
+        let of_driver = matches!(diagnostic.reason, Reason::ProviderWarning | Reason::FieldKept);
+        !(of_driver || matches!(diagnostic.reason, Reason::RecordNotWritten | Reason::TimeLimitExceeded))
             || self.warned.insert((diagnostic.address.clone(), diagnostic.summary.clone()))
     }
 

@@ -82,6 +82,34 @@ pub trait Driver: Send + Sync {
         Box::pin(async { Ok(object.into()) })
     }
 
+    /// Whether the response to `plan` depends on objects that may have changed since. Then a create is planned again
+    /// directly before an object is destroyed for it.
+    fn plan_depends_on_others(&self) -> bool {
+        false
+    }
+
+    /// Removes the driver's marks from an object that Purlin no longer manages. Does nothing if the object no longer
+    /// exists.
+    fn release<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The identities that an object may have which a Resource of the namespace imports by this request, as far as the
+    /// request shows them. Must not block.
+    fn import_identities(&self, _namespace: &str, _request: &ImportRequest) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// The identities that an object with this configuration may have, as far as the configuration shows them. Must not
+    /// block.
+    fn config_identities(&self, _namespace: &str, _config: &Value) -> Vec<Value> {
+        Vec::new()
+    }
+
     /// How to recover a create that a crash interrupted.
     fn recovery(&self) -> CreateRecovery<'_>;
 

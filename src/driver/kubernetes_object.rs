@@ -3,6 +3,8 @@
 //! - Each request impersonates the service account of the Resource, so RBAC limits what it may do.
 //! - Created objects carry an owner annotation. An object without it is never changed unless it was imported.
 //! - Updates and deletes send the recorded UID, so another object of the same name is never changed.
+//! - Fields of tools such as kubectl or Helm that the manifest sets are taken over with the first update. A field that is
+//!   removed from the manifest and stays, because a controller owns it too, is reported.
 //! - Field conflicts are forced only for fields that Purlin set before (another client's change is drift) and for
 //!   imported objects. All other conflicts are errors.
 //!
@@ -18,10 +20,13 @@ mod kubeconfig;
 mod manifest;
 mod namespace;
 mod object;
+mod ownership;
 mod patch;
 mod planning;
 mod publish;
 mod read;
+mod rehearsal;
+mod takeover;
 pub(super) mod server;
 mod target;
 pub(super) mod wait;
@@ -292,6 +297,28 @@ impl Driver for KubernetesObject {
         report: &'a (dyn Fn(&str) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(self.wait_until_ready(context, object, report))
+    }
+
+    fn plan_depends_on_others(&self) -> bool {
+        true
+    }
+
+    fn import_identities(&self, namespace: &str, request: &ImportRequest) -> Vec<Value> {
+        let ImportRequest::Id(id) = request else { return Vec::new() };
+        Target::from_import_id(id).map(|target| target.possible_identities(namespace)).unwrap_or_default()
+    }
+
+    fn config_identities(&self, namespace: &str, config: &Value) -> Vec<Value> {
+        let target = config.get("manifest").and_then(Target::of_object);
+        target.map(|target| target.possible_identities(namespace)).unwrap_or_default()
+    }
+
+    fn release<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(self.remove_owner_annotation(context, object))
     }
 
     fn recovery(&self) -> CreateRecovery<'_> {

@@ -226,7 +226,7 @@ mod tests {
 
     fn request(prior: Option<&Value>, config: Value) -> PlanRequest {
         let prior = prior.map(|value| Arc::new(recorded(value.clone())));
-        PlanRequest { prior, config, entropy: [7; 16], previous_plan: None, ignored: None }
+        PlanRequest { prior, config, entropy: [7; 16], previous_plan: None, ignored: None, replaces: None }
     }
 
     fn stored(input: &str) -> Value {

@@ -305,6 +305,10 @@ impl StepTask {
         if let Some(instance) = &self.instance {
             record.uid = Arc::clone(&instance.uid);
             record.source.clone_from(&instance.source_file);
+            if !self.step.operation.removes() && !self.is_record_only() {
+                record.handled_import =
+                    instance.import.as_ref().map_or_else(|| "".into(), |import| import.to_string().into());
+            }
         }
         // An object that is imported and replaced in the same plan is recorded with the intent to destroy it.
         let imported = self.prepared.as_ref().filter(|_| self.stored.is_none() && self.step.replaces);

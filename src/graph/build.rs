@@ -29,6 +29,7 @@ pub fn build(plan: &Plan, config: &Config, recorded: &Recorded, running: &[Runni
     table.join_records(recorded, running);
     // Providers have no nodes, because drivers configure them on first use.
     table.references(plan);
+    table.remedies(plan);
     let mut diagnostics = break_recorded_cycles(&mut table);
     let again = table.join_running(running);
     let ordering = ordering::order(&table.objects);

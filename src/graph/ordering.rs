@@ -1,4 +1,4 @@
-//! The ordering rules R1 to R9 (`docs/ordering.md`): which step waits for which, and why.
+//! The ordering rules R1 to R10 (`docs/ordering.md`): which step waits for which, and why.
 //!
 //! Objects are numbers in address order with desired dependencies (*wants*), recorded dependencies (*used*), steps and
 //! effective flags. Without addresses, plans and records, the tests can compare the result with a simple
@@ -11,6 +11,7 @@
 mod decisions;
 mod builder;
 mod new_dependencies;
+mod remedies;
 mod rules;
 mod topology;
 mod relations;
@@ -55,6 +56,8 @@ pub(super) struct Object {
     /// Direct recorded dependencies of the current object.
     pub(super) used: Vec<u32>,
     pub(super) deposed: Vec<Deposed>,
+    /// The objects whose steps may let the change of this one succeed.
+    pub(super) remedies: Vec<u32>,
 }
 
 /// An object deposed in an earlier run.
@@ -141,6 +144,7 @@ fn order_with_limit(objects: &[Object], max_work: usize) -> Ordering {
         }
     };
     new_dependencies::add(&relations, &mut builder);
+    remedies::add(&relations, &mut builder);
     let (nodes, edges) = builder.finish();
     Ordering { steps: relations.steps, nodes, edges, fallbacks: decisions.fallbacks }
 }

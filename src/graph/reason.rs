@@ -38,6 +38,8 @@ pub enum EdgeReason {
     DependentOfSuccessorFirst,
     /// R9: a new dependency of the new object exists before the old object is destroyed.
     NewDependencyFirst,
+    /// R10: a change that would fail now runs after the steps that may resolve that.
+    RemedyFirst,
     /// A step of the same object is running.
     StepRunning,
     /// An edge from a junction. The edge to the junction has the reason.
@@ -113,6 +115,7 @@ impl fmt::Display for EdgeExplanation<'_> {
             EdgeReason::NewDependencyFirst => {
                 write!(f, "the old {from} is kept until {to}, on which the new object depends{through}, exists")
             }
+            EdgeReason::RemedyFirst => write!(f, "{from} waits for {to}, because it would fail before"),
             EdgeReason::StepRunning => write!(f, "another step of {from} is running"),
             EdgeReason::Junction => write!(f, "{from} runs after {to}"),
         }

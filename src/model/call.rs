@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ignored, Path, Reason, RecordedObject, Value};
+use super::{Ignored, ImportRequest, Path, Reason, RecordedObject, Value};
 
 /// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,9 @@ pub struct PlanRequest {
     pub entropy: [u8; 16],
     /// The earlier plan of the same step, if this is the final plan. The driver keeps its generated values.
     pub previous_plan: Option<Value>,
+    /// The existing object that the planned one replaces. The driver asks whether the new object can be created once
+    /// the old one is destroyed. Nothing of the old object carries over.
+    pub replaces: Option<Arc<RecordedObject>>,
 }
 
 /// The response of `Driver::plan`.
@@ -40,6 +43,39 @@ pub struct PlanResponse {
     /// The driver has checked the plan by the rules of its protocol: against the configuration, the prior object and
     /// the previous plan, and which attributes force a replacement.
     pub checked: bool,
+    /// Why the change would fail as things are now. The plan is blocked unless one of its steps may resolve it.
+    pub refusal: Option<Refusal>,
+    /// The planned object exists already and belongs to this address: it is imported instead of created.
+    pub adopts: Option<ImportRequest>,
+}
+
+/// Why a planned change would fail as things are now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    pub error: DriverError,
+    /// The steps of other objects of the same type that may resolve it. A step of a dependency always may.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A step that may let a refused change succeed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remedy {
+    /// An object whose configuration contains this value is created or updated.
+    Applied(Value),
+    /// An object whose identity contains this value is destroyed.
+    Removed(Value),
+}
+
+impl Remedy {
+    /// Whether `value` has everything that `part` has.
+    pub fn contains(value: &Value, part: &Value) -> bool {
+        match (value.unmarked(), part.unmarked()) {
+            (Value::Map(map), Value::Map(part)) => {
+                part.iter().all(|(key, part)| map.get(key).is_some_and(|value| Self::contains(value, part)))
+            }
+            (value, part) => value.equals_unmarked(part),
+        }
+    }
 }
 
 /// The state of an object as the driver returned it.
@@ -95,7 +131,7 @@ impl ErrorKind {
 }
 
 /// The error of a failed call. Its message has one line and no sensitive values.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct DriverError {
     pub kind: ErrorKind,

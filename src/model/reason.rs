@@ -100,12 +100,14 @@ reasons! {
     RecordUnreadable,
     /// The API server currently does not return the record. Purlin retries the read.
     RecordUnavailable,
-    /// Two Resources manage the same object.
+    /// Two Resources manage the same object, or `spec.import` names another object than the one that the Resource manages.
     IdentityConflict,
     /// An object with this name exists and is not managed by this Resource.
     AlreadyExists,
     /// A ConfigMap or Secret to publish to exists and is not managed by this Resource.
     PublishConflict,
+    /// A field was removed from the manifest of a Kubernetes object, but stays because another field manager owns it too.
+    FieldKept,
     /// The object to import does not exist.
     ImportNotFound,
     /// The object was changed outside of Purlin. `spec.drift.action` configures the response.

@@ -213,6 +213,8 @@ pub struct Record {
     pub approved_object: Option<Box<ApprovedObject>>,
     /// The last handled value of the annotation `purlin.dev/replace-requested-at`.
     pub handled_replace_request: Arc<str>,
+    /// The last `spec.import` that was compared with the object; empty without one.
+    pub handled_import: Arc<str>,
     /// The new address of a moved object. The record at that address is being written or exists already.
     pub moving_to: Option<Box<Address>>,
     /// The former addresses of the object, newest last. Moves by earlier versions of Purlin are not included.
@@ -249,6 +251,7 @@ impl Record {
             replacement_pending: false,
             approved_object: None,
             handled_replace_request: Arc::from(""),
+            handled_import: Arc::from(""),
             moving_to: None,
             moved_from: Vec::new(),
             history: History::default(),

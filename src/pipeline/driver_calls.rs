@@ -14,7 +14,7 @@ use crate::execute::driver_calls::{read_data, validate_and_plan};
 use crate::execute::engine::Call;
 use crate::execute::{Engine, mask, publish};
 use crate::load::{Config, Timeouts};
-use crate::model::{Address, DriverError, ErrorKind, ObjectState, ProviderUse, Recorded, Secrets, Value};
+use crate::model::{Address, DriverError, ErrorKind, ObjectState, PlanResponse, ProviderUse, Recorded, Secrets, Value};
 use crate::plan::{CallId, DriverCall, DriverRequest, DriverResponse, Planner, ResponseCache};
 
 type ResponseFuture<'a> = Pin<Box<dyn Future<Output = (CallId, DriverResponse)> + Send + 'a>>;
@@ -130,7 +130,15 @@ async fn call_driver(
         DriverRequest::Copies(record) => DriverResponse::Copies(publish::has_drifted(engine, &record).await),
         DriverRequest::Plan(request) => {
             let (found, response) = validate_and_plan(driver.as_ref(), &context, request, &referenced).await;
-            DriverResponse::Planned(found, response)
+            let names = |response: &PlanResponse| response.identity.is_some();
+            let configuration = match &response {
+                Ok(Some(response)) if names(response) => driver.configuration(&context).await,
+                _ => Ok(Arc::default()),
+            };
+            match configuration {
+                Ok(configuration) => DriverResponse::Planned(found, response, configuration),
+                Err(error) => DriverResponse::Planned(found, Err(error), Arc::default()),
+            }
         }
         DriverRequest::Data { config: given, read } => {
             let (found, response) = read_data(driver.as_ref(), &context, &given, read, &referenced).await;

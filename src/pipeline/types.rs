@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::driver::Registry;
 use crate::load::closest;
-use crate::model::{DriverError, Provider, Schema};
+use crate::model::{DriverError, ImportRequest, Provider, Schema, Value};
 use crate::plan::Types;
 
 impl Types for Registry {
@@ -30,6 +30,14 @@ impl Types for Registry {
         let rests: Vec<String> = all.iter().filter_map(rest).collect();
         let meant = closest(&type_name[begins.len()..], rests.iter().map(String::as_str))?;
         Some(format!("{begins}{meant}"))
+    }
+
+    fn import_identities(&self, type_name: &str, namespace: &str, request: &ImportRequest) -> Vec<Value> {
+        self.get(type_name).map(|driver| driver.import_identities(namespace, request)).unwrap_or_default()
+    }
+
+    fn config_identities(&self, type_name: &str, namespace: &str, config: &Value) -> Vec<Value> {
+        self.get(type_name).map(|driver| driver.config_identities(namespace, config)).unwrap_or_default()
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {

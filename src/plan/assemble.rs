@@ -30,6 +30,7 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
     let mut plan = Plan {
         dependencies: dependencies(input),
         lifecycle: lifecycle(input, flags),
+        remedies: remedies(input, &decisions),
         changes: Vec::with_capacity(decisions.len()),
         ..Plan::default()
     };
@@ -420,10 +421,16 @@ fn record_reason(
         (object.hooks_pending, "its hooks have not all run yet"),
         (node.record.is_some_and(|record| record.uid != instance.uid), "another Resource of the same name adopted it"),
         (lacks_finalizer(instance), "its finalizer or its annotation was removed"),
+        (is_import_changed(node, instance), "`spec.import` changed"),
     ];
     let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
     let differs = decision.record_differs.or(decision.publishes);
     differs.or_else(rules).or(decision.check_later.then_some("its conditions are checked once all values are known"))
+}
+
+fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
+    let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
+    node.record.is_some_and(|record| *record.handled_import != *import)
 }
 
 /// Whether a Resource in a cluster lacks its finalizer or annotation: its deletion would leave the object behind.
@@ -448,6 +455,16 @@ fn dependencies(input: &PlanInput<'_>) -> std::collections::BTreeMap<Address, Ar
             (input.address(id).clone(), shared.unwrap_or(targets))
         })
         .collect()
+}
+
+fn remedies(
+    input: &PlanInput<'_>,
+    decisions: &[Option<Decision>],
+) -> std::collections::BTreeMap<Address, Vec<Address>> {
+    let refused = (0..input.objects).filter(|id| !input.running.contains_key(id));
+    let found =
+        refused.map(|id| (input.address(id).clone(), input.addresses(constraints::remedies(input, decisions, id))));
+    found.filter(|(_, remedies)| !remedies.is_empty()).collect()
 }
 
 fn lifecycle(input: &PlanInput<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {

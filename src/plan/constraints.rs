@@ -6,9 +6,11 @@ mod follow;
 mod hold;
 mod orphans;
 mod record_cycle;
+mod refusal;
 
 pub use conflict::identity_hash;
 pub(super) use orphans::is_faulty;
+pub(super) use refusal::remedies;
 
 use super::decision::{Block, Decision};
 use super::destroys::all_destroys_held;
@@ -114,6 +116,10 @@ fn impossible_steps(input: &PlanInput<'_>, decisions: &[Option<Decision>], flags
             Action::Create => clash_with_deposed(input, id, decision),
             _ => None,
         };
+        let refusal = refusal.or_else(|| match input.running.contains_key(&id) {
+            false => refusal::refused(input, decisions, id),
+            true => None,
+        });
         refused.extend(refusal.map(|block| (id, block)));
     }
     refused

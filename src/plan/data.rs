@@ -103,6 +103,8 @@ pub(super) fn handle_response(
             identity: None,
             replace_paths: Vec::new(),
             requires_update: false,
+            configuration: Arc::default(),
+            refusal: None,
         })),
         diagnostics: std::mem::take(&mut progress.diagnostics),
         ..Decision::no_op()

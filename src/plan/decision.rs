@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::input::{Id, Node};
 use crate::model::{
     Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, ReadResult,
-    Reason, RecordedObject, Value, errors,
+    Reason, RecordedObject, Refusal, Value, errors,
 };
 
 /// Why an object, or a destroy of it, has no step.
@@ -31,6 +31,9 @@ pub(super) struct PlannedChange {
     pub identity: Option<Value>,
     pub replace_paths: Vec<Path>,
     pub requires_update: bool,
+    /// The id of the provider configuration that the identity belongs to.
+    pub configuration: Arc<str>,
+    pub refusal: Option<Refusal>,
 }
 
 #[derive(Debug)]
@@ -194,6 +197,11 @@ impl Decision {
 
     pub fn is_blocked(&self) -> bool {
         self.block.is_some()
+    }
+
+    /// Whether the driver refuses the change as things are now.
+    pub fn is_refused(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.refusal.is_some())
     }
 
     /// Whether the current object is destroyed or forgotten without a successor.

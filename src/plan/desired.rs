@@ -19,8 +19,8 @@ use super::requests::replacement_requested;
 use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, seed, trigger, up_to_date};
 use crate::load::{DriftAction, Instance};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ObjectStatus, PlanRequest, PlanResponse, Reason,
-    RecordedObject, Severity, Value, has_errors, visible,
+    Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, PlanRequest,
+    PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -44,7 +44,7 @@ pub(super) fn evaluate(
         return decided(Decision::blocked(drift::missing_after_config_change(input, node), node.current()));
     }
     if instance.policies.only_observe() {
-        return decided(observe_only(node, progress));
+        return decided(observe_only(input, node, progress));
     }
     let block = |diagnostics| {
         let block = Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false };
@@ -112,8 +112,11 @@ fn request_action(
 }
 
 /// The decision about an object with the policy `Observe` only.
-fn observe_only(node: Node<'_>, progress: &mut Progress) -> Decision {
+fn observe_only(input: &PlanInput<'_>, node: Node<'_>, progress: &mut Progress) -> Decision {
     match prior(node, progress) {
+        None if input.options.offline && node.instance.is_some_and(|instance| instance.import.is_some()) => {
+            Decision { value: Some(Value::Unknown), changed: true, ..Decision::no_op() }
+        }
         Some(object) => unchanged_decision(node, progress, &object, object.value.clone()),
         None => {
             let why = absent_why(progress);
@@ -203,7 +206,7 @@ fn prior(node: Node<'_>, progress: &Progress) -> Option<Arc<RecordedObject>> {
         Some(RefreshResult::Found(object)) => Some(object.clone()),
         Some(RefreshResult::Missing) => None,
         Some(RefreshResult::Failed(_) | RefreshResult::MissingAfterConfigChange) | None => {
-            node.current().or(progress.imported.as_ref()).cloned()
+            progress.imported.as_ref().or(node.current()).cloned()
         }
     }
 }
@@ -231,7 +234,9 @@ fn request_plan(
     let entropy = seed::entropy(input.options.seed, input.address(id));
     let written = progress.configured.clone().zip(input.nodes[id].instance);
     let ignored = written.map(|(written, instance)| Ignored { written, changes: instance.ignore_changes.clone() });
-    let request = PlanRequest { prior, config: progress.config.clone(), ignored, entropy, previous_plan: None };
+    let replaces = progress.replacement.as_ref().and_then(|_| self::prior(input.nodes[id], progress));
+    let config = progress.config.clone();
+    let request = PlanRequest { prior, config, ignored, entropy, previous_plan: None, replaces };
     NextAction::Call(vec![(CallPurpose::Plan, DriverRequest::Plan(request))])
 }
 
@@ -324,7 +329,13 @@ fn decide(
         contract::check_planned(node.address, &progress.config, &response.planned, before)?;
     }
     let Some(base) = planned_from else {
-        return Ok(decided(create_or_replace(input, id, progress, response, old)));
+        return Ok(match adoption(node, progress, &response) {
+            Some(import) => {
+                (progress.import_requested, progress.adopts) = (true, true);
+                NextAction::Call(vec![(CallPurpose::Import, DriverRequest::Import(import))])
+            }
+            None => decided(create_or_replace(input, id, progress, response, old)),
+        });
     };
     progress.update_private = response.private.clone();
     let mut paths = response.requires_replace.clone();
@@ -368,8 +379,21 @@ fn decide(
     }
     let drifted = progress.drift.is_some().then_some(drift::BECAUSE);
     let write_only = (equal && response.requires_update).then_some("a write-only argument changed");
-    let because = progress.imported.is_some().then_some("imported").or(drifted).or(write_only).map(str::to_owned);
+    let because = progress
+        .imported
+        .is_some()
+        .then_some(progress.imported_because())
+        .or(drifted)
+        .or(write_only)
+        .map(str::to_owned);
     Ok(decided(Decision { because, ..changed(progress, Action::Update, response, old) }))
+}
+
+/// The import of an object that exists already and belongs to this address. A create that completes a replacement, or
+/// that restores an object, takes the object over itself.
+fn adoption(node: Node<'_>, progress: &Progress, response: &PlanResponse) -> Option<ImportRequest> {
+    let is_new = node.record.is_none_or(|record| !record.has_objects() && !record.replacement_pending);
+    response.adopts.clone().filter(|_| is_new && !progress.import_requested && progress.replacement.is_none())
 }
 
 /// A create or a replacement.
@@ -397,7 +421,7 @@ fn create_or_replace(
     };
     let mut because = replacement.because().to_owned();
     if progress.imported.is_some() {
-        because = format!("imported, {because}");
+        because = format!("{}, {because}", progress.imported_because());
     }
     let destroy_private = match replacement {
         // The driver plans a tainted object only as a new one.
@@ -436,6 +460,8 @@ fn changed(
             identity: response.identity.filter(|identity| !identity.has_unknown()),
             replace_paths: Vec::new(),
             requires_update: response.requires_update,
+            configuration: Arc::clone(&progress.configuration),
+            refusal: response.refusal,
         })),
         diagnostics: std::mem::take(&mut progress.diagnostics),
         ..Decision::no_op()
@@ -451,6 +477,7 @@ fn unchanged_decision(node: Node<'_>, progress: &mut Progress, base: &Arc<Record
     }
     let recorded = node.current();
     let record_differs = match recorded {
+        _ if progress.imported.is_some() => Some(progress.imported_because()),
         None => Some("imported"),
         Some(_) if complete => Some("interrupted, but complete"),
         Some(recorded) => difference(recorded, &object),

@@ -8,7 +8,7 @@ use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress, RefreshResult, decided};
 use super::provider::{configured_provider, provider_unavailable};
-use super::requests::{import_of, replacement_requested};
+use super::requests::{changed_import, import_of, replacement_requested};
 use super::{DriverRequest, DriverResponse, Mode, Refresh, data, desired, destroys, drift, ignore, marks};
 use crate::load::DriftAction;
 use crate::model::{
@@ -65,7 +65,8 @@ pub(super) fn handle_response(
             keep_warnings(progress, input, id, warnings);
             handle_import(progress, input, id, result, configuration)
         }
-        (CallPurpose::Plan, DriverResponse::Planned(diagnostics, result)) => {
+        (CallPurpose::Plan, DriverResponse::Planned(diagnostics, result, configuration)) => {
+            progress.configuration = configuration;
             desired::handle_plan(input, id, progress, diagnostics, result)
         }
         (CallPurpose::Data, DriverResponse::Data(diagnostics, result)) => {
@@ -149,7 +150,8 @@ fn after_reads(progress: &mut Progress, input: &PlanInput<'_>, id: Id) -> NextAc
     if !node.desired {
         return decided(destroys::decide(input, id, progress));
     }
-    match import_of(input, id).filter(|_| !progress.import_requested) {
+    let import = import_of(input, id).or_else(|| changed_import(input, id));
+    match import.filter(|_| !progress.import_requested && !input.options.offline) {
         Some(import) => {
             progress.import_requested = true;
             NextAction::Call(vec![(CallPurpose::Import, DriverRequest::Import(import))])
@@ -166,6 +168,9 @@ fn handle_import(
     configuration: Arc<str>,
 ) -> NextAction {
     let node = input.nodes[id];
+    if node.current().is_some() {
+        return handle_changed_import(progress, input, id, result, configuration);
+    }
     let import = import_of(input, id);
     let field = if matches!(import, Some(ImportRequest::Identity(_))) { "identity" } else { "id" };
     let at = Path::default().name("spec").name("import").name(field);
@@ -192,6 +197,65 @@ fn handle_import(
         }
     };
     decided(Decision::blocked(block, node.current()))
+}
+
+/// A Resource that only observes reads the object that its import names now. Any other Resource keeps its object: the
+/// import must name the same one.
+fn handle_changed_import(
+    progress: &mut Progress,
+    input: &PlanInput<'_>,
+    id: Id,
+    result: Result<Option<ObjectState>, DriverError>,
+    configuration: Arc<str>,
+) -> NextAction {
+    let node = input.nodes[id];
+    let (Some(recorded), Some(instance)) = (node.current(), node.instance) else { return NextAction::Evaluate };
+    let observes = instance.policies.only_observe();
+    let is_by_identity = matches!(instance.import, Some(ImportRequest::Identity(_)));
+    let field = if is_by_identity { "identity" } else { "id" };
+    let at = Path::default().name("spec").name("import").name(field);
+    let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
+    let block = match result {
+        Ok(Some(state)) => {
+            let schema = input.schema(id).unwrap_or_default();
+            let found = imported(state, &schema, configuration);
+            if is_same_object(recorded, &found) {
+                return NextAction::Evaluate;
+            }
+            if observes {
+                let provider = progress.provider.clone();
+                progress.current = None;
+                progress.imported = Some(Arc::new(RecordedObject { provider, ..found }));
+                return NextAction::Evaluate;
+            }
+            let what = format!("`{import}` is not the object that this Resource manages");
+            let hint = format!(
+                "to give up the managed object without destroying it and to import the other one, run `purlin state rm \
+                 {}`; or import the other object with another Resource",
+                node.address
+            );
+            Block::held(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at))
+        }
+        Ok(None) => {
+            let what = format!("the object to import does not exist: `{import}`");
+            let hint = format!("correct `spec.import.{field}`");
+            Block::held(Diagnostic::error(node.address, Reason::ImportNotFound, what).hint(hint).at(at))
+        }
+        Err(error) => Block::failed(node.address, "the object to import could not be read", error).at(at),
+    };
+    // Dependents must not read the object that is no longer observed.
+    decided(Decision::blocked(Block { held: !observes, ..block }, node.current()))
+}
+
+/// Whether an imported object is the recorded one.
+fn is_same_object(recorded: &RecordedObject, found: &RecordedObject) -> bool {
+    match (&recorded.identity, &found.identity) {
+        (Some(recorded), Some(found)) => recorded.equals_unmarked(found),
+        _ => match (recorded.id(), found.id()) {
+            (Some(recorded), Some(found)) if !recorded.is_empty() => recorded == found,
+            _ => recorded.value.equals_unmarked(&found.value),
+        },
+    }
 }
 
 /// The refreshed object, shared with the record if nothing has changed.

@@ -49,8 +49,9 @@ pub enum DriverResponse {
     Object(Diagnostics, Result<Option<ObjectState>, DriverError>, Arc<str>),
     /// To `Copies`: whether any copy has been changed.
     Copies(bool),
-    /// To `Plan`: the diagnostics of validation and planning, and the plan if validation found no error.
-    Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>),
+    /// To `Plan`: the diagnostics of validation and planning, the plan if validation found no error, and the id of the
+    /// provider configuration if the plan has an identity.
+    Planned(Diagnostics, Result<Option<PlanResponse>, DriverError>, Arc<str>),
     /// To `Data`: the diagnostics of validation and reading, and the value if validation found no error. The value
     /// contains unknown values if it was not read.
     Data(Diagnostics, Result<Option<Value>, DriverError>),
@@ -71,6 +72,19 @@ pub trait Types: Sync {
     fn closest(&self, type_name: &str, provider: Option<&Provider>, is_data: bool) -> Option<String> {
         let _ = (type_name, provider, is_data);
         None
+    }
+
+    /// The identities that an object may have which a Resource of the namespace imports by this request, as far as the
+    /// request shows them.
+    fn import_identities(&self, type_name: &str, namespace: &str, request: &ImportRequest) -> Vec<Value> {
+        let _ = (type_name, namespace, request);
+        Vec::new()
+    }
+
+    /// The identities that an object with this configuration may have, as far as the configuration shows them.
+    fn config_identities(&self, type_name: &str, namespace: &str, config: &Value) -> Vec<Value> {
+        let _ = (type_name, namespace, config);
+        Vec::new()
     }
 
     /// Why the schema of a provider is not available. `None` if the provider does not have the type.

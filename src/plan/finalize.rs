@@ -68,6 +68,7 @@ pub fn partial_request(
         ignored,
         entropy: prepared.entropy,
         previous_plan: Some(prepared.planned.clone()),
+        replaces: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::load::Instance;
 use crate::model::{
     Address, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored, Value,
 };
@@ -86,6 +87,8 @@ pub struct OtherComponents {
     /// Records, each with whether a Resource configures the object.
     pub records: Vec<(Stored, bool)>,
     pub imports: Vec<PendingImport>,
+    /// Desired instances without an object, of the types of which this plan may destroy an object.
+    pub creates: Vec<Arc<Instance>>,
 }
 
 /// An import that is not recorded yet.
@@ -139,6 +142,8 @@ pub struct PlanOptions {
     /// The configuration is only proposed. Its data sources send no sensitive values to providers: the author of the
     /// proposal could choose where to.
     pub preview: bool,
+    /// Nothing is read. An object to observe counts as existing, with unknown values.
+    pub offline: bool,
     /// Nothing may be created because the namespace is terminating.
     pub namespace_terminating: bool,
     /// Why nothing may be destroyed, such as a CRD of Purlin that is being deleted.

@@ -60,10 +60,14 @@ pub(super) struct Progress {
     pub deposed: Vec<(DeposedKey, RefreshResult)>,
     pub imported: Option<Arc<RecordedObject>>,
     pub import_requested: bool,
+    /// The import takes over an object that Purlin created for this address earlier.
+    pub adopts: bool,
     /// The evaluated configuration for the driver, with the types of the schema.
     pub config: Value,
     /// The evaluated configuration before `ignoreChanges`, if that changes it.
     pub configured: Option<Value>,
+    /// The id of the provider configuration of the plan.
+    pub configuration: Arc<str>,
     pub replacement: Option<Replacement>,
     /// The private data of the driver's plan for the existing object.
     pub update_private: Arc<[u8]>,
@@ -85,6 +89,11 @@ impl Progress {
         self.data_read
             || self.imported.is_some()
             || matches!(self.current, Some(RefreshResult::Found(_) | RefreshResult::Missing))
+    }
+
+    /// The `because` of a change of an imported object.
+    pub fn imported_because(&self) -> &'static str {
+        if self.adopts { super::ADOPTED } else { "imported" }
     }
 
     /// Whether the recorded object was read and no longer exists.

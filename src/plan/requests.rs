@@ -20,6 +20,14 @@ pub(super) fn import_of(input: &PlanInput<'_>, id: Id) -> Option<ImportRequest> 
     free.then_some(import)
 }
 
+/// The import request of a Resource with an object, if it differs from the one that was last compared with the object.
+pub(super) fn changed_import(input: &PlanInput<'_>, id: Id) -> Option<ImportRequest> {
+    let node = input.nodes[id];
+    let record = node.record.filter(|record| record.current.is_some() && !record.replacement_pending)?;
+    let import = node.instance?.import.clone()?;
+    (*import.to_string() != *record.handled_import).then_some(import)
+}
+
 /// Whether a replacement was requested by option or annotation and is not done yet.
 pub(super) fn replacement_requested(input: &PlanInput<'_>, id: Id) -> bool {
     let node = input.nodes[id];

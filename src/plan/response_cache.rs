@@ -78,8 +78,8 @@ impl ResponseCache {
 fn is_same(one: &DriverCall, other: &DriverCall) -> bool {
     let questions = match (&one.request, &other.request) {
         (DriverRequest::Plan(one), DriverRequest::Plan(other)) => {
-            (&one.config, &one.ignored, &one.prior, &one.previous_plan)
-                == (&other.config, &other.ignored, &other.prior, &other.previous_plan)
+            (&one.config, &one.ignored, &one.prior, &one.previous_plan, &one.replaces)
+                == (&other.config, &other.ignored, &other.prior, &other.previous_plan, &other.replaces)
         }
         (one, other) => one == other,
     };
@@ -90,7 +90,7 @@ fn is_same(one: &DriverCall, other: &DriverCall) -> bool {
 
 /// Whether it is a plan without errors.
 fn is_good(response: &DriverResponse) -> bool {
-    let DriverResponse::Planned(found, Ok(Some(_))) = response else { return false };
+    let DriverResponse::Planned(found, Ok(Some(_)), _) = response else { return false };
     found.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
 }
 
@@ -114,12 +114,13 @@ mod tests {
                 entropy,
                 previous_plan: None,
                 ignored: None,
+                replaces: None,
             }),
         }
     }
 
     fn planned(found: Diagnostics) -> DriverResponse {
-        DriverResponse::Planned(found, Ok(Some(PlanResponse::default())))
+        DriverResponse::Planned(found, Ok(Some(PlanResponse::default())), Arc::default())
     }
 
     /// The cache of the next plan, `seconds` after a plan with one response.
@@ -156,7 +157,7 @@ mod tests {
         let wrong = Diagnostic::error(&Address::single("a"), Reason::InvalidConfig, "no");
         for (asked, response) in [
             (&of_provider, planned(vec![wrong])),
-            (&of_provider, DriverResponse::Planned(Vec::new(), Ok(None))),
+            (&of_provider, DriverResponse::Planned(Vec::new(), Ok(None), Arc::default())),
             (&built_in, planned(Vec::new())),
         ] {
             assert!(carried(asked, response, 0).get(asked).is_none());

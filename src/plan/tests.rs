@@ -8,6 +8,7 @@ mod identities;
 mod json;
 mod properties;
 mod records;
+mod refusals;
 mod scale;
 mod selecting;
 mod table;

@@ -245,6 +245,11 @@ impl Index {
         self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
     }
 
+    /// All Resources.
+    pub fn instances(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.entries.values().map(|entry| &entry.instance)
+    }
+
     /// The Resources with an import.
     pub fn importing(&self) -> impl Iterator<Item = &Instance> {
         self.entries.values().map(|entry| &*entry.instance).filter(|instance| instance.import.is_some())

@@ -8,7 +8,7 @@ use super::Reconciler;
 use super::index::Index;
 use super::tracked::TrackedObject;
 use crate::load::Instance;
-use crate::model::Address;
+use crate::model::{Address, Stored};
 use crate::plan::{OtherComponents, PendingImport};
 
 impl Reconciler {
@@ -24,14 +24,20 @@ impl Reconciler {
         let own = names.iter().filter_map(|name| index.instance(name));
         let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));
         let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
+        let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
+        let removed: Vec<&Stored> = records.filter(|stored| !is_wanted(&stored.record.address.name)).collect();
+        let removing: BTreeSet<Arc<str>> = removed.iter().map(|stored| stored.record.type_name.clone()).collect();
+        // Usually both are empty, and nothing looks at all objects of the namespace.
         let mut others = match importing.is_empty() {
-            // The usual case: nothing looks at all objects of the namespace.
             true => OtherComponents::default(),
             false => self.importable(index, names, &importing, is_wanted),
         };
-        let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
-        let removed = records.filter(|stored| !is_wanted(&stored.record.address.name));
-        let same = removed.flat_map(|stored| self.schedule.others_of_object(&stored.record));
+        if !removing.is_empty() {
+            let types = importing.union(&removing).cloned().collect();
+            others.imports = self.pending_imports(index, names, &types);
+            others.creates = self.new_instances(index, names, &removing);
+        }
+        let same = removed.into_iter().flat_map(|stored| self.schedule.others_of_object(&stored.record));
         let same = same.filter(|stored| {
             let record = &stored.record;
             !names.contains(&record.address.name) && !importing.contains(&record.type_name)
@@ -52,17 +58,50 @@ impl Reconciler {
         let records = self.schedule.records().values();
         let records = records.filter(|stored| is_other(&stored.record.address, &stored.record.type_name));
         let records = records.map(|stored| (stored.clone(), is_wanted(&stored.record.address.name)));
-        let imports = index
-            .importing()
-            .filter(|instance| is_other(&instance.address, &instance.type_name) && self.is_to_be_imported(instance));
-        let imports = imports.filter_map(|instance| {
+        OtherComponents {
+            records: records.collect(),
+            imports: self.pending_imports(index, names, types),
+            creates: Vec::new(),
+        }
+    }
+
+    /// The imports of other components that have one of these types.
+    fn pending_imports(
+        &self,
+        index: &Index,
+        names: &BTreeSet<Arc<str>>,
+        types: &BTreeSet<Arc<str>>,
+    ) -> Vec<PendingImport> {
+        let imports = index.importing().filter(|instance| {
+            let is_other = types.contains(&instance.type_name) && !names.contains(&instance.address.name);
+            is_other && self.is_to_be_imported(instance)
+        });
+        let pending = imports.filter_map(|instance| {
             let address = instance.address.clone();
             let is_open = self.objects.get(&address).is_some_and(TrackedObject::is_open);
             let started = is_open || self.planning.in_progress.contains(&address.name);
             let (type_name, request) = (instance.type_name.clone(), instance.import.clone()?);
             Some(PendingImport { address, type_name, request, started })
         });
-        OtherComponents { records: records.collect(), imports: imports.collect() }
+        pending.collect()
+    }
+
+    /// The instances of other components that are to be created and have one of these types.
+    fn new_instances(
+        &self,
+        index: &Index,
+        names: &BTreeSet<Arc<str>>,
+        types: &BTreeSet<Arc<str>>,
+    ) -> Vec<Arc<Instance>> {
+        let instances = index.instances().filter(|instance| {
+            types.contains(&instance.type_name)
+                && !names.contains(&instance.address.name)
+                && instance.is_desired()
+                && instance.repetition.is_none()
+                && !instance.has_errors()
+                && self.schedule.records().get(&instance.address).is_none_or(|stored| !stored.record.has_objects())
+        });
+        instances.cloned().collect()
     }
 
     fn is_to_be_imported(&self, instance: &Instance) -> bool {

@@ -216,6 +216,7 @@ impl PlanRequest {
                 prepared: only(&plan.prepared, of),
                 lifecycle: only(&plan.lifecycle, of),
                 dependencies: only(&plan.dependencies, of),
+                remedies: only(&plan.remedies, of),
                 readings: only(&plan.readings, of),
                 read: plan.read.iter().filter(|address| of(address)).cloned().collect(),
                 missing: plan.missing.iter().filter(|address| of(address)).cloned().collect(),

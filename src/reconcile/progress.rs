@@ -129,7 +129,14 @@ impl Reconciler {
         match kind {
             ProgressKind::Started => self.step_started(step),
             ProgressKind::Hook(note) => self.report_hook(step, note),
-            ProgressKind::Warning(warning) => self.report_provider_warnings(&step.address, &[&warning]),
+            ProgressKind::Warning(warning) => {
+                self.report_provider_warnings(&step.address, &[&warning]);
+                if warning.reason == Reason::FieldKept
+                    && let Some(tracked) = self.objects.get_mut(&step.address)
+                {
+                    tracked.warnings.get_or_insert_default().remarks.insert(warning.message());
+                }
+            }
             ProgressKind::Delayed(why) => {
                 self.set_state(step, StepState::Delayed { reason: why.reason, message: why.message() });
             }
@@ -160,6 +167,8 @@ impl Reconciler {
         let shared_fingerprint = self.index.shared_fingerprint(&address.name);
         tracing::debug!(namespace = &**self.namespace(), step = step.id(), "started");
         let tracked = self.objects.entry(address);
+        // The step reports what still holds.
+        tracked.replace_remarks(BTreeSet::new());
         let desired_digest = tracked.desired_digest;
         let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
         tracked.started = Some(Box::new(start));
@@ -291,7 +300,14 @@ impl Reconciler {
         for address in part.addresses.iter().chain(of_families.iter().filter(|a| !part.addresses.contains(a))) {
             let own = warnings.remove(address).unwrap_or_default();
             let (advice, own): (Vec<_>, Vec<_>) =
-                own.into_iter().partition(|one| one.reason == Reason::ProviderWarning);
+                own.into_iter().partition(|one| matches!(one.reason, Reason::ProviderWarning | Reason::FieldKept));
+            let is_remark = |one: &&&Diagnostic| one.reason == Reason::FieldKept;
+            let remarks: BTreeSet<String> = advice.iter().filter(is_remark).map(|one| one.message()).collect();
+            if let Some(tracked) = self.objects.get_mut(address)
+                && (!remarks.is_empty() || part.plan.read.contains(address))
+            {
+                tracked.replace_remarks(remarks);
+            }
             self.report_provider_warnings(address, &advice);
             let texts: BTreeSet<String> = own.iter().map(|diagnostic| diagnostic.message()).collect();
             let known = match self.objects.get_mut(address) {
@@ -322,10 +338,9 @@ impl Reconciler {
         if warnings.generation != generation {
             (warnings.generation, warnings.of_provider) = (generation, BTreeSet::new());
         }
-        let messages: Vec<String> =
-            advice.iter().map(|one| one.message()).filter(|text| warnings.of_provider.insert(text.clone())).collect();
-        for note in messages {
-            let reason = Reason::ProviderWarning.as_str();
+        let messages = advice.iter().map(|one| (one.reason.as_str(), one.message()));
+        let messages: Vec<_> = messages.filter(|(_, text)| warnings.of_provider.insert(text.clone())).collect();
+        for (reason, note) in messages {
             self.report_object(address, Note { warning: true, reason, action: "Plan", note });
         }
     }

@@ -351,6 +351,7 @@ impl Reconciler {
             awaits_plan: tracked.awaits_plan(),
             waiting_for,
             last_failure: tracked.last_failure.as_deref(),
+            remarks: tracked.warnings.as_ref().map(|warnings| &warnings.remarks),
             previous,
             now: self.now.wall,
         }

@@ -12,6 +12,8 @@ mod family;
 mod steps;
 mod verdict;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sha2::{Digest as _, Sha256};
@@ -121,6 +123,8 @@ pub struct ObjectInput<'a> {
     pub last_failure: Option<&'a str>,
     /// Whether the status of its `ProviderConfig` says why the provider cannot be used.
     pub provider_is_rejected: bool,
+    /// Where the object deviates from its manifest, although Purlin has nothing to do.
+    pub remarks: Option<&'a BTreeSet<String>>,
     pub previous: &'a PublishedStatus,
     pub now: Timestamp,
 }

@@ -70,6 +70,8 @@ pub(super) struct Warnings {
     pub(super) generation: i64,
     /// The warnings of its provider. A provider repeats a warning with each call, and not every plan calls it.
     pub(super) of_provider: BTreeSet<String>,
+    /// Those that the status shows while they hold: where the object deviates from its manifest.
+    pub(super) remarks: BTreeSet<String>,
 }
 
 /// The changes that were made, without what identifies an object.
@@ -234,6 +236,13 @@ impl TrackedObject {
             return texts;
         }
         std::mem::replace(&mut self.warnings.get_or_insert_default().of_plan, texts)
+    }
+
+    /// Replaces the remarks of the status.
+    pub(super) fn replace_remarks(&mut self, remarks: BTreeSet<String>) {
+        if !remarks.is_empty() || self.warnings.is_some() {
+            self.warnings.get_or_insert_default().remarks = remarks;
+        }
     }
 
     /// Drops the values of an executed plan: the record has the result.

@@ -8,7 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, PlanResponse, Reason, Severity, Value,
+    Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanResponse, Reason, Refusal,
+    Remedy, Severity, Value,
 };
 use crate::store::codec::{self, CodecError};
 
@@ -50,6 +51,19 @@ pub struct ObjectReply {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
+struct RefusalReply {
+    error: ErrorReply,
+    remedies: Vec<RemedyReply>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum RemedyReply {
+    Applied(String),
+    Removed(String),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReply {
     planned: String,
@@ -58,6 +72,11 @@ pub struct PlanReply {
     identity: Option<String>,
     #[serde(default)]
     checked: bool,
+    #[serde(default)]
+    refusal: Option<RefusalReply>,
+    /// The import ID.
+    #[serde(default)]
+    adopts: Option<String>,
     #[serde(default)]
     requires_update: bool,
     #[serde(default)]
@@ -156,6 +175,12 @@ impl Replayable for PlanResponse {
             requires_update: self.requires_update,
             until_ready: self.until_ready.as_ref().map(encode_value).transpose().ok()?,
             checked: self.checked,
+            refusal: self.refusal.as_ref().map(refusal_reply).transpose().ok()?,
+            adopts: match &self.adopts {
+                Some(ImportRequest::Id(id)) => Some(id.to_string()),
+                Some(ImportRequest::Identity(_)) => return None,
+                None => None,
+            },
         }))
     }
 
@@ -173,16 +198,45 @@ impl Replayable for PlanResponse {
             requires_update: answer.requires_update,
             until_ready: answer.until_ready.as_deref().map(decode_value).transpose().ok()?,
             checked: answer.checked,
+            refusal: match &answer.refusal {
+                Some(refusal) => Some(refusal.recall()?),
+                None => None,
+            },
+            adopts: answer.adopts.as_deref().map(|id| ImportRequest::Id(id.into())),
         })
     }
 }
 
+fn refusal_reply(refusal: &Refusal) -> Result<RefusalReply, CodecError> {
+    let remedy = |remedy: &Remedy| match remedy {
+        Remedy::Applied(part) => Ok(RemedyReply::Applied(encode_value(part)?)),
+        Remedy::Removed(part) => Ok(RemedyReply::Removed(encode_value(part)?)),
+    };
+    let remedies = refusal.remedies.iter().map(remedy).collect::<Result<_, CodecError>>()?;
+    Ok(RefusalReply { error: ErrorReply::new(&refusal.error), remedies })
+}
+
+impl RefusalReply {
+    fn recall(&self) -> Option<Refusal> {
+        let remedy = |remedy: &RemedyReply| match remedy {
+            RemedyReply::Applied(part) => decode_value(part).map(Remedy::Applied),
+            RemedyReply::Removed(part) => decode_value(part).map(Remedy::Removed),
+        };
+        let remedies = self.remedies.iter().map(remedy).collect::<Result<_, _>>().ok()?;
+        Some(Refusal { error: self.error.recall(), remedies })
+    }
+}
+
 pub fn error_reply(error: &DriverError) -> Reply {
-    let path = error.path.as_ref().map(ToString::to_string);
-    Reply::Failed(ErrorReply { kind: error.kind, message: error.message.clone(), path, hint: error.hint.clone() })
+    Reply::Failed(ErrorReply::new(error))
 }
 
 impl ErrorReply {
+    fn new(error: &DriverError) -> Self {
+        let path = error.path.as_ref().map(ToString::to_string);
+        Self { kind: error.kind, message: error.message.clone(), path, hint: error.hint.clone() }
+    }
+
     pub fn recall(&self) -> DriverError {
         let path = self.path.as_ref().and_then(|path| path.parse().ok());
         DriverError { kind: self.kind, message: self.message.clone(), path, hint: self.hint.clone() }
@@ -243,12 +297,19 @@ mod tests {
         assert_eq!(Option::<ObjectState>::from_reply(&state.to_reply().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
         let until_ready = Some(value.clone());
+        let refusal = Some(Refusal {
+            error: DriverError { kind: ErrorKind::Transient, message: "no".into(), path: None, hint: None },
+            remedies: vec![Remedy::Applied(value.clone()), Remedy::Removed(Value::from("x"))],
+        });
+        let adopts = Some(ImportRequest::Id("v1/ConfigMap/shop/site".into()));
         let answer = PlanResponse {
             planned: value,
             requires_replace,
             private,
             identity,
             until_ready,
+            refusal,
+            adopts,
             ..PlanResponse::default()
         };
         let recalled = PlanResponse::from_reply(&answer.to_reply().unwrap()).unwrap();

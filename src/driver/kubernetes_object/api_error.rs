@@ -1,6 +1,7 @@
 //! Classifies errors of the API server, such as immutable fields and field conflicts, and converts them to errors for
 //! the user. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -96,7 +97,7 @@ impl ApiError {
     }
 
     /// The manifest does not match the schema of the kind. Some server versions return 500 for it.
-    fn is_schema_error(&self) -> bool {
+    pub(crate) fn is_schema_error(&self) -> bool {
         self.message.contains("failed to create typed patch object") || self.message.contains("strict decoding error")
     }
 
@@ -106,8 +107,27 @@ impl ApiError {
     }
 
     /// The namespace of the object is being deleted and accepts no new objects.
-    fn is_namespace_terminating(&self) -> bool {
+    pub(crate) fn is_namespace_terminating(&self) -> bool {
         self.message.contains("because it is being terminated")
+    }
+
+    pub(crate) fn is_namespace_missing(&self) -> bool {
+        self.code == 404 && self.message.starts_with("namespaces ")
+    }
+
+    /// Another object has the name.
+    pub(crate) fn is_name_taken(&self) -> bool {
+        self.code == 409 && (self.reason == "AlreadyExists" || !self.conflicts().is_empty())
+    }
+
+    /// The identity of the request lacks a permission.
+    pub(crate) fn is_access_error(&self) -> bool {
+        self.code == 403 && !self.is_webhook()
+    }
+
+    /// The quota of the namespace that the object would exceed.
+    pub(crate) fn exceeded_quota(&self) -> Option<ExceededQuota<'_>> {
+        self.message.split_once("exceeded quota: ").map(|(_, quota)| ExceededQuota(quota))
     }
 
     /// An admission webhook denied the request.
@@ -156,6 +176,29 @@ impl ApiError {
     /// A dry run is not supported, because a webhook does not declare that it has no side effects.
     pub(crate) fn is_dry_run_unsupported(&self) -> bool {
         self.message.contains("does not support dry run")
+    }
+}
+
+/// The end of a message such as `few, requested: services=1, used: services=3, limited: services=3`.
+pub(crate) struct ExceededQuota<'a>(&'a str);
+
+impl ExceededQuota<'_> {
+    /// Whether only these resources are exceeded, and are not if an object that counts for them is removed first.
+    pub(crate) fn is_kept_by_exchange(&self, resources: &[String]) -> bool {
+        let part = |name: &str| -> BTreeMap<&str, Option<u64>> {
+            let text = self.0.split_once(name).map_or("", |(_, rest)| rest);
+            let text = text.split(": ").next().unwrap_or_default();
+            let entries = text.split(',').filter_map(|entry| entry.trim().split_once('='));
+            entries.map(|(resource, amount)| (resource, amount.parse().ok())).collect()
+        };
+        let (requested, used, limited) = (part("requested: "), part(" used: "), part(" limited: "));
+        !requested.is_empty()
+            && requested.iter().all(|(resource, amount)| {
+                let amounts = used.get(resource).copied().flatten().zip(limited.get(resource).copied().flatten());
+                *amount == Some(1)
+                    && resources.iter().any(|known| known == resource)
+                    && amounts.is_some_and(|(used, limited)| used <= limited)
+            })
     }
 }
 
@@ -292,7 +335,7 @@ fn classify(api_error: &ApiError, attempt: &ErrorContext<'_>) -> (ErrorKind, Opt
         403 if api_error.is_webhook() => (ErrorKind::Terminal, None),
         403 => (ErrorKind::Forbidden, Some(role_hint(api_error, attempt))),
         _ if api_error.is_schema_error() => (ErrorKind::InvalidConfig, None),
-        404 if api_error.message.starts_with("namespaces ") => (
+        404 if api_error.is_namespace_missing() => (
             ErrorKind::Transient,
             Some("if a Resource creates the namespace, add that Resource to `dependsOn`".to_owned()),
         ),
@@ -340,7 +383,7 @@ fn conflict_error(conflicts: &[(String, String)], attempt: &ErrorContext<'_>) ->
 /// The error message of the server on one line. After a request with sensitive values, only the fields and reasons are
 /// shown, since the server quotes rejected values.
 fn describe(api_error: &ApiError, sensitive: bool) -> String {
-    let may_quote = sensitive && !matches!(api_error.code, 401 | 404 | 409 | 429) && !is_access_error(api_error);
+    let may_quote = sensitive && !matches!(api_error.code, 401 | 404 | 409 | 429) && !api_error.is_access_error();
     if may_quote {
         let causes: Vec<String> =
             api_error.causes.iter().map(|cause| format!("`{}` ({})", cause.field, cause.reason)).collect();
@@ -354,10 +397,6 @@ fn describe(api_error: &ApiError, sensitive: bool) -> String {
         return format!("the API server returned HTTP {}", api_error.code);
     }
     api_error.message.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn is_access_error(api_error: &ApiError) -> bool {
-    api_error.code == 403 && !api_error.is_webhook()
 }
 
 fn plain(kind: ErrorKind, message: String) -> DriverError {

@@ -11,7 +11,9 @@ use super::discovery::ApiKind;
 use super::kstatus::{Verdict, evaluate};
 use super::patch::{Patch, PatchTarget};
 use super::read::namespace;
+use super::rehearsal::already_exists;
 use super::server::Call;
+use super::takeover::{KeptFields, all_kept_fields};
 use super::target::{OWNER_ANNOTATION, Target};
 use super::wait::ObjectRef;
 use super::watches::CallGuard;
@@ -69,14 +71,7 @@ impl PendingApply<'_> {
     }
 
     fn already_exists(&self, live: &Json) -> DriverError {
-        let owner = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
-        let owner_suffix = owner.map_or_else(String::new, |owner| format!(" and belongs to `{owner}`"));
-        DriverError {
-            kind: ErrorKind::AlreadyExists,
-            message: format!("{} already exists{owner_suffix}", self.target),
-            path: None,
-            hint: Some(format!("to manage it, set `import.id` to `{}`", self.target.import_id())),
-        }
+        already_exists(&self.target, live, false)
     }
 
     /// The response with the object after the call. `wait_ready` waits for an object that is not ready yet.
@@ -138,7 +133,7 @@ impl KubernetesObject {
     }
 
     /// The kind of a new object. The server may take a moment to serve the kind of a new CRD.
-    async fn wait_for_kind(
+    pub(super) async fn wait_for_kind(
         &self,
         context: &CallContext,
         api_version: &str,
@@ -197,8 +192,8 @@ impl KubernetesObject {
     /// Finishes an interrupted create of an object with the owner annotation.
     async fn adopt(&self, work: &PendingApply<'_>, live: &Json) -> Result<Json, DriverError> {
         let uid = live["metadata"]["uid"].as_str();
-        let answer = self.apply_patch(&work.patch_target(), &work.sent, uid, false).await;
-        answer.map(|answer| answer.body).map_err(|failure| work.error("create", &failure))
+        let applied = self.apply_and_take_over(&work.patch_target(), &work.sent, uid).await;
+        applied.map_err(|failure| work.error("create", &failure))
     }
 
     /// Another client created an object of that name between the read and the apply, so the object now has Purlin's
@@ -234,23 +229,30 @@ impl KubernetesObject {
     ) -> Result<ApplyResponse, DriverError> {
         let manifest = manifest::mark_secret(config.get("manifest").unwrap_or(&Value::Null));
         self.caller(context)?;
-        let target = recorded_target(prior)?;
-        let kind = self.kind(context, &target.api_version, &target.kind).await?;
-        let kind = kind.ok_or_else(|| no_such_kind(&target.api_version, &target.kind))?;
+        let recorded = recorded_target(prior)?;
+        let api_version = manifest.get("apiVersion").and_then(Value::as_str).unwrap_or(&recorded.api_version);
+        let target = Target { api_version: api_version.to_owned(), ..recorded.clone() };
+        let kind = self.wait_for_kind(context, &target.api_version, &target.kind).await?;
         let owner = self.owner(context).await?;
         let before = prior.value.get("manifest").filter(|before| **before != Value::Null);
         let sent = Patch {
             desired: manifest::desired_object(&manifest, &target, &owner),
             previous: before.map(|before| manifest::desired_object(before, &target, &owner)),
         };
-        let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
+        let call = self.watches.as_ref().map(|watches| watches.begin(context, &recorded));
         let at = PatchTarget { context, kind: &kind, target: &target };
-        let answer = self
-            .apply_patch(&at, &sent, prior.id(), false)
+        let live = self
+            .apply_and_take_over(&at, &sent, prior.id())
             .await
             .map_err(|failure| self.change_error(&at, &sent, &failure))?;
+        let kept = all_kept_fields(prior, &live, &sent);
+        kept.warn(context);
         let work = PendingApply { context, kind, target, owner, sent, manifest, call };
-        Ok(work.into_response(&answer.body))
+        let mut response = work.into_response(&live);
+        if let Some(object) = &mut response.object {
+            object.private = kept.private().into();
+        }
+        Ok(response)
     }
 
     /// Waits until the object is ready.
@@ -277,7 +279,9 @@ impl KubernetesObject {
             if let Some(call) = call {
                 call.finish(&last);
             }
-            object::state(&last, object.value.get("manifest").unwrap_or(&Value::Null))
+            let manifest = object.value.get("manifest").unwrap_or(&Value::Null);
+            let kept = KeptFields::remaining(object, &last, manifest);
+            ObjectState { private: kept.private().into(), ..object::state(&last, manifest) }
         });
         let (error, last) = match (outcome, state) {
             (Ok(()), Some(state)) => return Ok(state),

@@ -203,7 +203,9 @@ pub(crate) fn replacing_paths(prior: &Target, before: &Value, manifest: &Value, 
     let mut paths = Vec::new();
     let root = Path::default().name("manifest");
     let differs = |value: Option<&Value>, now: &str| value.is_some_and(|value| value.as_str() != Some(now));
-    if differs(manifest.get("apiVersion"), &prior.api_version) {
+    // Every version of a group shows the same object.
+    let group = manifest.get("apiVersion").and_then(Value::as_str).map(group_of);
+    if group.is_some_and(|group| group != prior.group()) {
         paths.push(root.name("apiVersion"));
     }
     if differs(manifest.get("kind"), &prior.kind) {

@@ -1,21 +1,20 @@
 //! Reads, imports and plans objects without changing them.
 
-use http::Method;
 use serde_json::Value as Json;
 
 use crate::driver::CallContext;
 use crate::model::{DriverError, ErrorKind, ObjectState, Path, PlanRequest, PlanResponse, RecordedObject, Value};
 
-use super::api_error::{self, ApiError, ErrorContext, RequestError};
+use super::api_error::{self, RequestError};
 use super::discovery::{self, ApiKind};
+use super::ownership::KeptField;
 use super::patch::{Patch, PatchTarget};
 use super::planning::{self, Shape};
-use super::server::Call;
+use super::rehearsal::{self, NewObject, Rehearsal};
+use super::takeover::{self, KeptFields};
 use super::target::{OWNER_ANNOTATION, Target, generated_name, group_of};
 use super::wait::ObjectRef;
-use super::{
-    FIELD_MANAGER, KubernetesObject, discovery_error, error_context, manifest, no_such_kind, object, recorded_target,
-};
+use super::{KubernetesObject, discovery_error, manifest, no_such_kind, object, recorded_target};
 
 /// The desired object of a plan.
 struct DesiredObject<'a> {
@@ -42,7 +41,10 @@ impl KubernetesObject {
         if let Some(watches) = &self.watches {
             watches.record_read(context, &target, &live);
         }
-        Ok(Some(object::state(&live, recorded.value.get("manifest").unwrap_or(&Value::Null))))
+        let manifest = recorded.value.get("manifest").unwrap_or(&Value::Null);
+        let kept = KeptFields::remaining(recorded, &live, manifest);
+        kept.warn(context);
+        Ok(Some(ObjectState { private: kept.private().into(), ..object::state(&live, manifest) }))
     }
 
     /// Returns the object of a plan if it exists and carries the owner annotation.
@@ -152,7 +154,12 @@ impl KubernetesObject {
         let (Some(api_version), Some(kind_name)) = (text("apiVersion"), text("kind")) else {
             return Ok(unknown_plan(&request, &manifest));
         };
-        let kind = self.kind(context, api_version, kind_name).await?;
+        // Directly before a replacement, the server may not serve the kind of a new CRD yet.
+        let is_last = request.replaces.is_some() && request.previous_plan.is_some();
+        let kind = match is_last {
+            true => self.wait_for_kind(context, api_version, kind_name).await.ok(),
+            false => self.kind(context, api_version, kind_name).await?,
+        };
         if kind.is_none() && !discovery::may_gain_kinds(group_of(api_version)) {
             return Err(no_such_kind(api_version, kind_name));
         }
@@ -185,17 +192,23 @@ impl KubernetesObject {
             name: name.clone().unwrap_or_default(),
         };
         let placed = name.is_some() && namespace.is_some();
-        let mut desired = manifest::desired_object(desired_object.manifest, &target, &self.owner(context).await?);
-        let dry = match &desired_object.kind {
-            Some(kind) if placed && before.is_none() && !desired.has_unknown() && !is_closed(&target) => {
-                self.dry_run_create(context, kind, &target, &desired).await?
+        let owner = self.owner(context).await?;
+        let mut desired = manifest::desired_object(desired_object.manifest, &target, &owner);
+        // The final plan of a create is followed by the create itself, and the server answers then.
+        let is_asked = before.is_none() || request.replaces.is_some();
+        let rehearsal = match &desired_object.kind {
+            Some(kind) if placed && is_asked && !desired.has_unknown() => {
+                let replaces = request.replaces.as_deref();
+                let new = NewObject { kind, target: &target, desired: &desired, owner: &owner, replaces };
+                self.rehearse_create(context, &new).await?
             }
-            _ => None,
+            Some(_) => Rehearsal::Possible,
+            None => Rehearsal::Refused(rehearsal::unknown_kind(&target.api_version, &target.kind)),
         };
-        let shape = match &dry {
-            Some(dry) => Shape::DryRun(dry),
-            None if is_closed(&target) => Shape::Closed,
-            None => Shape::Open,
+        let shape = match &rehearsal {
+            _ if is_closed(&target) => Shape::Closed,
+            Rehearsal::Created(dry) => Shape::DryRun(dry),
+            _ => Shape::Open,
         };
         if !placed {
             desired = with_place(&desired, name.as_deref(), namespace.as_deref());
@@ -204,36 +217,14 @@ impl KubernetesObject {
         let object = before.map_or_else(|| object.clone(), |before| planning::refine(before, &object));
         let fixed =
             desired_object.manifest.get("metadata").and_then(|metadata| metadata.get("name")).is_some_and(is_text);
-        Ok(PlanResponse {
-            planned: planned_value(desired_object.manifest, object, Value::Unknown),
-            identity: (fixed && placed).then(|| target.identity()),
-            ..PlanResponse::default()
+        let planned = planned_value(desired_object.manifest, object, Value::Unknown);
+        let identity = (fixed && placed).then(|| target.identity());
+        let response = PlanResponse { planned, identity, ..PlanResponse::default() };
+        Ok(match rehearsal {
+            Rehearsal::Refused(refusal) => PlanResponse { refusal: Some(refusal), ..response },
+            Rehearsal::Owned(import) => PlanResponse { adopts: Some(import), ..response },
+            Rehearsal::Created(_) | Rehearsal::Possible => response,
         })
-    }
-
-    /// Creates the object in a dry run. `None` if the dry run fails, for example because a dependency does not exist
-    /// yet. Returns an error if the manifest itself is invalid.
-    async fn dry_run_create(
-        &self,
-        context: &CallContext,
-        kind: &ApiKind,
-        target: &Target,
-        desired: &Value,
-    ) -> Result<Option<Value>, DriverError> {
-        let path = format!(
-            "{}?dryRun=All&fieldManager={FIELD_MANAGER}&fieldValidation=Strict",
-            kind.collection(&target.namespace)
-        );
-        let call = Call { method: Method::POST, body: Some(desired.to_json()), ..Call::get(path) };
-        match self.server.call(self.caller(context)?, &call, context.deadline).await {
-            Ok(answer) => Ok(Some(object::value(&answer.body, desired))),
-            Err(RequestError::Api(api_error)) if is_invalid_manifest(&api_error) => {
-                let attempt = error_context(context, "create", &kind.resource(), target);
-                let attempt = ErrorContext { sensitive: desired.has_sensitive(), ..attempt };
-                Err(api_error::to_driver_error(&RequestError::Api(api_error), &attempt))
-            }
-            Err(_) => Ok(None),
-        }
     }
 
     async fn plan_change(
@@ -243,23 +234,28 @@ impl KubernetesObject {
         prior: &RecordedObject,
         desired_object: &DesiredObject<'_>,
     ) -> Result<PlanResponse, DriverError> {
-        let target = recorded_target(prior)?;
+        let recorded = recorded_target(prior)?;
         let before = prior.value.get("manifest").unwrap_or(&Value::Null);
         let namespace = namespace(desired_object.manifest, desired_object.kind.as_ref(), &context.namespace);
-        let replacing_paths = planning::replacing_paths(&target, before, desired_object.manifest, namespace.as_deref());
+        let replacing_paths =
+            planning::replacing_paths(&recorded, before, desired_object.manifest, namespace.as_deref());
         if !replacing_paths.is_empty() {
             return Ok(replacement(desired_object.manifest, replacing_paths));
         }
-        let Some(kind) = &desired_object.kind else {
-            return Err(no_such_kind(desired_object.api_version, desired_object.kind_name));
-        };
         if let Some(planned) = unchanged_plan(request, desired_object.manifest) {
             return Ok(plan_response(planned));
         }
+        // The object is the same in every version of its kind.
+        let target = Target { api_version: desired_object.api_version.to_owned(), ..recorded };
         let owner = self.owner(context).await?;
         let sent = Patch {
             desired: manifest::desired_object(desired_object.manifest, &target, &owner),
             previous: (*before != Value::Null).then(|| manifest::desired_object(before, &target, &owner)),
+        };
+        let Some(kind) = &desired_object.kind else {
+            let refusal = Some(rehearsal::unknown_kind(desired_object.api_version, desired_object.kind_name));
+            let planned = plan_without_dry_run(prior, desired_object.manifest, &sent);
+            return Ok(PlanResponse { refusal, ..plan_response(planned) });
         };
         let current = prior.value.get("object").unwrap_or(&Value::Null);
         if sent.desired.has_unknown() {
@@ -272,8 +268,10 @@ impl KubernetesObject {
         let at = PatchTarget { context, kind, target: &target };
         let failure = match self.apply_patch(&at, &sent, prior.id(), true).await {
             Ok(answer) => {
-                let dry = object::value(&answer.body, &sent.desired);
-                return self.plan_from_dry_run(&at, request, prior, desired_object.manifest, &sent, &dry).await;
+                let kept = takeover::kept_fields(&answer.body, &sent);
+                let response = self.plan_from_dry_run(&at, request, prior, &sent, &answer.body).await?;
+                takeover::all_kept_fields(prior, &answer.body, &sent).without_tools(&kept).warn(context);
+                return Ok(without_fields_of_tools(response, &kept));
             }
             Err(failure) => failure,
         };
@@ -298,32 +296,51 @@ impl KubernetesObject {
         Err(self.change_error(&at, &sent, &failure))
     }
 
-    /// Plans an update from a dry run. The object is unchanged if the dry run does not change it.
+    /// Plans an update from the result of a dry run. The object is unchanged if the dry run does not change it.
     async fn plan_from_dry_run(
         &self,
         at: &PatchTarget<'_>,
         request: &PlanRequest,
         prior: &RecordedObject,
-        manifest: &Value,
         sent: &Patch,
-        dry: &Value,
+        dry: &Json,
     ) -> Result<PlanResponse, DriverError> {
+        let manifest = manifest::mark_secret(request.config.get("manifest").unwrap_or(&Value::Null));
+        let dry = object::value(dry, &sent.desired);
         let before = prior.value.get("manifest").unwrap_or(&Value::Null);
         let current = prior.value.get("object").unwrap_or(&Value::Null);
-        let mut unchanged = planning::is_unchanged(current, dry);
-        if !unchanged && before.equals_unmarked(manifest) {
+        let mut unchanged = planning::is_unchanged(current, &dry);
+        if !unchanged && before.equals_unmarked(&manifest) {
             // The record may be stale, since other controllers update the object too.
             let live = self.live(at.context, at.target).await?;
-            unchanged = live.is_some_and(|live| planning::is_unchanged(&object::value(&live, &sent.desired), dry));
+            unchanged = live.is_some_and(|live| planning::is_unchanged(&object::value(&live, &sent.desired), &dry));
         }
         if unchanged {
-            return Ok(plan_response(prior.value.unmarked().with("manifest", manifest.clone())));
+            return Ok(plan_response(prior.value.unmarked().with("manifest", manifest)));
         }
-        let object = planning::plan_update(current, dry, &sent.desired);
+        let object = planning::plan_update(current, &dry, &sent.desired);
         let earlier = request.previous_plan.as_ref().and_then(|planned| planned.get("object"));
         let object = earlier.map_or_else(|| object.clone(), |earlier| planning::refine(earlier, &object));
-        Ok(plan_response(planned_value(manifest, object, prior.value.get("id").cloned().unwrap_or_default())))
+        Ok(plan_response(planned_value(&manifest, object, prior.value.get("id").cloned().unwrap_or_default())))
     }
+}
+
+/// A dry run keeps the fields of tools, but the apply removes them.
+fn without_fields_of_tools(response: PlanResponse, kept: &[KeptField]) -> PlanResponse {
+    let Some(object) = response.planned.get("object").cloned() else { return response };
+    let object = kept.iter().filter(|kept| kept.is_of_tool).fold(object, |object, kept| {
+        let names: Vec<&str> = kept.path.keys().iter().filter_map(|key| key.strip_prefix("f:")).collect();
+        match names.as_slice() {
+            ["metadata", part, ..] => {
+                let metadata = object.get("metadata").cloned().unwrap_or_default();
+                object.with("metadata", metadata.with(*part, Value::Unknown))
+            }
+            [part, ..] => object.with(*part, Value::Unknown),
+            [] => object,
+        }
+    });
+    let planned = response.planned.with("object", object);
+    PlanResponse { planned, ..response }
 }
 
 /// The planned value with an unknown status, for an object that is not ready yet.
@@ -378,16 +395,6 @@ fn with_place(desired: &Value, name: Option<&str>, namespace: Option<&str>) -> V
         metadata.insert("namespace".into(), known(namespace));
     }
     desired.with("metadata", Value::map(metadata))
-}
-
-/// Whether the manifest itself is invalid. Addresses and ports in use do not count, since the object that is being
-/// replaced may use them.
-fn is_invalid_manifest(api_error: &ApiError) -> bool {
-    let elsewhere = api_error.is_webhook() || api_error.is_dry_run_unsupported();
-    let taken =
-        api_error.causes.iter().any(|cause| cause.message.contains("already") || cause.reason == "FieldValueDuplicate");
-    let wrong = api_error.code == 400 || (api_error.code == 422 && !api_error.causes.is_empty());
-    wrong && !elsewhere && !taken
 }
 
 /// The earlier plan of the same step, if its manifest was wholly known.

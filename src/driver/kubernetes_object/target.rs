@@ -55,6 +55,15 @@ impl Target {
         ])
     }
 
+    /// The identity, or both possible ones if only the server knows whether the kind has a namespace.
+    pub(crate) fn possible_identities(self, namespace: &str) -> Vec<Value> {
+        if !self.namespace.is_empty() {
+            return vec![self.identity()];
+        }
+        let namespaced = Self { namespace: namespace.to_owned(), ..self.clone() };
+        vec![namespaced.identity(), self.identity()]
+    }
+
     pub(crate) fn import_id(&self) -> String {
         let namespace = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
         format!("{}/{}/{namespace}{}", self.api_version, self.kind, self.name)

@@ -84,11 +84,22 @@ fn prior() -> Arc<RecordedObject> {
 }
 
 impl Play {
+    async fn plan_create(&self, replaces: Option<Arc<RecordedObject>>) -> Result<PlanResponse, DriverError> {
+        let request = PlanRequest {
+            prior: None,
+            config: config(),
+            entropy: [7; 16],
+            previous_plan: None,
+            ignored: None,
+            replaces,
+        };
+        self.driver.plan(&context(TYPE_NAME), request).await
+    }
+
     async fn create(&self) -> ApplyResponse {
-        let request =
-            PlanRequest { prior: None, config: config(), entropy: [7; 16], previous_plan: None, ignored: None };
-        let plan = self.driver.plan(&context(TYPE_NAME), request).await.unwrap();
-        let call = ApplyRequest { prior: None, config: config(), planned: Some(plan.planned), private: plan.private };
+        let object = Value::from_json(json!({"metadata": {"name": "site"}}));
+        let planned = Some(Value::map([("object", object)]));
+        let call = ApplyRequest { prior: None, config: config(), planned, private: Arc::from([]) };
         self.driver.apply(&context(TYPE_NAME), call).await
     }
 
@@ -251,6 +262,7 @@ async fn plan_update(lines: Lines) -> (Play, Result<PlanResponse, DriverError>) 
         entropy: [7; 16],
         previous_plan: None,
         ignored: None,
+        replaces: None,
     };
     let response = play.driver.plan(&context(TYPE_NAME), request).await;
     (play, response)
@@ -290,6 +302,7 @@ async fn a_final_plan_of_a_known_manifest_sends_no_request() {
         entropy: [7; 16],
         previous_plan: Some(before.clone()),
         ignored: None,
+        replaces: None,
     };
     assert_eq!(play.driver.plan(&context(TYPE_NAME), request).await.unwrap().planned, before);
     assert!(play.requests.lock().unwrap().is_empty());
@@ -316,6 +329,7 @@ async fn the_final_plan_keeps_a_generated_name() {
         entropy: [entropy; 16],
         previous_plan,
         ignored: None,
+        replaces: None,
     };
     let name =
         |response: &PlanResponse| response.planned.get("object").unwrap().get("metadata").unwrap().get("name").cloned();
@@ -324,6 +338,7 @@ async fn the_final_plan_keeps_a_generated_name() {
     let first = play.driver.plan(&context, first).await.unwrap();
     assert!(name(&first).unwrap().as_str().unwrap().starts_with("site-"));
     assert_eq!(first.identity, None, "a generated name has no fixed identity");
+    assert_eq!(first.refusal, None);
     let again = request(manifest(Value::map([("a", "1".into())])), 2, Some(first.planned.clone()));
     let again = play.driver.plan(&context, again).await.unwrap();
     assert_eq!(name(&again), name(&first));
@@ -374,4 +389,153 @@ async fn an_object_of_another_cluster_is_not_destroyed_here() {
     let error = play.driver.apply(&context(TYPE_NAME), call).await.error.unwrap();
     assert!(error.message.contains("another cluster"), "{error}");
     play.finished();
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Json {
+    json!({"code": code, "reason": reason, "message": message})
+}
+
+/// The error kind of the refusal of a create, and the number of its remedies.
+fn refused(response: &PlanResponse) -> (ErrorKind, usize) {
+    let refusal = response.refusal.as_ref().expect("a refusal");
+    (refusal.error.kind, refusal.remedies.len())
+}
+
+const POST: &str = "POST /api/v1/namespaces/shop/configmaps";
+
+#[tokio::test]
+async fn a_plan_shows_that_the_server_refuses_a_create() {
+    let exists = conflict(".data.a");
+    for (answers, expected) in [
+        (vec![(PATCH, 409, exists.clone()), (GET, 200, live("here/shop/other/"))], (ErrorKind::AlreadyExists, 1)),
+        (vec![(PATCH, 200, live("x")), (GET, 200, live(""))], (ErrorKind::AlreadyExists, 1)),
+        (vec![(PATCH, 404, status(404, "NotFound", "namespaces \"shop\" not found"))], (ErrorKind::Transient, 1)),
+        (vec![(PATCH, 403, status(403, "Forbidden", "User \"x\" cannot patch"))], (ErrorKind::Forbidden, 4)),
+        (
+            vec![(PATCH, 403, status(403, "Forbidden", "admission webhook \"x\" denied the request: no"))],
+            (ErrorKind::Terminal, 0),
+        ),
+        (
+            vec![(
+                PATCH,
+                403,
+                status(403, "Forbidden", "exceeded quota: q, requested: configmaps=1, used: configmaps=1"),
+            )],
+            (ErrorKind::Transient, 2),
+        ),
+    ] {
+        let play = play(answers);
+        assert_eq!(refused(&play.plan_create(None).await.unwrap()), expected);
+        play.finished();
+    }
+    let play = play(vec![(PATCH, 422, json!({"message": "X is invalid", "details": {"causes": [{"field": "data"}]}}))]);
+    assert_eq!(play.plan_create(None).await.unwrap_err().kind, ErrorKind::InvalidConfig);
+}
+
+#[tokio::test]
+async fn an_existing_object_of_the_instance_is_adopted() {
+    let play = play(vec![(PATCH, 409, conflict(".data.a")), (GET, 200, live("here/shop/web/"))]);
+    let response = play.plan_create(None).await.unwrap();
+    assert_eq!(response.adopts, Some(ImportRequest::Id("v1/ConfigMap/shop/site".into())));
+    assert_eq!(response.refusal, None);
+}
+
+#[tokio::test]
+async fn the_old_object_does_not_stand_in_the_way_of_the_new_one() {
+    let exists = status(409, "AlreadyExists", "configmaps \"site\" already exists");
+    let play = play(vec![(POST, 409, exists.clone()), (GET, 200, live("here/shop/web/"))]);
+    let response = play.plan_create(Some(prior())).await.unwrap();
+    assert_eq!((response.refusal, response.adopts), (None, None));
+    play.finished();
+    let mut other = live("");
+    other["metadata"]["uid"] = json!("u-2");
+    let play = super::tests::play(vec![(POST, 409, exists), (GET, 200, other)]);
+    assert_eq!(refused(&play.plan_create(Some(prior())).await.unwrap()).0, ErrorKind::AlreadyExists);
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_if_the_server_supports_no_dry_run() {
+    let unsupported = status(400, "BadRequest", "admission webhook \"x\" does not support dry run");
+    let play = play(vec![(PATCH, 400, unsupported), (GET, 200, live(""))]);
+    assert_eq!(refused(&play.plan_create(None).await.unwrap()).0, ErrorKind::AlreadyExists);
+}
+
+fn with_owners(owners: Json) -> Json {
+    let mut live = live("here/shop/web/");
+    live["data"]["b"] = json!("1");
+    live["metadata"]["managedFields"] = owners;
+    live
+}
+
+/// An update whose manifest has lost `data.b`, which another manager owns too.
+async fn update_without_b(prior: Arc<RecordedObject>, lines: Lines) -> (Play, ApplyResponse, Diagnostics) {
+    let play = play(lines);
+    let context = context(TYPE_NAME);
+    let call =
+        ApplyRequest { prior: Some(prior), config: config(), planned: Some(Value::Unknown), private: Arc::from([]) };
+    let response = play.driver.apply(&context, call).await;
+    play.finished();
+    (play, response, context.warnings.take())
+}
+
+fn prior_with_b() -> Arc<RecordedObject> {
+    let data = Value::from_json(json!({"a": "1", "b": "1"}));
+    let manifest = config().get("manifest").unwrap().with("data", data);
+    let state = object::state(&with_owners(json!([])), &manifest);
+    Arc::new(RecordedObject { identity: state.identity, ..recorded(state.value) })
+}
+
+fn owners(manager: &str) -> Json {
+    json!([{"manager": "purlin", "operation": "Apply", "fieldsV1": {"f:data": {"f:a": {}}}},
+        {"manager": manager, "operation": "Update", "fieldsV1": {"f:data": {"f:b": {}}}}])
+}
+
+#[tokio::test]
+async fn a_field_of_a_tool_is_taken_over_and_removed() {
+    let (play, response, warnings) = update_without_b(
+        prior_with_b(),
+        vec![
+            (PATCH, 200, with_owners(owners("kubectl-edit"))),
+            (PATCH, 409, status(409, "Conflict", "the object has been modified")),
+            (GET, 200, with_owners(owners("kubectl-edit"))),
+            (PATCH, 200, with_owners(json!([]))),
+            (PATCH, 200, live("here/shop/web/")),
+        ],
+    )
+    .await;
+    assert!(response.error.is_none() && warnings.is_empty(), "{warnings:?}");
+    let requests = play.requests.lock().unwrap();
+    let written = &requests[3].1[0]["value"];
+    assert_eq!(written[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
+    assert_eq!(written.as_array().unwrap().len(), 1);
+    assert_eq!(requests[3].1[1]["value"], "5", "only this version is changed");
+}
+
+#[tokio::test]
+async fn a_field_of_a_controller_stays_and_is_reported_until_it_is_gone() {
+    let kept = with_owners(owners("scaler"));
+    let (_, response, warnings) = update_without_b(prior_with_b(), vec![(PATCH, 200, kept.clone())]).await;
+    let expected = "`data.b` is no longer in the manifest, but stays, because `scaler` owns it too";
+    assert_eq!(warnings[0].summary, expected);
+    let object = response.object.unwrap();
+    let prior = Arc::new(RecordedObject { private: object.private, ..recorded(object.value) });
+    for (live, reported) in [(kept, 1), (live("here/shop/web/"), 0)] {
+        let (play, context) = (play(vec![(GET, 200, live)]), context(TYPE_NAME));
+        let state = play.driver.read(&context, &prior).await.unwrap().unwrap();
+        assert_eq!(context.warnings.take().len(), reported);
+        assert_eq!(state.private.is_empty(), reported == 0);
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_given_up_loses_the_owner_annotation() {
+    let (play, context) = (play(vec![(GET, 200, live("here/shop/web/")), (PATCH, 200, live(""))]), context(TYPE_NAME));
+    play.driver.release(&context, &prior()).await.unwrap();
+    play.finished();
+    assert_eq!(play.requests.lock().unwrap()[1].1[0]["path"], "/metadata/annotations/purlin.dev~1owner");
+    for (code, body) in [(404, nothing()), (200, live("here/shop/other/"))] {
+        let play = super::tests::play(vec![(GET, code, body)]);
+        play.driver.release(&context, &prior()).await.unwrap();
+        play.finished();
+    }
 }

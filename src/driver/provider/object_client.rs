@@ -155,6 +155,8 @@ impl ObjectClient<'_> {
             requires_update: write_only_changed,
             until_ready: None,
             checked: true,
+            refusal: None,
+            adopts: None,
         })
     }
 

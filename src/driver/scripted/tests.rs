@@ -16,6 +16,7 @@ fn create(config: Value) -> ApplyRequest {
         entropy: [7; 16],
         previous_plan: None,
         ignored: None,
+        replaces: None,
     });
     ApplyRequest { prior: None, config, planned: Some(response.planned), private: response.private }
 }
@@ -33,6 +34,7 @@ async fn an_object_is_created_updated_and_destroyed_once() {
         entropy: [8; 16],
         previous_plan: None,
         ignored: None,
+        replaces: None,
     };
     let planned = driver.plan(&context, request).await.unwrap();
     assert_eq!(planned.planned.get("computed"), Some(&Value::Unknown));
@@ -57,7 +59,8 @@ fn changes_of_force_and_name_replace() {
     let prior = Value::map([("force", "a".into()), ("name", "n".into()), ("id", "n".into())]);
     let config = Value::map([("force", Value::Unknown), ("name", "m".into())]);
     let prior = Some(Arc::new(recorded(prior)));
-    let response = plan(&PlanRequest { prior, config, entropy: [0; 16], previous_plan: None, ignored: None });
+    let response =
+        plan(&PlanRequest { prior, config, entropy: [0; 16], previous_plan: None, ignored: None, replaces: None });
     let paths: Vec<String> = response.requires_replace.iter().map(ToString::to_string).collect();
     assert_eq!(paths, ["force", "name"]);
     assert_eq!(response.identity, Some(Value::map([("name", Value::from("m"))])));

@@ -11,7 +11,8 @@ use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Driver};
 use crate::execute::failure::Failure;
 use crate::execute::{Engine, publish};
 use crate::model::{
-    ChangeKind, ChangeOutcome, DeposedKey, HistoryEntry, Operation, Record, RecordedObject, ReplaceOrder, Stored, Value,
+    ChangeKind, ChangeOutcome, DeposedKey, Diagnostic, HistoryEntry, Operation, Reason, Record, RecordedObject,
+    ReplaceOrder, Stored, Value,
 };
 use crate::plan::hooks::before_destroy;
 
@@ -73,7 +74,8 @@ pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
     }
     let mut record = stored.record.as_ref().clone();
     // After a failed first create there is no object.
-    if target_object(&record, removed.deposed).is_ok() {
+    if let Ok(object) = target_object(&record, removed.deposed) {
+        release(task, &object).await?;
         drop_object(&mut record, removed);
         let now = task.engine.clock.now();
         let entry = HistoryEntry::new(ChangeKind::Forget, task.cause.clone(), now, now, ChangeOutcome::Succeeded);
@@ -82,6 +84,17 @@ pub(super) async fn forget(task: &StepTask) -> Result<RecordEffect, StepError> {
         return Ok(RecordEffect::Unchanged);
     }
     finish_removal(&task.engine, stored, record, removed).await
+}
+
+/// Removes Purlin's marks from an object that is kept. An object that keeps them is a warning only: a Resource of the
+/// same name would adopt it, and says so.
+async fn release(task: &StepTask, object: &RecordedObject) -> Result<(), StepError> {
+    let context = task.context(object, task.timeouts().read, None);
+    if let Err(error) = task.driver()?.release(&context, object).await {
+        let what = format!("the marks of Purlin stay on the object: {}", error.line());
+        task.warnings.add(Diagnostic::warning(&task.step.address, Reason::ProviderWarning, what));
+    }
+    Ok(())
 }
 
 /// The object that the step removes. A create-before-destroy replacement has already deposed the old object, with the

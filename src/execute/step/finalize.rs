@@ -30,16 +30,36 @@ pub(super) async fn finalize(task: &StepTask) -> Result<FinalPlan, Failure> {
 pub(super) async fn check_replacement(task: &StepTask) -> Result<(), Failure> {
     conditions::before_destroy(task)?;
     let prepared = task.prepared()?;
-    if !prepared.config.has_unknown() {
+    let is_known = !prepared.config.has_unknown();
+    if is_known && !task.driver()?.plan_depends_on_others() {
         return Ok(());
     }
     let schema = task.schema()?;
     let instance = desired_instance(task)?;
-    let request = task.evaluate(|| partial_request(prepared, instance, &schema, &task.scope)).map_err(first_error)?;
+    let request = match is_known {
+        true => as_planned_request(prepared),
+        false => task.evaluate(|| partial_request(prepared, instance, &schema, &task.scope)).map_err(first_error)?,
+    };
     let config = request.config.clone();
+    let request = PlanRequest { replaces: prepared.replaced.clone(), ..request };
     let response = plan_again(task, prepared, request).await?;
+    if let Some(refusal) = response.refusal {
+        return Err(refusal.error.into());
+    }
     narrow(&task.step.address, prepared, &schema, config, response)?;
     Ok(())
+}
+
+/// The request of the plan, again.
+fn as_planned_request(prepared: &PreparedStep) -> PlanRequest {
+    PlanRequest {
+        prior: None,
+        config: prepared.config.clone(),
+        ignored: None,
+        entropy: prepared.entropy,
+        previous_plan: Some(prepared.planned.clone()),
+        replaces: None,
+    }
 }
 
 fn as_planned(prepared: &PreparedStep) -> FinalPlan {

@@ -176,6 +176,14 @@ impl<'a> ObjectTable<'a> {
         }
     }
 
+    /// Adds the objects whose steps may let the change of another object succeed.
+    pub(super) fn remedies(&mut self, plan: &Plan) {
+        for (address, remedies) in &plan.remedies {
+            let Some(at) = self.number(address) else { continue };
+            self.objects[at as usize].remedies = remedies.iter().filter_map(|to| self.number(to)).collect();
+        }
+    }
+
     /// Adds recorded dependencies of current and deposed objects. An object that is being created has the dependencies
     /// with which it will be recorded.
     pub(super) fn join_records(&mut self, recorded: &'a Recorded, running: &'a [RunningStep]) {

@@ -13,14 +13,16 @@
 //!
 //! The default type is `thing`: `input` and `secret` change in place, a change of `force` replaces the object, `id` and
 //! `output` are computed. The identity of the type `named` is its `name`. A data source returns its `input` as `output`
-//! unless `actual` specifies another one.
+//! unless `actual` specifies another one. The driver refuses to create an object with `actual a refused`,
+//! `refused=applied:INPUT` (until an object with this input is changed) or `refused=removed:NAME`, and finds `owned`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::load::expression::Scope;
 use crate::load::{
-    Config, DeletionPolicy, Expansion, Family, Instance, InstanceKeys, Reference, Repeat, Repetition, Template,
+    Config, DeletionPolicy, Expansion, Family, Instance, InstanceKeys, Policies, Reference, Repeat, Repetition,
+    Template,
 };
 use crate::model::*;
 use crate::plan::eval_scope::Evaluate;
@@ -173,6 +175,9 @@ impl Fixture {
         resource.prevent_destroy = words.has("protect");
         resource.deletion_policy = if words.has("orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Delete };
         resource.import = words.get("import").map(|id| ImportRequest::Id(id.into()));
+        if words.has("observe") {
+            resource.policies = Policies { create: false, update: false, replace: false, delete: false };
+        }
         resource.suspended = words.has("suspended");
         resource.deleting = words.has("deleting");
         resource.replace_requested = words.get("request").unwrap_or_default().into();
@@ -234,6 +239,7 @@ impl Fixture {
         record.replacement_pending = words.has("pending");
         record.failed_creates = words.get("failed").map_or(0, |count| count.parse().unwrap());
         record.handled_replace_request = words.get("handled").unwrap_or_default().into();
+        record.handled_import = words.get("imported").unwrap_or_default().into();
         words.get("uid").into_iter().for_each(|uid| record.uid = uid.into());
         if words.has("intent") {
             record.intent = Some(Box::new(Intent {
@@ -395,12 +401,15 @@ impl Fixture {
                 let new = if request.prior.is_some() { "change" } else { "new" };
                 self.driver_calls.lock().unwrap().push(format!("plan {} {new}", ask.address));
                 match actual {
-                    Some("unplannable") => DriverResponse::Planned(Vec::new(), Err(failed("no connection"))),
+                    Some("unplannable") => DriverResponse::Planned(Vec::new(), Err(failed("no connection")), "".into()),
                     Some("invalid") => {
                         let refused = Diagnostic::error(&ask.address, Reason::InvalidConfig, "is refused");
-                        DriverResponse::Planned(vec![refused.at(Path::default().name("input"))], Ok(None))
+                        DriverResponse::Planned(vec![refused.at(Path::default().name("input"))], Ok(None), "".into())
                     }
-                    _ => DriverResponse::Planned(Vec::new(), Ok(Some(plan_thing(&ask.type_name, request, actual)))),
+                    _ => {
+                        let response = plan_thing(&ask.type_name, request, actual);
+                        DriverResponse::Planned(Vec::new(), Ok(Some(response)), "".into())
+                    }
                 }
             }
         }
@@ -548,8 +557,20 @@ fn plan_thing(type_name: &str, request: &PlanRequest, actual: Option<&str>) -> P
         Some("deep-path") => requires_replace = vec![Path::of(&["force", "key"])],
         _ => {}
     }
+    // `refused`, or with what resolves it: `refused=applied:INPUT`, `refused=removed:NAME`.
+    let refused = actual.and_then(|actual| actual.strip_prefix("refused")).filter(|_| request.prior.is_none());
+    let refusal = refused.map(|rest| {
+        let remedy = match rest.split_once(':') {
+            Some(("=applied", input)) => Some(Remedy::Applied(Value::map([("input", literal(input))]))),
+            Some((_, name)) => Some(Remedy::Removed(literal(name))),
+            None => None,
+        };
+        let error = DriverError { kind: ErrorKind::AlreadyExists, message: "it exists".into(), path: None, hint: None };
+        Refusal { error, remedies: remedy.into_iter().collect() }
+    });
+    let adopts = (actual == Some("owned") && request.prior.is_none()).then(|| ImportRequest::Id("OWN".into()));
     let identity = planned.get("name").filter(|name| type_name == "named" && !name.has_unknown()).cloned();
-    PlanResponse { planned, requires_replace, identity, ..PlanResponse::default() }
+    PlanResponse { planned, requires_replace, identity, refusal, adopts, ..PlanResponse::default() }
 }
 
 /// A change as a line: address, action, reason, replacement paths and planned value.

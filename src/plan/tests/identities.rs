@@ -114,16 +114,99 @@ fn a_recorded_object_keeps_its_identity_against_a_new_one() {
 }
 
 #[test]
-fn a_renamed_resource_waits_until_the_old_object_is_destroyed() {
+fn a_resource_that_was_renamed_without_a_move_keeps_its_object() {
     check(
         "
          want b type=named name=n
          have a type=named name=n",
         expect![[r#"
-            a Destroy (no longer configured)
-            b Blocked IdentityConflict: the object is already managed by `a` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- a
-            error b IdentityConflict
+            a Blocked IdentityConflict: not destroyed, because `b` claims the same object (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`; to destroy it, remove `b` first) <- b
+            b Blocked IdentityConflict: the object is already managed by `a` (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`) <- a
+            error a IdentityConflict
+            error b IdentityConflict"#]],
+    );
+}
+
+#[test]
+fn a_renamed_family_keeps_its_objects() {
+    check(
+        "
+         want b[0] type=named name=n
+         have a[0] type=named name=n
+         want c[1] type=named name=m
+         have a[1] type=named name=m
+         want c[0] type=named name=o",
+        expect![[r#"
+            a[0] Blocked IdentityConflict: not destroyed, because `b[0]` claims the same object (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`; to destroy it, remove `b[0]` first) <- b[0]
+            a[1] Blocked IdentityConflict: not destroyed, because `c[1]` claims the same object (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `c`; to destroy it, remove `c[1]` first) <- c[1]
+            b[0] Blocked IdentityConflict: the object is already managed by `a[0]` (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`) <- a[0]
+            c[0] Create {id=? name=o output=?}
+            c[1] Blocked IdentityConflict: the object is already managed by `a[1]` (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `c`) <- a[1]
+            error a[0] IdentityConflict
+            error a[1] IdentityConflict
+            error b[0] IdentityConflict
+            error c[1] IdentityConflict"#]],
+    );
+}
+
+#[test]
+fn the_object_of_a_removed_resource_that_another_one_imports_is_not_destroyed() {
+    check(
+        "
+         want b import=A
+         have a id=A",
+        expect![[r#"
+            a Blocked IdentityConflict: not destroyed, because `b` claims the same object (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`; to destroy it, remove `b` first) <- b
+            b Blocked IdentityConflict: the object is already managed by `a` (hint: to keep the object, add the annotation `purlin.dev/moved-from: a` to `b`) <- a
+            error a IdentityConflict
+            error b IdentityConflict"#]],
+    );
+    let text = |option: &str| Fixture::parse(&format!("want b import=A\nhave a id=A\noption {option}")).plan_as_text();
+    assert!(text("other-component=b").contains("a Blocked IdentityConflict: not destroyed, because `b` claims"));
+    assert!(text("other-component=a").contains("b Blocked IdentityConflict"));
+}
+
+#[test]
+fn the_object_of_an_orphan_policy_is_released_and_then_imported() {
+    check(
+        "
+         want b import=A
+         have a id=A skip",
+        expect![[r#"
+            a Forget forget (no longer configured; the object is kept (as recorded))
+            b Blocked IdentityConflict: waits until `a` gives the object or its name up <- a
+            warning b IdentityConflict
             warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
+    );
+}
+
+#[test]
+fn an_object_that_gives_up_its_name_leaves_it_to_another_one() {
+    check(
+        "
+         want a type=named name=n2
+         have a type=named name=n
+         want b type=named name=n",
+        expect![[r#"
+            a Replace DestroyFirst (attributes force replacement) [name] {id=? name=n2 output=?}
+            b Blocked IdentityConflict: waits until `a` gives the object or its name up <- a
+            warning b IdentityConflict"#]],
+    );
+}
+
+#[test]
+fn two_objects_cannot_exchange_their_names() {
+    check(
+        "
+         want a type=named name=n2
+         have a type=named name=n1
+         want b type=named name=n1
+         have b type=named name=n2",
+        expect![[r#"
+            a Blocked IdentityConflict: the object is already managed by `b` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- b
+            b Blocked IdentityConflict: the object is already managed by `a` (hint: manage the object with one Resource only: change the name in one, or delete one with `deletionPolicy: Orphan`) <- a
+            error a IdentityConflict
+            error b IdentityConflict"#]],
     );
 }
 

@@ -69,7 +69,7 @@ pub(super) fn plan(fixture: &Fixture) -> Plan {
                     let planned = request.config.with("id", id.unwrap_or(Value::Unknown));
                     let identity = None;
                     let response = PlanResponse { planned, identity, ..PlanResponse::default() };
-                    DriverResponse::Planned(Vec::new(), Ok(Some(response)))
+                    DriverResponse::Planned(Vec::new(), Ok(Some(response)), "".into())
                 }
             };
             planner.handle_response(ask.id, reply);

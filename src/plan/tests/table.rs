@@ -284,12 +284,14 @@ fn an_import_of_a_missing_object_creates_nothing() {
 }
 
 #[test]
-fn an_import_is_ignored_when_an_object_is_recorded() {
+fn an_import_must_name_the_recorded_object() {
     check(
         "
          want a input=1 import=X
          have a input=1",
-        expect!["a NoOp"],
+        expect![[r#"
+            a Blocked IdentityConflict: spec.import.id: `X` is not the object that this Resource manages (hint: to give up the managed object without destroying it and to import the other one, run `purlin state rm a`; or import the other object with another Resource)
+            error a IdentityConflict"#]],
     );
 }
 

@@ -132,6 +132,7 @@ impl Case {
             awaits_plan: false,
             waiting_for: &self.waiting_for,
             last_failure: self.last_failure,
+            remarks: None,
             previous: &self.previous,
             now: Timestamp::from_second(second).unwrap(),
         })

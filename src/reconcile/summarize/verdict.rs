@@ -151,7 +151,11 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
             Reason::Progressing,
             "waiting for a new plan: a step that started before the Resource changed has ended",
         ),
-        _ if is_carried_out(change, input.steps) => Verdict::ready(input.instance),
+        _ if is_carried_out(change, input.steps) => {
+            let remarks = input.remarks.into_iter().flatten().map(|remark| format!("; {remark}"));
+            let ready = Verdict::ready(input.instance);
+            Verdict { message: ready.message + &remarks.collect::<String>(), ..ready }
+        }
         _ => {
             let message = format!("waiting to start: {} is planned", super::action_word(change));
             Verdict::progressing(Reason::Progressing, message)

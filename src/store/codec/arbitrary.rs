@@ -277,6 +277,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
                     failed_generation: i64::from(failed_creates),
                     replacement_pending,
                     approved_object: replacement_pending.then(|| Box::new(approved_object())),
+                    handled_import: if epoch % 3 == 0 { "v1/ConfigMap/a".into() } else { "".into() },
                     handled_replace_request,
                     moving_to,
                     moved_from: (epoch % 2 == 1).then(|| Address::single("before")).into_iter().collect(),

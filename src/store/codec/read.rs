@@ -50,13 +50,23 @@ impl<'a> Reader<'a> {
         let address = self.address()?;
         let uid = self.text()?.into();
         let type_name = self.shared()?;
-        let [has_current, has_intent, replacement_pending, has_published, moving, has_moved, has_history, is_approved] =
-            self.flags()?;
+        let [
+            has_current,
+            has_intent,
+            replacement_pending,
+            has_published,
+            moving,
+            has_moved,
+            has_history,
+            is_approved,
+            has_import,
+        ] = self.many_flags()?;
         let epoch = self.unsigned()?;
         let failed_creates = self.small()?;
         let failed_generation =
             i64::try_from(self.unsigned()?).map_err(|_| CodecError::Damaged("a number in it is too large"))?;
         let handled_replace_request = self.shared()?;
+        let handled_import = if has_import { self.shared()? } else { Arc::default() };
         let current = if has_current { Some(Arc::new(self.object()?)) } else { None };
         let mut deposed = BTreeMap::new();
         for _ in 0..self.unsigned()? {
@@ -86,6 +96,7 @@ impl<'a> Reader<'a> {
             replacement_pending,
             approved_object,
             handled_replace_request,
+            handled_import,
             moving_to,
             moved_from: came_from,
             history: if history.is_empty() { History::default() } else { History::from_entries(history) },
@@ -380,6 +391,14 @@ impl<'a> Reader<'a> {
     fn length(&mut self) -> DecodeResult<usize> {
         let length = usize::try_from(self.unsigned()?).map_err(|_| ENDS_EARLY)?;
         if length > self.rest.len() { Err(ENDS_EARLY) } else { Ok(length) }
+    }
+
+    fn many_flags<const N: usize>(&mut self) -> DecodeResult<[bool; N]> {
+        let flags = self.unsigned()?;
+        if flags >> N != 0 {
+            return Err(UNKNOWN_TAG);
+        }
+        Ok(std::array::from_fn(|bit| flags & (1 << bit) != 0))
     }
 
     fn flags<const N: usize>(&mut self) -> DecodeResult<[bool; N]> {

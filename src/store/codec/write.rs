@@ -17,20 +17,27 @@ pub(super) fn record(out: &mut Vec<u8>, record: &Record) -> EncodeResult {
     address(out, &record.address);
     text(out, &record.uid);
     text(out, &record.type_name);
-    out.push(flags([
-        record.current.is_some(),
-        record.intent.is_some(),
-        record.replacement_pending,
-        !record.published.is_empty(),
-        record.moving_to.is_some(),
-        !record.moved_from.is_empty(),
-        !record.history.entries().is_empty(),
-        record.approved_object.is_some(),
-    ]));
+    unsigned(
+        out,
+        many_flags([
+            record.current.is_some(),
+            record.intent.is_some(),
+            record.replacement_pending,
+            !record.published.is_empty(),
+            record.moving_to.is_some(),
+            !record.moved_from.is_empty(),
+            !record.history.entries().is_empty(),
+            record.approved_object.is_some(),
+            !record.handled_import.is_empty(),
+        ]),
+    );
     unsigned(out, record.epoch);
     unsigned(out, record.failed_creates.into());
     unsigned(out, record.failed_generation.unsigned_abs());
     text(out, &record.handled_replace_request);
+    if !record.handled_import.is_empty() {
+        text(out, &record.handled_import);
+    }
     if let Some(current) = &record.current {
         object(out, current)?;
     }
@@ -391,6 +398,11 @@ fn unsigned(out: &mut Vec<u8>, mut number: u64) {
         number >>= 7;
     }
     out.push(number as u8);
+}
+
+/// More than eight flags, as a number.
+fn many_flags<const N: usize>(set: [bool; N]) -> u64 {
+    set.iter().enumerate().fold(0, |flags, (bit, set)| flags | (u64::from(*set) << bit))
 }
 
 fn flags<const N: usize>(set: [bool; N]) -> u8 {

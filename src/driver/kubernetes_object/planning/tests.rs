@@ -127,8 +127,10 @@ fn another_kind_or_name_replaces_the_object() {
     let manifest = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     assert!(moves(manifest("web-x2x4x"), manifest("web-x2x4x")).is_empty());
     assert_eq!(moves(manifest("web-x2x4x"), manifest("db")), ["manifest.metadata.name"]);
-    let other = json!({"apiVersion": "v2", "kind": "Secret", "metadata": {"name": "web-x2x4x"}});
+    let other = json!({"apiVersion": "x.io/v1", "kind": "Secret", "metadata": {"name": "web-x2x4x"}});
     assert_eq!(moves(manifest("web-x2x4x"), other), ["manifest.apiVersion", "manifest.kind"]);
+    let version = json!({"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "web-x2x4x"}});
+    assert!(moves(manifest("web-x2x4x"), version).is_empty(), "every version shows the same object");
 }
 
 #[test]

@@ -159,6 +159,7 @@ fn without_inheritance_the_cycle_of_the_diagram_is_reported_edge_by_edge() {
         wants: edges.clone(),
         used: edges,
         deposed: Vec::new(),
+        remedies: Vec::new(),
     });
     let ordering = super::super::order(&objects);
     let names = ["a create", "a destroy", "b create", "b destroy"];

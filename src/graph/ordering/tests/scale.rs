@@ -28,6 +28,7 @@ pub(super) fn shape(count: u32, make: Presence, remove: Presence) -> Vec<Object>
         used: if remove == Presence::Absent { Vec::new() } else { wants.clone() },
         wants,
         deposed: Vec::new(),
+        remedies: Vec::new(),
     };
     references.into_iter().zip(flags).map(object).collect()
 }

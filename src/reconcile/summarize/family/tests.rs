@@ -91,6 +91,7 @@ impl Case {
                     awaits_plan: false,
                     waiting_for: &[],
                     last_failure: None,
+                    remarks: None,
                     previous: &self.previous,
                     now: Timestamp::UNIX_EPOCH,
                 },
