@@ -16,8 +16,12 @@
 //! unless `actual` specifies another one. The driver refuses to create an object with `actual a refused`,
 //! `refused=applied:INPUT` (until an object with this input is changed) or `refused=removed:NAME`, and finds `owned`.
 
+mod thing;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+
+use thing::plan_thing;
 
 use crate::load::expression::Scope;
 use crate::load::{
@@ -527,50 +531,6 @@ impl Types for Fixture {
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
         self.schema(type_name, provider)
     }
-}
-
-fn plan_thing(type_name: &str, request: &PlanRequest, actual: Option<&str>) -> PlanResponse {
-    let config = request.config.without_marks();
-    let mut requires_replace = Vec::new();
-    let mut planned = match &request.prior {
-        None => config.clone().with("id", Value::Unknown).with("output", Value::Unknown),
-        Some(prior) => {
-            let prior = prior.value.without_marks();
-            let of = |value: &Value, name: &str| value.get(name).cloned().unwrap_or_default();
-            let mut planned = config.clone().with("id", of(&prior, "id"));
-            if of(&config, "input").equals_unmarked(&of(&prior, "input")) && !config.has_unknown() {
-                if let Some(output) = prior.get("output") {
-                    planned = planned.with("output", output.clone());
-                }
-            } else {
-                planned = planned.with("output", Value::Unknown);
-            }
-            for name in ["force", "name"] {
-                requires_replace.push(Path::default().name(name));
-            }
-            planned
-        }
-    };
-    match actual {
-        Some("breaks-contract") => planned = planned.with("input", Value::from("something else")),
-        Some("odd-path") => requires_replace.push(Path::default().name("nowhere")),
-        Some("deep-path") => requires_replace = vec![Path::of(&["force", "key"])],
-        _ => {}
-    }
-    // `refused`, or with what resolves it: `refused=applied:INPUT`, `refused=removed:NAME`.
-    let refused = actual.and_then(|actual| actual.strip_prefix("refused")).filter(|_| request.prior.is_none());
-    let refusal = refused.map(|rest| {
-        let remedy = match rest.split_once(':') {
-            Some(("=applied", input)) => Some(Remedy::Applied(Value::map([("input", literal(input))]))),
-            Some((_, name)) => Some(Remedy::Removed(literal(name))),
-            None => None,
-        };
-        let error = DriverError { kind: ErrorKind::AlreadyExists, message: "it exists".into(), path: None, hint: None };
-        Refusal { error, remedies: remedy.into_iter().collect() }
-    });
-    let adopts = (actual == Some("owned") && request.prior.is_none()).then(|| ImportRequest::Id("OWN".into()));
-    let identity = planned.get("name").filter(|name| type_name == "named" && !name.has_unknown()).cloned();
-    PlanResponse { planned, requires_replace, identity, refusal, adopts, ..PlanResponse::default() }
 }
 
 /// A change as a line: address, action, reason, replacement paths and planned value.
