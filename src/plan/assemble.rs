@@ -430,7 +430,7 @@ fn record_reason(
 
 fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
     let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
-    node.record.is_some_and(|record| *record.handled_import != *import)
+    node.record.is_some_and(|record| !record.handled_import.is_empty() && *record.handled_import != *import)
 }
 
 /// Whether a Resource in a cluster lacks its finalizer or annotation: its deletion would leave the object behind.

@@ -211,6 +211,8 @@ fn handle_changed_import(
     let node = input.nodes[id];
     let (Some(recorded), Some(instance)) = (node.current(), node.instance) else { return NextAction::Evaluate };
     let observes = instance.policies.only_observe();
+    // An import that was never compared may belong to an object before this one.
+    let is_first = node.record.is_some_and(|record| record.handled_import.is_empty());
     let is_by_identity = matches!(instance.import, Some(ImportRequest::Identity(_)));
     let field = if is_by_identity { "identity" } else { "id" };
     let at = Path::default().name("spec").name("import").name(field);
@@ -236,6 +238,7 @@ fn handle_changed_import(
             );
             Block::held(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at))
         }
+        Ok(None) | Err(_) if is_first && !observes => return NextAction::Evaluate,
         Ok(None) => {
             let what = format!("the object to import does not exist: `{import}`");
             let hint = format!("correct `spec.import.{field}`");

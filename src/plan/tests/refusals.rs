@@ -112,5 +112,10 @@ fn a_changed_import_of_a_managed_object_must_name_the_same_object() {
         a Blocked IdentityConflict: spec.import.id: `X` is not the object that this Resource manages (hint: to give up the managed object without destroying it and to import the other one, run `purlin state rm a`; or import the other object with another Resource)
         error a IdentityConflict"#]],
     );
-    check("want a input=1 import=A\nhave a input=1 id=A", expect!["a Record (`spec.import` changed)"]);
+    check("want a input=1 import=A\nhave a input=1 id=A", expect!["a NoOp"]);
+    check(
+        "want a input=1 import=A\nhave a input=1 id=A\nrecord a imported=Z",
+        expect!["a Record (`spec.import` changed)"],
+    );
+    check("want a input=1 import=A\nhave a input=1 id=A\nactual a missing\noption no-refresh", expect!["a NoOp"]);
 }
