@@ -5,6 +5,7 @@
 
 pub mod conditions;
 pub mod data_source;
+pub mod origins;
 pub mod plan;
 pub mod plan_name;
 pub mod provider;
@@ -26,6 +27,7 @@ pub use data_source::{
     DataSource, DataSourceDrift, DataSourceLifecycle, DataSourceSpec, DataSourceStatus, DataSourceTimeouts,
 };
 pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use origins::{Import, Moved};
 pub use plan::{
     ApprovalState, ChangeDigest, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec,
     PlanStatus, PlanStep, PlanSummary, PlannedChange, Preview, PreviewRefresh, Prune, RequiredApproval,
@@ -37,8 +39,8 @@ pub use provider::{
 pub use raw::{Head, RawObject, UnreadableSpec};
 pub use resource::{
     Approval, DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure,
-    HookPhase, Import, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish,
-    Requirement, Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
+    HookPhase, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,
+    Resource, ResourceSpec, ResourceStatus, Timeouts, TroubledInstance,
 };
 pub use runner::{ProviderRunner, RunnerKind, RunnerResources, RunnerToleration, RunnerVariable};
 

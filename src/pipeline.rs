@@ -67,7 +67,7 @@ async fn plan_within_budget(
     let mut takeovers = Takeovers::new();
     let mut warnings = Diagnostics::new();
     loop {
-        let Moves { moves, blocked: held, diagnostics, takeovers: questions } =
+        let Moves { moves, blocked: held, claimed, diagnostics, takeovers: questions } =
             moves::find(&config, recorded, options, &takeovers);
         if !questions.is_empty() {
             let (taken, warned) = take_over(engine, &config, questions).await;
@@ -77,8 +77,9 @@ async fn plan_within_budget(
         }
         let after = (!moves.is_empty()).then(|| moves::apply_moves(recorded, &moves));
         let mut options = Cow::Borrowed(options);
-        if !moves.is_empty() || !held.is_empty() {
+        if !moves.is_empty() || !held.is_empty() || !claimed.is_empty() {
             let options = options.to_mut();
+            options.claimed = claimed;
             options.moved = moves.iter().map(|one| (one.to.clone(), one.because())).collect();
             options.blocked.extend(held);
         }

@@ -9,6 +9,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::origins::{Import, Moved};
 use super::schema;
 use crate::model::{ApprovalKind, Value, kubernetes_name};
 
@@ -147,6 +148,16 @@ pub struct ResourceSpec {
     /// An existing object that Purlin manages from now on instead of creating a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
+
+    /// Former addresses of objects of this Resource: of an instance whose key changes, of a Resource that becomes an
+    /// instance, or of another Resource. The recorded object gets the new address and stays unchanged. An entry can
+    /// stay: it has no effect once the object is moved. An object that cannot be moved is not destroyed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 10000),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["from"])
+    )]
+    pub moved: Vec<Moved>,
 
     /// The ServiceAccount in this namespace with which Purlin reads and writes Kubernetes objects. The controller
     /// configures the default, usually `default`.
@@ -399,23 +410,6 @@ pub enum DriftAction {
     Report,
     /// Do not refresh the object.
     Ignore,
-}
-
-/// An existing object to import.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("x-kubernetes-validations" = [{
-    "rule": "has(self.id) != has(self.identity)",
-    "message": "exactly one of id and identity must be set",
-}]))]
-pub struct Import {
-    /// The import ID of the object, as documented by the provider for `terraform import`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 4096))]
-    pub id: Option<String>,
-    /// The attributes of the object's identity by name, for types that support resource identity.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::free_atomic_map")]
-    pub identity: Option<serde_json::Value>,
 }
 
 /// Time limits of provider calls, such as `30m` or `1h30m`.

@@ -38,6 +38,26 @@ pub(super) fn dependency_name(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The address of a Resource or an instance.
+pub(super) fn address(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 2048,
+        "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\[([0-9]+|\".+\")\\])?$",
+    })
+}
+
+/// The key of an instance as in its address.
+pub(super) fn instance_key(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "minLength": 3,
+        "maxLength": 2048,
+        "pattern": "^\\[([0-9]+|\".+\")\\]$",
+    })
+}
+
 /// A whole number, or an expression. `load` enforces the same maximum.
 pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

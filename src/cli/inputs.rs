@@ -161,7 +161,7 @@ impl Inputs {
     fn with_other_sources(&self, others: &BTreeSet<Address>, destroys: bool) -> Arc<Config> {
         match others.is_empty() {
             true => Arc::clone(&self.config),
-            false => Arc::new(self.config.with_other_sources(&self.recorded, others, destroys)),
+            false => Arc::new(self.coverage.complete(&self.config, &self.recorded, others, destroys)),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::graph::render::mermaid;
 use crate::model::text::counted;
 use crate::model::{Text, Tone};
 use crate::plan::render::json::Changes;
+use crate::plan::render::moves::possible_moves;
 use crate::plan::render::summary::Counts;
 use crate::plan::render::{Detail, is_shown, markdown, problems, write_change, write_legend};
 
@@ -52,6 +53,9 @@ fn write_headline(planned: &PlanResult, text: &mut Text) {
     let counts = Counts::of(&planned.plan.changes, &planned.diagnostics);
     let headline = if planned.refresh_only { counts.of_refresh() } else { counts.to_string() };
     text.tone(Tone::Strong, headline).end_line();
+    for hint in possible_moves(&planned.plan.changes) {
+        text.put(hint).end_line();
+    }
 }
 
 /// Writes how many objects of sources that are not given are taken over and left unchanged, in one line each.

@@ -47,6 +47,12 @@ impl Config {
         self.families.insert(resource.address.name.clone(), Arc::new(family));
     }
 
+    /// Returns each Resource once: a single object, or the shared part of a family.
+    pub fn resources(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        let singles = self.instances.values().filter(|instance| !self.families.contains_key(&instance.address.name));
+        singles.chain(self.families.values().map(|family| &family.shared))
+    }
+
     /// Returns the addresses of the instances of a Resource, in order.
     pub fn instance_addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
         let from = self.instances.range(Address::single(name)..);

@@ -3,7 +3,9 @@
 mod account;
 mod annotations;
 mod free;
+mod import;
 mod inputs;
+mod moved;
 mod provider;
 mod publish;
 mod resource;
@@ -26,10 +28,10 @@ use crate::api;
 use crate::load::expression::Variable;
 use crate::load::publication::NAME_HINT;
 use crate::model::kube_names::{is_label, is_subdomain};
-use crate::model::{Address, Diagnostic, Diagnostics, HookKind, ImportRequest, Path, Reason, Segment, Value};
+use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Segment, Value};
 
 pub use account::{ServiceAccount, ServiceAccounts};
-pub(crate) use annotations::concerns_own;
+pub(crate) use annotations::concerns_moves;
 pub(super) use annotations::{holds_destroys, is_own, unusable_annotations};
 pub(super) use free::FreeFields;
 pub(super) use provider::{provider, provider_config};
@@ -74,6 +76,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     };
     let annotations = annotations::decode(&metadata, is_data, &mut decoder.problems);
     let lifecycle = spec.lifecycle.as_ref();
+    let moved_from = moved::moved(metadata.name, &spec.moved, &annotations.moved_from, &mut decoder.problems);
     let timeouts = decoder.timeouts();
     let drift = decoder.drift();
     decoder.check(metadata.name);
@@ -82,8 +85,12 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     decoder.problems.extend(faults);
     let (policies, faults) = lifecycle::policies(spec.management_policies.as_deref());
     decoder.problems.extend(faults);
-    let repetition = decoder.repetition(interner);
-    let import = decoder.import(interner);
+    let mut repetition = decoder.repetition(interner);
+    let mut import = None;
+    match repetition.as_mut().filter(|repetition| repetition.repeat.is_some()) {
+        Some(repetition) => repetition.import = decoder.family_import(interner),
+        None => import = decoder.import(interner),
+    }
     let config_path = Path(vec![name_segment("spec", interner), name_segment("config", interner)]);
     let (template, mut references) = decoder.template(&config_path, interner);
     let mut conditions = |written: &[api::Requirement], kind| {
@@ -154,7 +161,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         timeouts,
         replace_requested: annotations.replace_requested,
         reconcile_requested: annotations.reconcile_requested,
-        moved_from: annotations.moved_from,
+        moved_from: shared_slice(moved_from),
         record_annotation: annotations.record,
         // The controller sets none on a `DataSource`.
         has_finalizer: metadata.has_finalizer && !is_data,
@@ -214,37 +221,6 @@ impl Decoder<'_> {
             let hint = "a type consists of lowercase letters, digits, `_` and `-`, and starts with a letter";
             self.invalid(spec_path(&["type"]), format!("`{type_name}` is not a valid type"), hint);
         }
-    }
-
-    /// `import`: by an ID or by an identity.
-    fn import(&mut self, interner: &mut Interner) -> Option<ImportRequest> {
-        let import = self.spec.import.as_ref()?;
-        let at = spec_path(&["import", "id"]);
-        match import.id.as_deref() {
-            // An `import` without an ID must not create an object.
-            None | Some("") if self.free.identity.is_none() => {
-                self.invalid(at, "the id must not be empty", "omit `import` to create the object");
-            }
-            Some(id) if id.contains("${") => {
-                self.invalid(at, "the id must not be an expression", "write the literal id");
-            }
-            _ => {}
-        }
-        let Some(tree) = self.free.identity.take() else {
-            return Some(ImportRequest::Id(import.id.as_deref().unwrap_or_default().into()));
-        };
-        if import.id.is_some() {
-            self.invalid(spec_path(&["import"]), "`id` and `identity` are mutually exclusive", "keep one of them");
-        }
-        let at = spec_path(&["import", "identity"]);
-        let (template, _, faults) = Template::parse(&tree, &at, &[], interner);
-        self.problems.extend(faults);
-        let identity = template.as_literal().filter(|identity| matches!(identity, Value::Map(map) if !map.is_empty()));
-        if identity.is_none() {
-            let hint = "write a map of the attributes that identify the object in the provider";
-            self.invalid(at, "must be a non-empty map without expressions", hint);
-        }
-        Some(ImportRequest::Identity(identity.cloned().unwrap_or_default()))
     }
 
     fn timeouts(&mut self) -> Timeouts {
@@ -349,13 +325,8 @@ impl Decoder<'_> {
             Some(Switch::Expression(tree)) => Some(parse(problems, "enabled", tree, interner)),
             Some(Switch::Fixed(true)) | None => None,
         };
-        if repeat.is_some() && self.spec.import.is_some() {
-            let hint = "omit `import`, or use a separate Resource for the imported object";
-            let what = "a Resource with `count` or `forEach` cannot import one object";
-            self.invalid(spec_path(&["import"]), what, hint);
-        }
         let references = references.into();
-        (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, references })
+        (repeat.is_some() || enabled.is_some()).then_some(Repetition { repeat, enabled, import: None, references })
     }
 
     /// `lifecycle.preventDestroy`: its value, or its expression.

@@ -7,7 +7,7 @@ use super::instance_scope::InstanceScope;
 use super::publication;
 use super::repetition::{InstanceKeys, Repeat, Repetition, RepetitionResult};
 use super::{EachValue, Instance};
-use crate::model::{Address, Diagnostic, Diagnostics, InstanceKey, Value, errors};
+use crate::model::{Address, Diagnostic, Diagnostics, ImportRequest, InstanceKey, Value, errors};
 
 #[derive(Clone, Debug)]
 pub struct Family {
@@ -110,7 +110,12 @@ impl Family {
             problems: Vec::new(),
             ..Instance::clone(&self.shared)
         };
-        let (publish, problems) = publication::for_instance(&self.shared.publish, &instance.address.key);
+        let (publish, mut problems) = publication::for_instance(&self.shared.publish, &instance.address.key);
+        match self.repetition().import.as_ref().map(|import| import.of(instance.count(), instance.each())) {
+            Some(Ok(request)) => instance.import = request,
+            Some(Err(problem)) => problems.push(*problem),
+            None => {}
+        }
         let own = |problem: Diagnostic| {
             let source = instance.source_of(problem.path.as_ref());
             Diagnostic { address: Some(instance.address.clone()), source, ..problem }
@@ -131,6 +136,22 @@ impl Family {
             _ => None,
         };
         members.keys().map(|key| self.instance(key.clone(), value(&key))).collect()
+    }
+}
+
+impl Instance {
+    /// Returns what a Resource, or the instances of a family as far as they are known, import.
+    pub fn imports(self: &Arc<Self>) -> Vec<(Address, ImportRequest)> {
+        let Some(repetition) = self.repetition.as_ref().filter(|repetition| repetition.import.is_some()) else {
+            return self.import.iter().map(|request| (self.address.clone(), request.clone())).collect();
+        };
+        let instances = Family::new(Arc::clone(self), repetition).instances();
+        instances.into_iter().filter_map(|instance| Some((instance.address, instance.import?))).collect()
+    }
+
+    /// Whether it imports objects.
+    pub fn has_import(&self) -> bool {
+        self.import.is_some() || self.repetition.as_ref().is_some_and(|repetition| repetition.import.is_some())
     }
 }
 

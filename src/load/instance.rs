@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Hook, Inputs, Lines, ProviderBinding, Publication, Reference, Repetition, Template};
+use super::{Condition, Hook, Inputs, Lines, MovedFrom, ProviderBinding, Publication, Reference, Repetition, Template};
 use crate::model::{
     Address, Diagnostics, IgnoredChange, ImportRequest, Path, RequiredApprovals, Source, Value, has_errors,
 };
@@ -66,8 +66,9 @@ pub struct Instance {
     pub replace_requested: Arc<str>,
     /// The annotation `purlin.dev/reconcile-requested-at`; empty when absent.
     pub reconcile_requested: Arc<str>,
-    /// The annotation `purlin.dev/moved-from`: earlier addresses of the object, in order of preference.
-    pub moved_from: Arc<[Address]>,
+    /// `spec.moved` and the annotation `purlin.dev/moved-from`: former addresses of the objects of the Resource, the
+    /// nearest first.
+    pub moved_from: Arc<[MovedFrom]>,
     /// The annotation `purlin.dev/record`: the UID that the record was written for; empty when absent.
     pub record_annotation: Arc<str>,
     /// Whether the Resource has Purlin's finalizer.

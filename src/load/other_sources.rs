@@ -7,25 +7,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Config, Drift, DriftAction, Instance, Repeat, Repetition, Template};
-use crate::model::{Address, InstanceKey, Number, Record, Recorded, Stored, Value};
+use crate::model::{Address, InstanceKey, Number, Record, Recorded, Stored, Value, in_family};
 
 impl Config {
     /// Returns the configuration with the Resources of other sources. `others` are the addresses of their records.
     ///
-    /// A manifest that is given takes the object over from another source, or by `moved-from`, unless `destroys`: the
-    /// objects of other sources are not destroyed, also if a given manifest has the same name.
+    /// A manifest that is given takes the object over from another source, or moves it, unless `destroys`: the objects
+    /// of other sources are not destroyed, also if a given manifest has the same name. An object whose manifest is
+    /// still in its source (`standing`) is not moved.
     #[must_use]
-    pub fn with_other_sources(&self, recorded: &Recorded, others: &BTreeSet<Address>, destroys: bool) -> Self {
+    pub fn with_other_sources(
+        &self,
+        recorded: &Recorded,
+        others: &BTreeSet<Address>,
+        standing: &BTreeSet<Arc<str>>,
+        destroys: bool,
+    ) -> Self {
         let mut records: BTreeMap<&Arc<str>, Vec<&Record>> = BTreeMap::new();
         for stored in others.iter().filter_map(|address| recorded.get(address)) {
             records.entry(&stored.record.address.name).or_default().push(&stored.record);
         }
-        let claims = self.instances.values().flat_map(|instance| instance.moved_from.iter());
-        let claimed: BTreeSet<&Arc<str>> = claims.map(|address| &address.name).collect();
+        let claimed = self.claimed_names(recorded);
         let given: BTreeSet<&Arc<str>> = self.names().collect();
         let mut config = self.clone();
         for (name, records) in records {
-            if given.contains(name) || claimed.contains(name) {
+            if given.contains(name) || (claimed.contains(name) && !standing.contains(name)) {
                 if !destroys || records.iter().all(|record| record.source.is_none()) {
                     continue;
                 }
@@ -35,6 +41,18 @@ impl Config {
         }
         config.link();
         config
+    }
+
+    /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
+    pub(super) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Arc<str>> {
+        let mut names = BTreeSet::new();
+        for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
+            let records = in_family(recorded, &resource.address.name);
+            let came = records.flat_map(|(_, stored)| &stored.record.moved_from).map(|from| &from.name);
+            let came: BTreeSet<&Arc<str>> = came.collect();
+            names.extend(resource.moved_from.iter().map(|moved| &moved.from.name).filter(|name| !came.contains(name)));
+        }
+        names
     }
 
     /// Returns the records whose manifest is in another file than they say, with that file.
@@ -86,5 +104,5 @@ fn repetition(records: &[&Record]) -> Option<Repetition> {
         }
         None => return None,
     };
-    Some(Repetition { repeat: Some(repeat), enabled: None, references: Arc::default() })
+    Some(Repetition { repeat: Some(repeat), enabled: None, import: None, references: Arc::default() })
 }

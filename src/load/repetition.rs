@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::expression::{Scope, kind};
-use super::{Reference, Template};
+use super::{FamilyImport, Reference, Template};
 use crate::model::{Diagnostic, Diagnostics, InstanceKey, Number, Path, Reason, Value};
 
 /// The limit protects a cluster from a mistyped number.
@@ -15,13 +15,15 @@ pub const MAX_INSTANCES: usize = 10_000;
 /// The longest key of a `forEach`: as long as the longest name in Kubernetes.
 const MAX_KEY_BYTES: usize = 253;
 
-/// `count`, `forEach` and `enabled` of a Resource.
+/// `count`, `forEach` and `enabled` of a Resource, and what its instances import.
 #[derive(Clone, Debug)]
 pub struct Repetition {
     /// `None`: the Resource has one instance without a key.
     pub repeat: Option<Repeat>,
     /// `enabled`. `None`: the Resource is enabled.
     pub enabled: Option<Template>,
+    /// `import`, if each instance imports its own object.
+    pub import: Option<FamilyImport>,
     /// The references of all its expressions.
     pub references: Arc<[Reference]>,
 }

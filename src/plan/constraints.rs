@@ -40,6 +40,7 @@ pub(super) fn apply(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -
                 decision.deposed[position].block(block);
             }
         }
+        refused.extend(protect::claimed(input, decisions));
         refused.extend(impossible_steps(input, decisions, &flags));
         refused.extend(record_cycle::find(input, decisions));
         refused.extend(follow::find(input, decisions));

@@ -12,6 +12,7 @@ use super::progress::{Progress, RefreshResult};
 use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, drift};
+use crate::load::Instance;
 use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
@@ -212,7 +213,8 @@ fn removal(
         (false, ..) => "no longer configured",
     };
     if node.keeps_object(object) {
-        let why = match node.instance.filter(|instance| instance.keeps_object()) {
+        let keeps = |instance: &&Arc<Instance>| instance.keeps_object();
+        let why = match node.instance.filter(keeps).or(node.successor.filter(keeps)) {
             Some(instance) if !instance.policies.delete => "the policy `Delete` is not set",
             Some(_) => "`deletionPolicy: Orphan`",
             None => "as recorded",

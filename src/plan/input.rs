@@ -20,6 +20,8 @@ pub(super) struct Node<'a> {
     pub address: &'a Address,
     /// `None` without a Resource. For an instance that is no longer desired, the part that all instances share.
     pub instance: Option<&'a Arc<Instance>>,
+    /// For an object that a renamed family left behind: the new Resource, whose protection covers it too.
+    pub successor: Option<&'a Arc<Instance>>,
     /// Whether the Resource configures this instance, even if the Resource is being deleted.
     pub configured: bool,
     /// The Resource, if it has `count`, `forEach` or `enabled`.
@@ -79,6 +81,11 @@ impl<'a> Node<'a> {
         self.record.and_then(|record| record.current.as_ref())
     }
 
+    /// The Resources whose protection covers the object.
+    fn resources(&self) -> impl Iterator<Item = &'a Arc<Instance>> {
+        self.instance.into_iter().chain(self.successor)
+    }
+
     /// The Resource if it has no errors. Its lifecycle settings apply then, otherwise the recorded ones.
     pub fn live_spec(&self) -> Option<&'a Instance> {
         self.instance.map(Arc::as_ref).filter(|instance| !instance.has_errors())
@@ -116,13 +123,13 @@ impl<'a> Node<'a> {
 
     /// Whether the Resource prevents a destroy of `object`, or the record does and the Resource does not override it.
     pub fn prevents_destroy(&self, object: &RecordedObject) -> bool {
-        let prevents = self.instance.is_some_and(|instance| instance.prevent_destroy);
+        let prevents = self.resources().any(|instance| instance.prevent_destroy);
         prevents || (object.prevent_destroy && !self.may_remove_protection())
     }
 
     /// Whether `object` is kept when it is no longer desired, by its Resource, or by its record without an override.
     pub fn keeps_object(&self, object: &RecordedObject) -> bool {
-        let keeps = self.instance.is_some_and(|instance| instance.keeps_object());
+        let keeps = self.resources().any(|instance| instance.keeps_object());
         keeps || (object.skip_destroy && !self.may_remove_protection())
     }
 }
@@ -457,6 +464,7 @@ fn join<'a>(config: &'a Config, recorded: &'a Recorded, options: &'a PlanOptions
         nodes.extend(unknown.into_iter().map(|address| Node {
             address,
             instance: resource(config, address),
+            successor: None,
             configured: false,
             family: config.families.get(&address.name),
             record: None,
@@ -471,6 +479,7 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
     let mut nodes = Vec::with_capacity(config.instances.len().max(recorded.len()));
     let mut instances = config.instances.iter().peekable();
     let mut records = recorded.iter().peekable();
+    let successors = successors(config);
     loop {
         let order = match (instances.peek(), records.peek()) {
             (None, None) => return nodes,
@@ -487,12 +496,24 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
         nodes.push(Node {
             address,
             instance: instance.map(|(_, instance)| instance).or_else(|| resource(config, address)),
+            successor: successors.get(&address.name).copied().filter(|_| address.is_instance()),
             configured: instance.is_some(),
             family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
             desired: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_desired()),
         });
     }
+}
+
+/// The Resources to which families of other names were renamed, by the old names.
+fn successors(config: &Config) -> BTreeMap<&Arc<str>, &Arc<Instance>> {
+    let is_used = |name: &Arc<str>| config.resource(&Address::single(name.clone())).is_some_and(|one| one.is_desired());
+    let desired = config.resources().filter(|resource| resource.is_desired());
+    let whole = desired.flat_map(|resource| {
+        let entries = resource.moved_from.iter().filter(|entry| entry.is_whole());
+        entries.map(move |entry| (&entry.from.name, resource))
+    });
+    whole.filter(|(name, _)| !is_used(name)).collect()
 }
 
 /// The Resource of an instance that it does not configure: the Resource is or was a family.
@@ -528,7 +549,7 @@ fn junctions<'a>(config: &'a Config, nodes: &mut Vec<Node<'a>>, options: &PlanOp
         let first = || nodes.get(junction.members.start).map(|node| node.address);
         let Some(address) = family.map(|family| &family.shared.address).or_else(first) else { continue };
         let desired = options.mode == Mode::Normal && family.is_some_and(|family| family.shared.is_desired());
-        nodes.push(Node { address, instance: None, configured: false, family, record: None, desired });
+        nodes.push(Node { address, instance: None, successor: None, configured: false, family, record: None, desired });
     }
     junctions
 }

@@ -1,14 +1,17 @@
 //! Moves: an object gets another address without a change.
 //!
 //! Finds the records that belong to another address now, and computes the records after the moves. `execute` writes
-//! them. A move is explicit (the annotation `purlin.dev/moved-from`) or implied: between an object without a key and
-//! `[0]`, or the only key of a `forEach`. If the type differs, the driver of the new type must convert the object: the
+//! them. A move is explicit (`spec.moved`, or the annotation `purlin.dev/moved-from`) or implied: between an object
+//! without a key and `[0]`, or the only key of a `forEach`. An object that a Resource claims is not destroyed or replaced
+//! unless it is moved. If the type differs, the driver of the new type must convert the object: the
 //! result contains these takeovers, and the caller calls `find` again with their results.
 
 mod claims;
 mod conversion;
 mod ambiguity;
+mod entries;
 mod records;
+mod unfulfilled;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +22,12 @@ pub use self::records::{
 };
 
 use self::claims::Claim;
+use self::entries::Entries;
 use self::records::objects;
 use super::{Mode, ObjectBlock, PlanOptions};
-use crate::load::decode::concerns_own;
-use crate::load::{Config, Expansion, Family, Instance};
-use crate::model::{Address, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject, in_family};
+use crate::load::decode::concerns_moves;
+use crate::load::{Config, Expansion, Family, Instance, MovedFrom};
+use crate::model::{Address, Diagnostics, InstanceKey, Reason, Record, Recorded, RecordedObject};
 
 /// One record that belongs to another address or type now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +68,9 @@ pub struct Moves {
     pub moves: Vec<Move>,
     /// Objects that wait for a move: nothing may be created or destroyed at these addresses.
     pub blocked: BTreeMap<Address, ObjectBlock>,
-    /// Warnings about annotations without effect.
+    /// Configured objects that another address claims: they may be updated, but not be replaced.
+    pub claimed: BTreeMap<Address, ObjectBlock>,
+    /// Warnings about claims without effect.
     pub diagnostics: Diagnostics,
     /// Driver calls that must come first. If there are any, the other fields are incomplete.
     pub takeovers: Vec<Takeover>,
@@ -94,7 +100,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         // A converted record was written together with `moving_to`, so no conversion is needed.
         found.moves.push(Move { from: from.clone(), to: Address::clone(to), uid, reverted: back, conversion: None });
     }
-    let claims_none = || config.instances.values().all(|instance| instance.moved_from.is_empty());
+    let claims_none = || config.resources().all(|resource| resource.moved_from.is_empty());
     if recorded.is_empty() && options.indexed.is_empty() && claims_none() {
         return found;
     }
@@ -102,7 +108,8 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         true => Cow::Borrowed(recorded),
         false => Cow::Owned(apply_moves(recorded, &found.moves)),
     };
-    let claimed_by_others = claimed_addresses(config, &after);
+    let said = entries::of_config(config, &after);
+    let claimed_by_others = claimed_addresses(config, &after, &said);
     let running = options.running.iter().map(|running| &running.step.address).collect();
     let open = open_records(&after, &running);
     let mut search = Search {
@@ -111,6 +118,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         options,
         answers,
         found,
+        said: &said,
         claims: BTreeMap::new(),
         overridden: BTreeSet::new(),
         without_record: BTreeSet::new(),
@@ -123,9 +131,11 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
         search.find_origin(address, instance);
     }
     config.families.values().for_each(|family| search.block_claimed_by_family(family));
+    search.check_targets();
     search.resolve_claims();
-    search.block_claimed();
+    search.keep_claimed();
     search.check_names();
+    search.block_moved_to_other_sources();
     let mut found = search.found;
     if options.mode != Mode::Normal {
         // Nothing is created, so only recorded objects must wait.
@@ -164,18 +174,17 @@ fn is_continued(config: &Config, recorded: &Recorded, options: &PlanOptions, rec
     options.mode != Mode::Normal || protects || (is_desired(config, to) && same_type)
 }
 
-const FIX_ANNOTATION: &str = "correct the annotation `purlin.dev/moved-from`, or remove it";
-
 struct Search<'a> {
     config: &'a Config,
     recorded: &'a Recorded,
     options: &'a PlanOptions,
     answers: &'a Takeovers,
     found: Moves,
+    said: &'a BTreeMap<&'a Arc<str>, Entries<'a>>,
     claims: BTreeMap<Address, Vec<Claim>>,
     /// Implied claims, as pairs of claimant and object, that an explicit claim overrides.
     overridden: BTreeSet<(Address, Address)>,
-    /// Instances without an object whose annotation names no record.
+    /// Instances without an object whose former addresses have no record.
     without_record: BTreeSet<Address>,
     /// Addresses that Resources of other names claim.
     claimed_by_others: BTreeSet<Address>,
@@ -193,25 +202,34 @@ fn open_records<'a>(recorded: &'a Recorded, running: &BTreeSet<&Address>) -> Vec
 }
 
 /// The addresses of other Resources that instances without an object claim.
-fn claimed_addresses(config: &Config, recorded: &Recorded) -> BTreeSet<Address> {
-    let lack = |address: &&Address| recorded.get(address).is_none_or(|stored| !stored.record.has_objects());
-    let wanted = config.instances.iter().filter(|(address, instance)| instance.is_desired() && lack(address));
-    let named = wanted.flat_map(|(address, instance)| instance.moved_from.iter().map(move |from| (address, from)));
-    let counts =
-        |(address, from): &(&Address, &Address)| address.name != from.name && !was_moved(recorded, address, from);
-    named.filter(counts).map(|(address, from)| exact(from, address)).collect()
+fn claimed_addresses(
+    config: &Config,
+    recorded: &Recorded,
+    said: &BTreeMap<&Arc<str>, Entries<'_>>,
+) -> BTreeSet<Address> {
+    let lacks = |address: &Address| recorded.get(address).is_none_or(|stored| !stored.record.has_objects());
+    let mut claimed = BTreeSet::new();
+    for (name, entries) in said {
+        let own = config.instance_addresses(name).filter(|address| config.instances[*address].is_desired());
+        for address in own.filter(|address| lacks(address) && !has_come(recorded, entries, address)) {
+            let others = entries.of(&address.key).filter(|entry| entry.from.name != address.name);
+            claimed.extend(others.map(|entry| exact(entry, address)));
+        }
+    }
+    claimed
 }
 
-/// Whether the annotation was applied: the record of an address came from the name `from`. It may have no object at the
-/// moment, because it is being replaced.
-fn was_moved(recorded: &Recorded, address: &Address, from: &Address) -> bool {
-    recorded.get(address).is_some_and(|stored| stored.record.moved_from.iter().any(|old| old.name == from.name))
+/// Whether the object of an address came from one that its Resource names. It may have no object at the moment, because
+/// it is being replaced. Objects that are at the named addresses now are unrelated.
+fn has_come(recorded: &Recorded, entries: &Entries<'_>, address: &Address) -> bool {
+    let came = recorded.get(address).into_iter().flat_map(|stored| &stored.record.moved_from);
+    came.into_iter().any(|old| entries.names(&address.key, old))
 }
 
-/// The address of an annotation entry: with its own key, or else with the key of the instance.
-fn exact(from: &Address, address: &Address) -> Address {
-    let key = if from.key == InstanceKey::None { &address.key } else { &from.key };
-    Address { name: from.name.clone(), key: key.clone() }
+/// The former address of an instance: that of the entry, with the key of the instance if the entry names a whole family.
+fn exact(entry: &MovedFrom, address: &Address) -> Address {
+    let key = if entry.is_whole() { &address.key } else { &entry.from.key };
+    Address { name: entry.from.name.clone(), key: key.clone() }
 }
 
 impl<'a> Search<'a> {
@@ -224,22 +242,26 @@ impl<'a> Search<'a> {
         self.found.blocked.insert(address.clone(), ObjectBlock { reason, message });
     }
 
-    /// Blocks an object that would otherwise be destroyed as an orphan.
-    fn block_orphan(&mut self, from: &Address, why: &str) {
-        self.block(
-            from,
-            Reason::MoveBlocked,
-            format!("{why}; the object is kept until this is resolved (hint: {FIX_ANNOTATION})"),
-        );
+    /// A configured object that another address claims may be updated, but not be replaced.
+    fn keep_configured(&mut self, from: &Address, message: String) {
+        if self.options.mode == Mode::Normal {
+            let held = ObjectBlock { reason: Reason::MoveBlocked, message };
+            self.found.claimed.entry(from.clone()).or_insert(held);
+        }
     }
 
     fn find_origin(&mut self, address: &Address, instance: &Instance) {
-        if instance.problems.iter().any(concerns_own) {
+        if instance.problems.iter().any(concerns_moves) {
             return self.block_all_named(instance);
         }
         let occupied = self.record(address).is_some();
-        let mut explicit = self.named(address, &instance.moved_from);
-        explicit.retain(|from| occupied || !was_moved(self.recorded, address, from));
+        let claims = self.named(address);
+        let mut explicit: Vec<Address> = Vec::with_capacity(claims.len());
+        for (_, from) in &claims {
+            if !explicit.contains(from) {
+                explicit.push(from.clone());
+            }
+        }
         if instance.import.is_none() && (self.is_lost(address) || self.has_lost_all(instance)) {
             // The object of the lost record belongs here, so no other object is moved here.
             let leaves = |from: &&Address| self.record(from).is_some() && !is_desired(self.config, from);
@@ -254,13 +276,20 @@ impl<'a> Search<'a> {
         if explicit.contains(address) && self.record(address).is_some_and(|own| own.type_name != instance.type_name) {
             return self.change_type(address, instance);
         }
+        if !occupied && self.block_several(address, instance, &claims) {
+            return;
+        }
         let named = explicit.iter().map(|from| (from, true));
         // The keys of a Resource with errors are not known.
         let broken = instance.has_errors();
-        // As with a `moved` block, an annotation overrides the implied moves. An annotation that was already applied
-        // does not: a record under the Resource's own name takes precedence then.
-        let is_said = explicit.iter().any(|from| self.record(from).is_some()) && !self.was_applied(instance);
-        let implied = if occupied || broken || is_said { Vec::new() } else { self.other_keys(&address.name, address) };
+        // As with a `moved` block, a claim overrides the implied moves. A claim that was already fulfilled does not: a
+        // record under the Resource's own name takes precedence then.
+        let entries = self.said.get(&address.name);
+        let was_applied = entries.is_some_and(|entries| entries.is_applied);
+        let is_said = explicit.iter().any(|from| self.record(from).is_some()) && !was_applied;
+        let mut implied =
+            if occupied || broken || is_said { Vec::new() } else { self.other_keys(&address.name, address) };
+        implied.retain(|from| entries.is_none_or(|entries| !entries.exact.contains(from)));
         for (from, explicit) in implied.iter().map(|from| (from, false)).chain(named) {
             if self.overridden.contains(&(address.clone(), from.clone())) {
                 continue;
@@ -319,7 +348,7 @@ impl<'a> Search<'a> {
         }
         // As in Terraform, whose `moved` blocks must not name what is configured. Otherwise it would depend on which of
         // both is planned first whether an object is created here.
-        let others = || explicit.iter().filter(|from| from.name != address.name);
+        let others = || explicit.iter().filter(|from| *from != address);
         if let Some(from) = others().find(|from| is_desired(self.config, from)) {
             return self.block_until_removed(address, from);
         }
@@ -331,13 +360,6 @@ impl<'a> Search<'a> {
     fn block_until_removed(&mut self, address: &Address, from: &Address) {
         let message = format!("`{from}` is still configured by a Resource, so it is not moved here yet");
         self.block(address, Reason::MoveBlocked, message);
-    }
-
-    /// Whether a record of the Resource came from an address that the annotation names.
-    fn was_applied(&self, resource: &Instance) -> bool {
-        let mut own =
-            in_family(self.recorded, &resource.address.name).flat_map(|(_, stored)| &stored.record.moved_from);
-        own.any(|old| resource.moved_from.iter().any(|named| named.name == old.name))
     }
 
     fn is_running(&self, address: &Address) -> bool {
@@ -371,17 +393,22 @@ impl<'a> Search<'a> {
         instance.has_record_annotation() && !has_traces
     }
 
-    /// The addresses that the annotation can refer to, best first.
-    fn named(&self, address: &Address, moved_from: &[Address]) -> Vec<Address> {
+    /// The addresses from which an instance may get its object, best first, each with the entry that names it.
+    fn named(&self, address: &Address) -> Vec<(&'a MovedFrom, Address)> {
+        let Some(entries) = self.said.get(&address.name) else { return Vec::new() };
+        let has_come = has_come(self.recorded, entries, address);
         let mut all = Vec::new();
-        for from in moved_from {
-            if from.key == InstanceKey::None {
-                all.push(exact(from, address));
-                all.extend(self.other_keys(&from.name, address));
-            } else if address.key == InstanceKey::None || self.is_only_instance(address) {
-                all.push(from.clone());
+        for entry in entries.of(&address.key) {
+            if entry.is_whole() {
+                let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.name, address));
+                all.extend(places.filter(|place| !entries.exact.contains(place)).map(|place| (entry, place)));
+            } else if entry.to.is_some() || address.key == InstanceKey::None || self.is_only_instance(address) {
+                all.push((entry, entry.from.clone()));
             }
         }
+        // An entry can name the address itself, because its type changes.
+        let is_open = |entry: &MovedFrom| !has_come && (entry.is_whole() || !entries.is_fulfilled(entry));
+        all.retain(|(entry, from)| from == address || is_open(entry));
         all
     }
 

@@ -131,6 +131,8 @@ pub struct PlanOptions {
     /// The Resources whose index was lost and replaced. Their instances without a record may have lost it.
     pub rebuilt_indexes: BTreeSet<Arc<str>>,
     pub blocked: BTreeMap<Address, ObjectBlock>,
+    /// Configured objects that must not be replaced, because another address claims them.
+    pub claimed: BTreeMap<Address, ObjectBlock>,
     /// The objects outside of a partial plan by provider configuration, to detect that many objects are missing.
     pub missing_counts: BTreeMap<ProviderConfigId, MissingCount>,
     /// The objects outside of a partial plan, which this plan must not import or destroy. Only needed for types of

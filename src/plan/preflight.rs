@@ -12,7 +12,7 @@ use super::provider::unserved;
 use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
 use crate::load::expression::instead_of_missing;
-use crate::load::{BUILT_IN, Config, Instance, Reference, closest};
+use crate::load::{BUILT_IN, Config, Instance, MovedFrom, Reference, closest};
 use crate::model::{
     Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
 };
@@ -128,6 +128,10 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
         if waits {
             diagnostics[0].severity = Severity::Warning;
         }
+        // The claim of a desired object, and not the object, is to be corrected.
+        if let Some(instance) = node.instance.filter(|_| node.desired && held.reason == Reason::MoveBlocked) {
+            diagnostics[0].path = instance.moved_from.first().map(claim_path);
+        }
         // Errors of the manifest are reported too.
         let instance = node.instance.filter(|_| node.desired);
         diagnostics.extend(instance.into_iter().flat_map(|instance| errors(&instance.problems)).cloned());
@@ -145,6 +149,15 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     }
     record_problem(input, node, importing || held.is_some())
         .map(|problem| Block { held: !has_type_mismatch(input, node), ..Block::frozen(problem) })
+}
+
+/// The field of the former addresses.
+fn claim_path(first: &MovedFrom) -> Path {
+    let mut path = first.path();
+    if first.entry.is_some() {
+        path.0.pop();
+    }
+    path
 }
 
 /// Whether dependents may proceed with the recorded value of a blocked object. Not if the record has another type, or

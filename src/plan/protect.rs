@@ -66,13 +66,9 @@ pub(super) struct ForbiddenDestroys {
 pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys {
     let ForbiddenDestroys { mut objects, mut deposed } = ForbiddenDestroys::default();
     for (id, node) in scope.input.nodes.iter().enumerate() {
-        let asks = |instance: &&Instance| instance.prevent_destroy_when.is_some();
-        let (Some(instance), Some(decision)) = (node.instance.map(Arc::as_ref).filter(asks), scope.decision(id)) else {
-            continue;
-        };
-        if scope.input.running.contains_key(&id) {
-            continue;
-        }
+        let Some(decision) = scope.decision(id).filter(|_| !scope.input.running.contains_key(&id)) else { continue };
+        let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some();
+        let Some(instance) = node.instance.filter(asks).or(node.successor.filter(asks)) else { continue };
         let Some(protection) = protection(instance, scope) else { continue };
         objects.extend(refuse(scope.input, *node, decision, &protection).map(|block| (id, block)));
         for (position, old) in decision.deposed.iter().enumerate() {
@@ -85,6 +81,23 @@ pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys
         }
     }
     ForbiddenDestroys { objects, deposed }
+}
+
+/// The planned replacements of objects that another address claims.
+pub(super) fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> Vec<(Id, Block)> {
+    let mut refused = Vec::new();
+    for (address, held) in &input.options.claimed {
+        let Some(id) = input.find(address).filter(|id| !input.running.contains_key(id)) else { continue };
+        let action = decisions[id].as_ref().map(|decision| decision.action);
+        let fate = match action {
+            Some(Action::Replace) => "replaced",
+            Some(Action::Destroy | Action::Forget) => "removed",
+            _ => continue,
+        };
+        let what = format!("the object must be {fate}, but {}", held.message);
+        refused.push((id, Block::held(Diagnostic::error(address, held.reason, what))));
+    }
+    refused
 }
 
 fn refuse(input: &PlanInput<'_>, node: Node<'_>, decision: &Decision, protection: &Protection) -> Option<Block> {
@@ -140,12 +153,16 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
 pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
     let local = input.options.destroy_orphans;
     let unprotect = format!("run `purlin state unprotect {}`", node.address);
-    let hint = match node.instance {
-        None => format!(
+    let hint = match (node.instance, node.successor) {
+        (_, Some(successor)) if protects(successor) => format!(
+            "remove the protection from `spec.lifecycle` of `{}`, to which the other objects of the family were moved",
+            successor.address.name
+        ),
+        (None, _) => format!(
             "restore the manifest to keep the object; to destroy it, restore the manifest with \
              `spec.lifecycle.preventDestroy: false` and delete it again, or {unprotect}"
         ),
-        Some(instance) => {
+        (Some(instance), _) => {
             let way_out = match &instance.prevent_destroy_when {
                 Some(_) => "make `spec.lifecycle.preventDestroy` false",
                 None => "set `spec.lifecycle.preventDestroy: false`",
@@ -158,6 +175,10 @@ pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: Strin
         }
     };
     Block::held(Diagnostic::error(node.address, Reason::PreventDestroy, what).hint(hint))
+}
+
+fn protects(resource: &Instance) -> bool {
+    resource.prevent_destroy || resource.prevent_destroy_when.is_some()
 }
 
 /// The protection to record: the known value, or else the previously recorded one.

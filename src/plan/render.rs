@@ -6,6 +6,7 @@ mod diff;
 mod items;
 pub mod json;
 pub mod markdown;
+pub mod moves;
 pub mod problems;
 mod scalar;
 mod strings;

@@ -251,8 +251,8 @@ impl Index {
     }
 
     /// The Resources with an import.
-    pub fn importing(&self) -> impl Iterator<Item = &Instance> {
-        self.entries.values().map(|entry| &*entry.instance).filter(|instance| instance.import.is_some())
+    pub fn importing(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.entries.values().map(|entry| &entry.instance).filter(|instance| instance.has_import())
     }
 
     /// The ConfigMaps and Secrets to watch, if they have changed since the last call.
@@ -571,7 +571,7 @@ impl Index {
         let entry = self.entries.get(name);
         let desired = entry.into_iter().flat_map(|entry| {
             let instance = &entry.instance;
-            let before = instance.moved_from.iter().map(|address| &address.name);
+            let before = instance.moved_from.iter().map(|moved| &moved.from.name);
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
             instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
         });

@@ -22,7 +22,7 @@ impl Reconciler {
     ) -> OtherComponents {
         let is_wanted = |name: &str| index.instance(name).is_some_and(|instance| instance.is_desired());
         let own = names.iter().filter_map(|name| index.instance(name));
-        let own = own.filter(|instance| instance.import.is_some() && self.is_to_be_imported(instance));
+        let own = own.filter(|instance| instance.has_import() && self.may_import(instance));
         let importing: BTreeSet<Arc<str>> = own.map(|instance| instance.type_name.clone()).collect();
         let records = addresses.iter().filter_map(|address| self.schedule.records().get(address));
         let removed: Vec<&Stored> = records.filter(|stored| !is_wanted(&stored.record.address.name)).collect();
@@ -72,16 +72,16 @@ impl Reconciler {
         names: &BTreeSet<Arc<str>>,
         types: &BTreeSet<Arc<str>>,
     ) -> Vec<PendingImport> {
-        let imports = index.importing().filter(|instance| {
-            let is_other = types.contains(&instance.type_name) && !names.contains(&instance.address.name);
-            is_other && self.is_to_be_imported(instance)
-        });
-        let pending = imports.filter_map(|instance| {
-            let address = instance.address.clone();
-            let is_open = self.objects.get(&address).is_some_and(TrackedObject::is_open);
-            let started = is_open || self.planning.in_progress.contains(&address.name);
-            let (type_name, request) = (instance.type_name.clone(), instance.import.clone()?);
-            Some(PendingImport { address, type_name, request, started })
+        let importing = index
+            .importing()
+            .filter(|instance| types.contains(&instance.type_name) && !names.contains(&instance.address.name));
+        let pending = importing.flat_map(|instance| {
+            let open = instance.imports().into_iter().filter(|(address, _)| self.is_to_be_imported(instance, address));
+            open.map(|(address, request)| {
+                let is_open = self.objects.get(&address).is_some_and(TrackedObject::is_open);
+                let started = is_open || self.planning.in_progress.contains(&address.name);
+                PendingImport { address, type_name: instance.type_name.clone(), request, started }
+            })
         });
         pending.collect()
     }
@@ -104,8 +104,15 @@ impl Reconciler {
         instances.cloned().collect()
     }
 
-    fn is_to_be_imported(&self, instance: &Instance) -> bool {
-        let record = self.schedule.records().get(&instance.address);
+    /// Whether a plan of the Resource may import an object. The instances of a family may not be known yet.
+    fn may_import(&self, instance: &Arc<Instance>) -> bool {
+        let imports = instance.imports();
+        let is_unknown = imports.is_empty() && instance.repetition.is_some() && instance.is_desired();
+        is_unknown || imports.iter().any(|(address, _)| self.is_to_be_imported(instance, address))
+    }
+
+    fn is_to_be_imported(&self, instance: &Instance, address: &Address) -> bool {
+        let record = self.schedule.records().get(address);
         instance.is_desired() && record.is_none_or(|stored| !stored.record.has_objects())
     }
 }

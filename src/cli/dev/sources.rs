@@ -30,7 +30,7 @@ impl RecordedSources {
         reporter.problems(&desired.coverage.problems(&desired.problems, &recorded, false));
         let others = desired.coverage.others(&recorded, false);
         if !others.is_empty() {
-            desired.config = desired.config.with_other_sources(&recorded, &others, false);
+            desired.config = desired.coverage.complete(&desired.config, &recorded, &others, false);
         }
         let unchanged = desired.config.instances.keys();
         let is_other = |address: &&Address| desired.config.instances[*address].only_recorded;

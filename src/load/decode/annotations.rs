@@ -13,7 +13,7 @@ const PREFIX: &str = "purlin.dev/";
 #[derive(Default)]
 pub(super) struct Annotations {
     pub(super) paused: bool,
-    pub(super) moved_from: Arc<[Address]>,
+    pub(super) moved_from: Vec<Address>,
     pub(super) replace_requested: Arc<str>,
     pub(super) reconcile_requested: Arc<str>,
     pub(super) record: Arc<str>,
@@ -35,12 +35,12 @@ pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diag
             _ if is_data => {}
             api::MOVED_FROM => {
                 let own = addresses(value, problems);
-                found.moved_from = own.into_iter().chain(found.moved_from.iter().cloned()).collect();
+                found.moved_from.splice(0..0, own);
             }
             api::REPLACE_REQUESTED_AT => found.replace_requested = (*value).into(),
             api::RECORD => found.record = (*value).into(),
             // It may mean `moved-from`. The object that it names is kept.
-            _ => found.moved_from = found.moved_from.iter().cloned().chain(named(value)).collect(),
+            _ => found.moved_from.extend(named(value)),
         }
     }
     found
@@ -58,13 +58,15 @@ pub(in crate::load) fn is_own(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Whether the problem concerns an annotation of Purlin, or all annotations.
-pub(crate) fn concerns_own(problem: &Diagnostic) -> bool {
+/// Whether the problem may concern the former addresses of the object: it is in `spec.moved`, in an annotation of
+/// Purlin, or in all annotations.
+pub(crate) fn concerns_moves(problem: &Diagnostic) -> bool {
     let Some(Path(segments)) = &problem.path else { return false };
     let is =
         |index: usize, expected: &str| matches!(segments.get(index), Some(Segment::Name(name)) if **name == *expected);
     let is_own = |segment: &Segment| matches!(segment, Segment::Name(name) if is_own(name));
-    is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own)
+    (is(0, "spec") && is(1, "moved"))
+        || (is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own))
 }
 
 /// Whether an error of a manifest leaves open which object the manifest means: its name or a former address may be
@@ -78,7 +80,7 @@ pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
         Segment::Index(_) => "",
     });
     match names.collect::<Vec<_>>().as_slice() {
-        ["metadata", "annotations", ..] => concerns_own(problem),
+        ["metadata", "annotations", ..] | ["spec", "moved", ..] => concerns_moves(problem),
         ["metadata", "namespace" | "labels", ..] => false,
         // An unknown field may be a misspelled `annotations`.
         ["metadata", ..] => true,
@@ -126,13 +128,17 @@ fn addresses(text: &str, problems: &mut Diagnostics) -> Vec<Address> {
                     "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
                 let at = Path::of(&["metadata", "annotations", api::MOVED_FROM]);
                 problems.push(invalid(at, format!("`{}` is not a valid address", error.0), hint));
-                // The object that the address may mean is kept.
-                let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
-                all.extend(name[..end].parse::<Address>());
+                all.extend(name_of(name));
             }
         }
     }
     all
+}
+
+/// The Resource that an invalid address may mean. Its objects are kept.
+pub(super) fn name_of(text: &str) -> Option<Address> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(text.len());
+    text[..end].parse().ok()
 }
 
 /// The addresses that a value may name.

@@ -6,8 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::files::SourcePaths;
+use super::files::{STDIN, SourcePaths};
+use crate::load::Config;
 use crate::model::{Address, Diagnostic, Diagnostics, Reason, Recorded, Severity, Stored};
 
 /// A path that the user gave.
@@ -55,6 +57,29 @@ impl Coverage {
         let is_other =
             |stored: &&Stored| stored.record.source.as_deref().is_none_or(|source| !covered.contains(source));
         recorded.values().filter(is_other).map(|stored| stored.record.address.clone()).collect()
+    }
+
+    /// Returns the configuration with the recorded objects of other sources, which are left unchanged.
+    pub fn complete(&self, config: &Config, recorded: &Recorded, others: &BTreeSet<Address>, destroys: bool) -> Config {
+        let claimed = config.claimed_names(recorded);
+        let standing = self.standing(recorded, others, &claimed);
+        config.with_other_sources(recorded, others, &standing, destroys)
+    }
+
+    /// Returns those of the names whose manifest is still in the file of their record.
+    fn standing(
+        &self,
+        recorded: &Recorded,
+        others: &BTreeSet<Address>,
+        names: &BTreeSet<&Arc<str>>,
+    ) -> BTreeSet<Arc<str>> {
+        let records = others.iter().filter(|address| names.contains(&address.name));
+        let records = records.filter_map(|address| recorded.get(address)).map(|stored| &stored.record);
+        let sources: BTreeSet<&str> = records.filter_map(|record| record.source.as_deref()).collect();
+        let files = sources.into_iter().filter(|source| *source != STDIN).map(|source| self.paths.file(source));
+        let existing: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
+        let config = super::read(&existing, &self.paths).config;
+        config.names().filter(|name| names.contains(name)).cloned().collect()
     }
 
     /// Returns the problems of reading the sources, and why a source without Resources destroys nothing. A source that

@@ -61,12 +61,16 @@ impl SourcePaths {
         absolute.strip_prefix(&self.base).unwrap_or(absolute).to_string_lossy().into()
     }
 
+    /// Returns the file of a recorded source. An absolute source replaces the base.
+    pub fn file(&self, source: &str) -> PathBuf {
+        self.base.join(source)
+    }
+
     /// Whether the recorded source is the path, or a file at any depth below it. The path may no longer exist.
     pub fn covers(&self, absolute: &Path, source: &str) -> bool {
         match source {
             STDIN => absolute.as_os_str() == STDIN,
-            // An absolute source replaces the base.
-            file => self.base.join(file).starts_with(absolute),
+            file => self.file(file).starts_with(absolute),
         }
     }
 

@@ -4,13 +4,13 @@
 //! is unknown counts as a placeholder together with what gives it: its expression, or that nothing is configured. It may
 //! become known, and only from there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::api::ChangeDigest;
-use crate::load::{Config, Instance, Reference, Repeat};
+use crate::load::Config;
 use crate::model::kube_names::generated_suffix;
 use crate::model::text::hex;
 use crate::model::{Action, Address, Change, InstanceKey, Path, Segment, Value};
@@ -132,38 +132,21 @@ impl<'a> Digester<'a> {
         [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
     }
 
-    /// What gives the values of unknown places: the configuration of the arguments that contain them, the values of the
-    /// inputs, which an expression can read beside an unknown value, and the configuration of all objects whose values they
-    /// read, directly or through others. An author can change that of another object too.
+    /// What gives the values of unknown places: the configuration of the arguments that contain them, and the values of
+    /// the inputs, which an expression can read beside an unknown value.
     fn sources(&self, hasher: &mut Sha256, change: &Change, unknown: &[Path]) {
         let Some(instance) = self.config.instances.get(&change.address).filter(|_| !unknown.is_empty()) else { return };
-        let is_whole = unknown.iter().any(|path| path.0.is_empty());
-        if is_whole {
+        if unknown.iter().any(|path| path.0.is_empty()) {
             feed(hasher, instance.config.source().as_bytes());
         }
-        let arguments: BTreeSet<&Arc<str>> = unknown.iter().filter_map(|path| first_name(&path.0)).collect();
-        for name in &arguments {
+        let arguments: BTreeSet<&Arc<str>> = unknown.iter().filter_map(|path| first_name(path)).collect();
+        for name in arguments {
             feed(hasher, name.as_bytes());
             match instance.config.attribute(name) {
                 Some(configured) => feed(hasher, configured.source().as_bytes()),
                 None => feed(hasher, b"not configured"),
             }
         }
-        self.instance_values(hasher, instance);
-        let is_read = |reference: &&Reference| {
-            is_value(reference) && argument(reference).is_none_or(|name| is_whole || arguments.contains(name))
-        };
-        for (address, resource) in self.feeding(instance.references.iter().filter(is_read).collect()) {
-            feed(hasher, address.to_string().as_bytes());
-            let Some(resource) = resource else { continue };
-            feed(hasher, resource.type_name.as_bytes());
-            feed(hasher, resource.config.source().as_bytes());
-            self.instance_values(hasher, resource);
-        }
-    }
-
-    /// What the expressions of an instance read beside other objects.
-    fn instance_values(&self, hasher: &mut Sha256, instance: &Instance) {
         if let Some(each) = &instance.each {
             let entry = match &instance.address.key {
                 InstanceKey::Key(key) => each.source.attribute(key),
@@ -171,23 +154,7 @@ impl<'a> Digester<'a> {
             };
             feed(hasher, entry.unwrap_or_else(|| each.source.clone()).source().as_bytes());
         }
-        if let Some(Repeat::ForEach(source)) = instance.repetition.as_ref().and_then(|all| all.repeat.as_ref()) {
-            feed(hasher, source.source().as_bytes());
-        }
         self.value(hasher, instance.inputs.values());
-    }
-
-    /// The objects whose values are read, with the objects whose values these read. `None`: the object does not exist.
-    fn feeding(&self, mut open: Vec<&'a Reference>) -> BTreeMap<&'a Address, Option<&'a Instance>> {
-        let mut found = BTreeMap::new();
-        while let Some(reference) = open.pop() {
-            if !found.contains_key(&reference.target) {
-                let resource = self.config.resource(&reference.target).map(AsRef::as_ref);
-                found.insert(&reference.target, resource);
-                open.extend(resource.into_iter().flat_map(|resource| resource.references.iter()).filter(is_value));
-            }
-        }
-        found
     }
 
     fn value(&self, hasher: &mut Sha256, value: &Value) {
@@ -223,23 +190,11 @@ impl<'a> Digester<'a> {
     }
 }
 
-fn first_name(segments: &[Segment]) -> Option<&Arc<str>> {
-    match segments.first()? {
+fn first_name(path: &Path) -> Option<&Arc<str>> {
+    match path.0.first()? {
         Segment::Name(name) => Some(name),
         Segment::Index(_) => None,
     }
-}
-
-/// Whether the configuration of an object or the entries of its family read the value of another one.
-fn is_value(reference: &&Reference) -> bool {
-    let field = reference.at.0.get(1..).and_then(first_name);
-    !reference.explicit && field.is_some_and(|field| matches!(&**field, "config" | "forEach"))
-}
-
-/// The argument that reads a value; `None` if the whole configuration or the entries of the family do.
-fn argument(reference: &Reference) -> Option<&Arc<str>> {
-    let is_config = reference.at.0.get(1..).and_then(first_name).is_some_and(|field| **field == *"config");
-    reference.at.0.get(2..).and_then(first_name).filter(|_| is_config)
 }
 
 /// A sensitive value with an unknown part counts as unknown: its keys are as secret as the value.

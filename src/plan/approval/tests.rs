@@ -241,38 +241,6 @@ fn an_unknown_value_may_become_known_only_from_its_source() {
     assert!(!is_approved(serde_json::json!({ "size": "${db.size}" }), of_other_object));
 }
 
-/// The author changes another Resource, whose value the expression reads through a third one.
-#[test]
-fn an_unknown_value_comes_from_the_configuration_of_all_that_it_reads() {
-    let config = |first: serde_json::Value, unrelated: &str| {
-        let resource = |name: &str, config: serde_json::Value| {
-            let at = Path::default().name("spec").name("config");
-            let (config, references, _) = Template::parse_json(&config, &at, &[]);
-            let address = Address::single(name);
-            let plain = Instance::plain(address.clone(), "thing");
-            (address, Arc::new(Instance { config, references: references.into(), ..plain }))
-        };
-        let resources = [
-            resource("a", serde_json::json!({ "size": "${b.output}", "zone": "${d.output}" })),
-            resource("b", serde_json::json!({ "input": "${c.output}" })),
-            resource("c", serde_json::json!({ "input": first })),
-            resource("d", serde_json::json!({ "input": unrelated })),
-        ];
-        Config { instances: resources.into_iter().collect(), ..Config::default() }
-    };
-    let update = |size: Value| update(1, size);
-    let known = config(serde_json::json!("ten"), "x");
-    let approved = Digester::new(b"s", &Plan::default(), &known).change(&update(Value::Unknown));
-    let held = |config: &Config| {
-        let guarded = guarded(vec![approved.clone()], update(Value::from(10)), config, &Recorded::new());
-        guarded.unwrap().held().is_some()
-    };
-    assert!(!held(&known));
-    assert!(held(&config(serde_json::json!("thousand"), "x")));
-    assert!(held(&config(serde_json::json!("${e.output}"), "x")));
-    assert!(!held(&config(serde_json::json!("ten"), "y")), "the unknown argument does not read it");
-}
-
 #[test]
 fn an_unknown_value_in_a_list_has_the_source_of_its_argument() {
     let list = |id: Value| object(&[("rules", Value::list([object(&[("id", id), ("port", Value::from(1))])]))]);

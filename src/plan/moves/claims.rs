@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::{Conversion, Move, Search, is_desired};
-use crate::load::{Expansion, Family, Instance};
+use crate::load::{Expansion, Family, Instance, MovedFrom};
 use crate::model::{Address, InstanceKey, Reason, in_family};
-use crate::plan::{Mode, ObjectBlock};
+use crate::plan::ObjectBlock;
 
 /// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
 /// Otherwise another instance would get the object, and this one would create a new object later.
 pub(super) struct Claim {
     pub to: Address,
     pub uid: Arc<str>,
-    /// Made by the annotation.
+    /// Made by `spec.moved` or the annotation.
     pub explicit: bool,
     /// The object can be moved. Otherwise it is blocked with the reason.
     pub possible: bool,
@@ -31,7 +31,7 @@ impl Claim {
 impl Search<'_> {
     pub(super) fn claim(&mut self, from: &Address, claim: Claim) {
         let claims = self.claims.entry(from.clone()).or_default();
-        // An invalid annotation may refer to an object in two ways.
+        // A Resource may name an object in two ways.
         if !claims.iter().any(|known| known.explicit && known.to == claim.to) {
             claims.push(claim);
         }
@@ -70,9 +70,13 @@ impl Search<'_> {
         if explicit().count() > 1 {
             let mut names: Vec<String> = explicit().map(|claim| format!("`{}`", claim.to)).collect();
             names.sort();
+            let mut fields: Vec<String> = explicit().filter_map(|claim| self.field_of(claim, &from)).collect();
+            fields.sort();
+            fields.dedup();
             let message = format!(
-                "`{from}` is claimed by {} (hint: keep the annotation `purlin.dev/moved-from` on only one of them)",
-                names.join(" and ")
+                "`{from}` is claimed by {} (hint: keep {} in only one of them)",
+                names.join(" and "),
+                fields.join(" or ")
             );
             for address in claims.iter().map(|claim| &claim.to).chain([&from]) {
                 self.block(address, Reason::MoveBlocked, message.clone());
@@ -88,24 +92,26 @@ impl Search<'_> {
         }
     }
 
+    /// The field that makes a claim.
+    fn field_of(&self, claim: &Claim, from: &Address) -> Option<String> {
+        self.said.get(&claim.to.name).map(|entries| entries.field(from))
+    }
+
     /// Blocks the objects that a family claims while its instances are not known.
     pub(super) fn block_claimed_by_family(&mut self, family: &Family) {
         let shared = &family.shared;
-        let keeps = shared.prevent_destroy || shared.prevent_destroy_when.is_some() || shared.keeps_object();
-        let concerns = match self.options.mode {
-            Mode::Normal => true,
-            Mode::Destroy => keeps,
-            Mode::RefreshOnly => false,
-        };
-        if !concerns || !shared.is_desired() || matches!(family.expansion, Expansion::Known(_)) {
+        if !self.concerns(shared) || !shared.is_desired() || matches!(family.expansion, Expansion::Known(_)) {
             return;
         }
         let (recorded, to) = (self.recorded, &family.shared.address);
-        let was_followed = self.was_applied(shared);
-        for from in family.shared.moved_from.iter() {
+        let was_followed = self.said.get(&to.name).is_some_and(|entries| entries.is_applied);
+        for MovedFrom { from, .. } in family.shared.moved_from.iter() {
             let all = in_family(recorded, &from.name).map(|(address, _)| address);
             for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {
                 if is_desired(self.config, address) {
+                    if !was_followed && address.name != to.name {
+                        self.keep_configured(address, format!("`{to}`, whose instances are not known yet, claims it"));
+                    }
                     continue;
                 }
                 let message = format!("it will be moved to `{to}`, whose instances are not known yet");
@@ -118,14 +124,22 @@ impl Search<'_> {
         }
     }
 
-    /// Blocks all objects that an invalid annotation may refer to.
+    /// Blocks all objects that an invalid address may mean.
     pub(super) fn block_all_named(&mut self, instance: &Instance) {
         let (recorded, address) = (self.recorded, &instance.address);
-        for from in instance.moved_from.iter() {
-            let all = in_family(recorded, &from.name).map(|(address, _)| address);
-            for found in all.filter(|found| !is_desired(self.config, found)) {
-                let why = format!("`{address}` seems to claim `{found}` with an invalid annotation");
-                self.block_orphan(found, &why);
+        for entry in instance.moved_from.iter() {
+            let all = in_family(recorded, &entry.from.name).map(|(address, _)| address);
+            for found in all {
+                if is_desired(self.config, found) {
+                    self.keep_configured(found, format!("`{address}`, whose former addresses are invalid, claims it"));
+                    continue;
+                }
+                let message = format!(
+                    "`{address}` seems to claim `{found}`, but its former addresses are invalid; the object is kept until \
+                     this is resolved (hint: correct {}, or remove it)",
+                    entry.field()
+                );
+                self.block(found, Reason::MoveBlocked, message);
                 if self.record(address).is_none() {
                     self.claim(found, Claim { possible: false, ..Claim::explicit(instance) });
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Conversion, FIX_ANNOTATION, Move, Search, Takeover, is_desired};
+use super::{Conversion, Move, Search, Takeover, is_desired};
 use crate::load::Instance;
 use crate::model::{Address, Reason, Record};
 
@@ -24,14 +24,13 @@ impl Search<'_> {
             Some(Ok(after)) => Some(Arc::new(Conversion { before: Arc::clone(record), after: Arc::clone(after) })),
             Some(Err(refusal)) => {
                 let why = format!("`{address}` claims `{from}`, which has the type `{}`", record.type_name);
+                let fix = self.said.get(&address.name).map(|entries| entries.fix(from)).unwrap_or_default();
                 if from != address && !is_desired(self.config, from) {
-                    self.block_orphan(from, &why);
+                    let kept = format!("{why}; the object is kept until this is resolved (hint: {fix})");
+                    self.block(from, Reason::MoveBlocked, kept);
                 }
-                let hint = if refusal.reason == Reason::MoveBlocked {
-                    format!(" (hint: {FIX_ANNOTATION})")
-                } else {
-                    String::new()
-                };
+                let hint =
+                    if refusal.reason == Reason::MoveBlocked { format!(" (hint: {fix})") } else { String::new() };
                 let message = format!("{why}, so nothing is moved: {}{hint}", refusal.message);
                 self.block(address, refusal.reason, message);
                 None
@@ -39,7 +38,7 @@ impl Search<'_> {
         }
     }
 
-    /// Converts the recorded object of a Resource whose annotation names its own address.
+    /// Converts the recorded object of a Resource that names its own address.
     pub(super) fn change_type(&mut self, address: &Address, instance: &Instance) {
         let Some(record) = self.record(address) else { return };
         // Other problems of the object take precedence and are reported separately.

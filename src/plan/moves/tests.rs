@@ -1,5 +1,7 @@
 //! Tests of finding moves and of the records after them.
 
+mod properties;
+
 use super::*;
 use crate::load::source::read_strings;
 use crate::model::{Operation, Step, Stored, Version};
@@ -182,4 +184,118 @@ fn a_move_waits_for_the_running_step_of_a_dependent_of_the_family() {
     let found = find(&config, &records, &PlanOptions { running, ..PlanOptions::default() }, &Takeovers::new());
     assert_eq!(held(&found), [r#"f["x"] OperationInProgress"#, "s OperationInProgress"]);
     assert!(found.moves.is_empty());
+}
+
+/// The moves, and what is kept, of manifests over records. Each manifest is `name spec` or `name<annotation spec`.
+fn forms(records: &[&str], manifests: &[&str]) -> Vec<String> {
+    let manifest = |text: &&str| {
+        let (head, spec) = text.split_once(' ').unwrap_or((text, ""));
+        let (name, annotation) = head.split_once('<').unwrap_or((head, ""));
+        let spec = spec.replace('`', "\"");
+        format!(
+            "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{name: {name}, annotations: \
+             {{purlin.dev/moved-from: '{}'}}}}\nspec: {{type: thing, {spec}}}\n---\n",
+            annotation.replace('`', "\"")
+        )
+    };
+    let config = read_strings(&[("f.yaml", &manifests.iter().map(manifest).collect::<String>())]).config;
+    let records: Vec<String> = records.iter().map(|address| address.replace('`', "\"")).collect();
+    let records: Vec<(&str, &[&str])> = records.iter().map(|address| (address.as_str(), &[] as &[&str])).collect();
+    let found = find(&config, &recorded(&records), &PlanOptions::default(), &Takeovers::new());
+    let moves = found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to));
+    let kept = found.blocked.keys().map(|address| format!("{address} kept"));
+    let claimed = found.claimed.keys().map(|address| format!("{address} not replaced"));
+    moves.chain(kept).chain(claimed).map(|line| line.replace('"', "`")).collect()
+}
+
+#[test]
+fn keys_change_and_count_becomes_for_each_and_back() {
+    assert_eq!(
+        forms(&["r[`a`]", "r[`b`]"], &["r forEach: [c, b], moved: [{from: 'r[`a`]', to: '[`c`]'}]"]),
+        ["r[`a`] -> r[`c`]"]
+    );
+    let moved = "moved: [{from: 'w[0]', to: '[`x`]'}, {from: 'w[1]', to: '[`y`]'}]";
+    assert_eq!(
+        forms(&["w[0]", "w[1]"], &[&format!("w forEach: [x, y], {moved}")]),
+        ["w[0] -> w[`x`]", "w[1] -> w[`y`]"]
+    );
+    let moved = "moved: [{from: 'w[`x`]', to: '[1]'}, {from: 'w[`y`]', to: '[0]'}]";
+    assert_eq!(forms(&["w[`x`]", "w[`y`]"], &[&format!("w count: 2, {moved}")]), ["w[`x`] -> w[1]", "w[`y`] -> w[0]"]);
+    assert_eq!(forms(&["db"], &["site forEach: [a, b], moved: [{from: db, to: '[`b`]'}]"]), ["db -> site[`b`]"]);
+    assert_eq!(forms(&["s[`a`]", "s[`b`]"], &["db moved: [{from: 's[`b`]'}]", "s forEach: [a]"]), ["s[`b`] -> db"]);
+    // A whole name and one changed key.
+    let moved = "moved: [{from: w}, {from: 'w[`b`]', to: '[`c`]'}]";
+    assert_eq!(
+        forms(&["w[`a`]", "w[`b`]"], &[&format!("v forEach: [a, c], {moved}")]),
+        ["w[`a`] -> v[`a`]", "w[`b`] -> v[`c`]"]
+    );
+}
+
+#[test]
+fn a_chain_leads_from_any_of_its_addresses() {
+    let spec = "r forEach: [c], moved: [{from: 'r[`a`]', to: '[`b`]'}, {from: 'r[`b`]', to: '[`c`]'}]";
+    assert_eq!(forms(&["r[`a`]"], &[spec]), ["r[`a`] -> r[`c`]"]);
+    assert_eq!(forms(&["r[`b`]"], &[spec]), ["r[`b`] -> r[`c`]"]);
+    assert_eq!(forms(&["r[`c`]"], &[spec]), [] as [&str; 0]);
+    assert_eq!(forms(&[], &[spec]), [] as [&str; 0]);
+}
+
+#[test]
+fn what_a_claim_names_is_kept_if_it_cannot_be_moved() {
+    // An annotation that names an instance does not say which instance of a family gets the object.
+    assert_eq!(forms(&["r[`a`]", "r[`b`]"], &["r<r[`a`] forEach: [c, b]"]), ["r[`a`] kept", "r[`c`] kept"]);
+    assert_eq!(forms(&["w[0]"], &["v<w[0] forEach: [x, y]"]), ["v[`x`] kept", "v[`y`] kept", "w[0] kept"]);
+    // A single object and a family.
+    assert_eq!(forms(&["db"], &["site<db forEach: [a, b]"]), ["db kept", "site[`a`] kept", "site[`b`] kept"]);
+    assert_eq!(forms(&["s[`a`]", "s[`b`]"], &["db<s config: {}"]), ["db kept", "s[`a`] kept", "s[`b`] kept"]);
+    assert_eq!(forms(&["db"], &["site<db enabled: false"]), ["db kept"]);
+    assert_eq!(forms(&["s[0]"], &["r forEach: [a], moved: [{from: s, to: '[`a`]'}]"]), ["r[`a`] kept", "s[0] kept"]);
+    // Two names that both exist.
+    assert_eq!(forms(&["a", "b"], &["c<b,a config: {}"]), ["a kept", "b kept", "c kept"]);
+    // Misspelled keys.
+    assert_eq!(
+        forms(&["r[`a`]"], &["r forEach: [c], moved: [{from: 'r[`aa`]', to: '[`c`]'}]"]),
+        ["r[`a`] kept", "r[`c`] kept"]
+    );
+    assert_eq!(
+        forms(&["r[`a`]"], &["r forEach: [c, d], moved: [{from: 'r[`a`]', to: '[`cc`]'}]"]),
+        ["r[`a`] kept", "r[`c`] kept", "r[`d`] kept"]
+    );
+    // A family that is renamed and whose keys change at the same time.
+    assert_eq!(
+        forms(&["w[`a`]", "w[`b`]"], &["v<w forEach: [a, c]"]),
+        ["v[`a`] kept", "v[`c`] kept", "w[`a`] kept", "w[`b`] kept"]
+    );
+    // Removed keys of a renamed family.
+    assert_eq!(forms(&["w[`a`]", "w[`b`]"], &["v<w forEach: [a]"]), ["w[`a`] -> v[`a`]"]);
+}
+
+#[test]
+fn a_swap_a_shift_and_a_name_in_use_are_refused() {
+    assert_eq!(
+        forms(&["a", "b"], &["a<b config: {}", "b<a config: {}"]),
+        ["a kept", "b kept", "a not replaced", "b not replaced"]
+    );
+    let shift = "moved: [{from: 'r[`a`]', to: '[`b`]'}, {from: 'r[`b`]', to: '[`c`]'}]";
+    assert_eq!(
+        forms(&["r[`a`]", "r[`b`]"], &[&format!("r forEach: [b, c], {shift}")]),
+        ["r[`a`] kept", "r[`c`] kept", "r[`b`] not replaced"]
+    );
+    assert_eq!(forms(&["a", "b"], &["b<a config: {}", "c<b config: {}"]), ["a kept", "c kept", "b not replaced"]);
+    assert_eq!(forms(&["a"], &["a config: {}", "b<a config: {}"]), ["b kept", "a not replaced"]);
+    let swap = "moved: [{from: 'r[`a`]', to: '[`b`]'}, {from: 'r[`b`]', to: '[`a`]'}]";
+    assert_eq!(forms(&["r[`a`]", "r[`b`]", "r[`c`]"], &[&format!("r forEach: [a, b], {swap}")]), [] as [&str; 0]);
+}
+
+#[test]
+fn a_hint_does_not_let_go_of_an_object_that_is_claimed_in_turn() {
+    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: b, annotations: {purlin.dev/moved-from: a}}\nspec: {type: thing}\n---\n\
+                     apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: c, annotations: {purlin.dev/moved-from: b}}\nspec: {type: thing}\n";
+    let config = read_strings(&[("f.yaml", manifests)]).config;
+    let records = recorded(&[("a", &[]), ("b", &[])]);
+    let found = find(&config, &records, &PlanOptions::default(), &Takeovers::new());
+    let message = &found.blocked[&Address::single("a")].message;
+    assert!(message.contains("`purlin state mv b c` first") && !message.contains("state rm"), "{message}");
 }

@@ -150,7 +150,7 @@ impl Fixture {
                 InstanceKey::Key(_) => (Repeat::ForEach(literal), InstanceKeys::Keys(BTreeMap::new())),
                 _ => (Repeat::Count(literal), InstanceKeys::Count(members.len() as u64)),
             };
-            let repetition = Repetition { repeat: Some(repeat), enabled: None, references: Arc::new([]) };
+            let repetition = Repetition { repeat: Some(repeat), enabled: None, import: None, references: Arc::new([]) };
             let address = Address::single(name.clone());
             let repetition = Some(Arc::new(repetition));
             let shared = Arc::new(Instance { address, repetition, ..members[0].as_ref().clone() });

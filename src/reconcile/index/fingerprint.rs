@@ -44,7 +44,7 @@ impl Index {
         if let Some(entry) = self.entries.get(name) {
             let instance = &entry.instance;
             instance.reconcile_requested.hash(&mut hasher);
-            let before = instance.moved_from.iter().map(|address| &address.name);
+            let before = instance.moved_from.iter().map(|moved| &moved.from.name);
             let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
             let targets = instance.references.iter().chain(settings).map(|reference| &reference.target.name);
             for target in targets.chain(before) {

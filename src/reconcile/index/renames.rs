@@ -1,4 +1,4 @@
-//! Resources with `movedFrom` addresses, which may contain typos.
+//! Resources with former addresses, which may contain typos.
 //!
 //! A plan that destroys an object of a similar name holds both (`plan::moves`), but it sees only the names that are
 //! planned together. So names that may be a rename are planned together.
@@ -15,11 +15,11 @@ type Names = BTreeSet<Arc<str>>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct RenameCandidates {
-    /// Resources with `movedFrom` that have no record.
+    /// Resources with former addresses that have no record.
     renamed: Names,
     /// Names with a record that are no longer desired.
     removed: Names,
-    /// The names in `movedFrom`, for each Resource that is not being deleted. Unlike the sets above, it does not depend
+    /// The names of the former addresses, for each Resource that is not being deleted. Unlike the sets above, it does not depend
     /// on records, so no step changes it.
     claims: Links,
 }
@@ -34,23 +34,23 @@ impl Index {
         let searches = is_wanted && says_so && !is_recorded;
         let leaves = is_recorded && !is_wanted;
         let claims = entry.filter(|_| is_wanted).into_iter().flat_map(|instance| instance.moved_from.iter());
-        let claimed = claims.map(|address| address.name.clone()).collect();
+        let claimed = claims.map(|moved| moved.from.name.clone()).collect();
         let update = |all: &mut Names, is_one| if is_one { all.insert(name.clone()) } else { all.remove(name) };
         update(&mut self.renames.renamed, searches);
         update(&mut self.renames.removed, leaves);
         self.renames.claims.set(name, claimed);
     }
 
-    /// The UIDs of the Resources whose `movedFrom` names this name.
+    /// The UIDs of the Resources of which this name is a former one.
     pub(super) fn claimants(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
         let entries = self.renames.claims.sources(name).filter_map(|claimant| self.entries.get(claimant));
         entries.map(|entry| &entry.instance.uid)
     }
 
-    /// The removed names that are similar to the `movedFrom` of a Resource without a record, if no record has one of its
+    /// The removed names that are similar to a former one of a Resource without a record, if no record has one of its
     /// exact names.
     pub(super) fn rename_candidates(&self, instance: &Instance) -> Vec<Arc<str>> {
-        let named = || instance.moved_from.iter().map(|address| &address.name);
+        let named = || instance.moved_from.iter().map(|moved| &moved.from.name);
         let is_recorded = |name: &Arc<str>| self.addresses(name).next().is_some();
         // After a restart, nearly all names count as removed until their Resources are listed.
         let may_search = !instance.moved_from.is_empty() && !is_recorded(&instance.address.name);
@@ -72,7 +72,7 @@ impl Index {
         }
         // If a Resource names it exactly, no other Resource has misspelled it.
         let names_it = |other: &Arc<str>| {
-            searching(other).is_some_and(|instance| instance.moved_from.iter().any(|named| named.name == *name))
+            searching(other).is_some_and(|instance| instance.moved_from.iter().any(|moved| moved.from.name == *name))
         };
         if !self.renames.removed.contains(name) || self.links.neighbours(name).any(names_it) {
             return Vec::new();

@@ -2,7 +2,7 @@ mod families;
 mod records;
 
 use super::*;
-use crate::load::Reference;
+use crate::load::{MovedFrom, Reference};
 use crate::model::{Holder, Intent, Operation, Path, PlannedObject, Record, RecordedObject};
 
 fn resource(name: &str, generation: i64, references: &[&str]) -> Instance {
@@ -146,7 +146,7 @@ fn the_desired_digest_changes_with_the_resource_and_not_with_records() {
 #[test]
 fn the_desired_digest_changes_with_the_claims_of_other_resources() {
     let claims = |generation, from: &[&str]| Instance {
-        moved_from: from.iter().map(|name| Address::single(*name)).collect(),
+        moved_from: from.iter().map(|name| MovedFrom::annotation(Address::single(*name))).collect(),
         ..resource("b", generation, &[])
     };
     let deleting = || Instance { deleting: true, ..claims(1, &["a"]) };
@@ -283,7 +283,7 @@ fn a_planned_deletion_does_not_plan_neighbors_that_are_being_deleted() {
 #[test]
 fn a_moved_name_is_connected_with_its_previous_name() {
     let renamed = |generation, from: &[&str]| Instance {
-        moved_from: from.iter().map(|name| Address::single(*name)).collect(),
+        moved_from: from.iter().map(|name| MovedFrom::annotation(Address::single(*name))).collect(),
         ..resource("b", generation, &[])
     };
     let mut index = index([applied(resource("a", 1, &[])), Event::RecordApplied(record("a", 5, &[]))]);
@@ -308,7 +308,10 @@ fn a_moved_name_is_connected_with_its_previous_name() {
 #[test]
 fn a_misspelled_move_is_connected_with_similar_names() {
     let deleting = || Instance { deleting: true, ..resource("database", 1, &[]) };
-    let says = |from: &str| Instance { moved_from: [Address::single(from)].into(), ..resource("orders", 1, &[]) };
+    let says = |from: &str| Instance {
+        moved_from: [MovedFrom::annotation(Address::single(from))].into(),
+        ..resource("orders", 1, &[])
+    };
     let together = |index: &Index, name: &str| {
         let all: Vec<_> = index.component([name.into()]).into_iter().collect();
         all.join(" ")

@@ -70,7 +70,7 @@ impl Index {
     /// stale.
     pub(super) fn wake_with_renames(&mut self, instance: &Instance) {
         self.to_plan.insert(instance.address.name.clone());
-        self.to_plan.extend(instance.moved_from.iter().map(|address| address.name.clone()));
+        self.to_plan.extend(instance.moved_from.iter().map(|moved| moved.from.name.clone()));
         self.to_plan.extend(self.rename_candidates(instance));
     }
 }

@@ -92,8 +92,8 @@ fn next_step(reason: Reason) -> &'static str {
         }
         Reason::PreventDestroy => "Set `spec.lifecycle.preventDestroy: false`; on files also `purlin state unprotect`.",
         Reason::MoveBlocked => {
-            "Read the hint in the message. If the Resource of the old address still exists, delete it. If the annotation \
-             `purlin.dev/moved-from` is wrong, correct it. Removing the annotation can destroy the old object: see \
+            "Read the hint in the message. If the Resource of the old address still exists, delete it. If `spec.moved` or the \
+             annotation `purlin.dev/moved-from` is wrong, correct it. Removing it can destroy the old object: see \
              `docs/moves.md`."
         }
         Reason::InUse => "Delete the dependent object, or remove its reference.",

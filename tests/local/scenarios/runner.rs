@@ -329,7 +329,7 @@ impl Runner {
         let recorded = run.schedule.records();
         let is_other = |address: &&Address| options.other_sources.iter().any(|name| **name == *address.name);
         let others = recorded.keys().filter(is_other).cloned().collect();
-        let config = Arc::new(config.with_other_sources(recorded, &others, options.destroy));
+        let config = Arc::new(config.with_other_sources(recorded, &others, &BTreeSet::new(), options.destroy));
         let mut scope: BTreeSet<Address> =
             config.instances.keys().chain(run.schedule.records().keys()).cloned().collect();
         let names = scope.iter().map(|address| address.name.clone()).collect();
