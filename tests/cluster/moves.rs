@@ -471,3 +471,99 @@ fn a_provider_moves_an_object_to_another_type() {
     plane().kubectl_ok(&["-n", &ns, "delete", "pres", "--all", "--wait=false"]);
     wait_empty(&ns);
 }
+
+/// A family of ConfigMaps named after their keys, or numbered, with the former addresses of its objects.
+fn sites(name: &str, keys: &str, each: &str, moved: &str) -> String {
+    format!(
+        "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: {name} }}\nspec:\n  type: \
+         terraform_data\n  {keys}\n  moved: [{moved}]\n  config: {{ input: \"${{{each}}}\" }}\n"
+    )
+}
+
+/// The ids of the recorded objects by address.
+fn ids(namespace: &str, addresses: &[&str]) -> Vec<String> {
+    let show = |address: &&str| {
+        let shown = purlin(namespace, &["state", "show", address, "-o", "json"]);
+        assert!(shown.status.success(), "{shown:?}");
+        let shown: Json = serde_json::from_slice(&shown.stdout).unwrap();
+        shown["objects"][0]["values"]["id"].as_str().unwrap_or_default().to_owned()
+    };
+    addresses.iter().map(show).collect()
+}
+
+#[test]
+fn keys_change_in_the_manifest_and_the_objects_stay() {
+    let _guard = shared();
+    let ns = with_rights("rekey");
+    plane().apply(&["-n", &ns], &sites("web", "count: 2", "1", ""));
+    wait_ready(&ns, &["web"]);
+    let before = ids(&ns, &["web[0]", "web[1]"]);
+    assert!(before.iter().all(|id| !id.is_empty()), "{before:?}");
+
+    // Numbers become keys.
+    let moved = "{ from: 'web[0]', to: '[\"x\"]' }, { from: 'web[1]', to: '[\"y\"]' }";
+    plane().apply(&["-n", &ns], &sites("web", "forEach: [x, y]", "1", moved));
+    wait_until("both objects have keys", LIMIT, || recorded(&ns) == ["web[\"x\"]", "web[\"y\"]"]);
+    wait_ready(&ns, &["web"]);
+    assert_eq!(ids(&ns, &["web[\"x\"]", "web[\"y\"]"]), before);
+
+    // A misspelled key keeps the object and creates no other one.
+    let wrong = "{ from: 'web[\"y\"]', to: '[\"zz\"]' }";
+    plane().apply(&["-n", &ns], &sites("web", "forEach: [x, z]", "1", wrong));
+    wait_reason(&ns, "web", "Ready", "MoveBlocked");
+    assert_eq!(recorded(&ns), ["web[\"x\"]", "web[\"y\"]"]);
+
+    // A key is renamed, and the entry stays.
+    let renamed = "{ from: 'web[\"y\"]', to: '[\"z\"]' }";
+    for _ in 0..2 {
+        plane().apply(&["-n", &ns], &sites("web", "forEach: [x, z]", "1", renamed));
+        wait_until("the object has the new key", LIMIT, || recorded(&ns) == ["web[\"x\"]", "web[\"z\"]"]);
+        wait_ready(&ns, &["web"]);
+        assert_eq!(ids(&ns, &["web[\"x\"]", "web[\"z\"]"]), before);
+    }
+    wait_event(&ns, "web", "Moved: ");
+
+    // An annotation that names an instance does not say which instance gets the object.
+    let annotated = sites("web", "forEach: [x, q]", "1", "")
+        .replace("{ name: web }", "{ name: web, annotations: { purlin.dev/moved-from: 'web[\"z\"]' } }");
+    plane().apply(&["-n", &ns], &annotated);
+    wait_message(&ns, "web", "Ready", "but not which instance of `web` gets the object");
+    assert_eq!(recorded(&ns), ["web[\"x\"]", "web[\"z\"]"]);
+
+    // A swap is refused at the field.
+    let swap = "{ from: 'web[\"x\"]', to: '[\"z\"]' }, { from: 'web[\"z\"]', to: '[\"x\"]' }";
+    plane().apply(&["-n", &ns], &sites("web", "forEach: [x, z]", "1", swap));
+    wait_message(&ns, "web", "Ready", "spec.moved[1]: the moves");
+    assert_eq!(ids(&ns, &["web[\"x\"]", "web[\"z\"]"]), before);
+}
+
+#[test]
+fn the_api_server_refuses_what_is_no_address_and_a_second_place_for_one_object() {
+    let _guard = shared();
+    let ns = with_rights("badmoves");
+    for moved in ["{ from: 'Web' }", "{ from: web, to: a }", "{ from: web, to: '[0]' }, { from: web, to: '[1]' }"] {
+        let manifest = sites("web", "count: 2", "1", moved);
+        let refused = plane().kubectl_with_stdin(&["apply", "-n", &ns, "-f", "-"], &manifest);
+        assert!(!refused.status.success(), "{moved}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_family_imports_its_objects() {
+    let _guard = shared();
+    let ns = with_rights("importing");
+    for name in ["db-one", "db-two"] {
+        plane().kubectl_ok(&["-n", &ns, "create", "configmap", name, "--from-literal=a=b"]);
+    }
+    let uid = |name: &str| found(&ns, "configmap", name).map(|one| one["metadata"]["uid"].clone());
+    let before = (uid("db-one"), uid("db-two"));
+    let family = format!(
+        "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: db }}\nspec:\n  type: kubernetes_object\n  \
+         forEach: [one, two]\n  import: {{ id: \"v1/ConfigMap/{ns}/db-${{each.key}}\" }}\n  config:\n    manifest: {{ \
+         apiVersion: v1, kind: ConfigMap, metadata: {{ name: \"db-${{each.key}}\" }}, data: {{ a: c }} }}\n"
+    );
+    plane().apply(&["-n", &ns], &family);
+    wait_ready(&ns, &["db"]);
+    assert_eq!((uid("db-one"), uid("db-two")), before);
+    assert_eq!(found(&ns, "configmap", "db-two").unwrap()["data"]["a"], "c");
+}

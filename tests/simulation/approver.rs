@@ -63,7 +63,6 @@ impl Approver {
             3 => self.squat(plan, random, judge),
             4 => self.lie(plan, random, judge),
             5 => self.relabel(plan, judge),
-            6 | 7 => self.race(plan, random, judge),
             _ => self.decide(plan, "approved", judge),
         }
     }
@@ -107,29 +106,6 @@ impl Approver {
         judge.note(&format!("author lies in the Plan {name} about {}", plan["metadata"]["name"]));
         let spec = json!({ "digest": digest, "changes": changes, "approved": true });
         self.create(plan, &json!({ "name": name, "namespace": plan["metadata"]["namespace"] }), &spec);
-    }
-
-    /// While a user approves a Plan, an author puts a literal into one of its Resources.
-    fn race(&self, plan: &Value, random: &mut Seeded, judge: &Judge) {
-        let changes = plan["status"]["approvals"][0]["changes"].as_array().cloned().unwrap_or_default();
-        let Some(address) = changes.first().and_then(|change| change["address"].as_str()) else { return };
-        let name = address.split('[').next().unwrap_or_default();
-        let namespace = plan["metadata"]["namespace"].as_str().unwrap_or_default();
-        let (value, is_first) = (format!("v{}", random.below(4)), random.chance(500));
-        if is_first {
-            self.decide(plan, "approved", judge);
-        }
-        judge.note(&format!("author sets the value of {namespace}/{name} to {value}"));
-        let path = format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/resources/{name}");
-        let patch = json!({ "spec": { "config": { "value": value } } });
-        self.cluster.with(|server, now| {
-            if server.object("purlin.dev", "resources", namespace, name).is_some() {
-                server.modify(now, &path, &patch);
-            }
-        });
-        if !is_first {
-            self.decide(plan, "approved", judge);
-        }
     }
 
     /// An author removes the label of a Plan of Purlin.

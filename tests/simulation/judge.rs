@@ -95,8 +95,8 @@ struct Inside {
     truth: BTreeMap<Place, Timeline<Plain>>,
     /// The value of each object over time, by its id.
     objects: BTreeMap<String, Timeline<Plain>>,
-    /// The addresses that Resources have claimed with `moved-from`.
-    claims: BTreeMap<Place, BTreeSet<Address>>,
+    /// The former addresses of objects that Resources have named.
+    claims: BTreeMap<Place, BTreeSet<moves::Claim>>,
     calls: BTreeMap<u64, Call>,
     count: u64,
     /// Secrets that an administrator has deleted or damaged.

@@ -1,12 +1,14 @@
 //! Users, who create, change, revert and delete Resources at any time.
 
 mod references;
+mod rekey;
 mod rename;
 
 use purlin::model::Record;
 use serde_json::{Value, json};
 
 use self::references::{SAME_INDEX, value_reference};
+use self::rekey::{forget_open_moves, resize};
 use self::rename::{Unfinished, claim_of, healed_claim};
 use crate::approver::some_kinds;
 use crate::judge::{Judge, is_desired};
@@ -74,6 +76,7 @@ impl User {
                 kubectl.touch_records(&self.count.to_string());
             }
             9 | 10 => self.rename(kubectl, judge),
+            11 | 12 => self.rekey(kubectl, judge),
             _ => self.change_one(kubectl, judge),
         }
     }
@@ -139,7 +142,10 @@ impl User {
         match self.random.below(13) {
             0..=2 => spec["config"]["value"] = json!(format!("v{}", self.random.below(4))),
             3 | 4 => spec["config"]["force"] = json!(format!("f{}", self.random.below(3))),
-            5 | 6 if index > 0 => spec["config"]["value"] = json!(self.some_reference(name)),
+            5 | 6 if index > 0 => {
+                let has_index = !spec["count"].is_null();
+                spec["config"]["value"] = json!(self.some_reference(name, has_index));
+            }
             7 if index > 0 => {
                 let target = self.random.below(index);
                 spec["dependsOn"] = json!([{ "name": self::name(target) }]);
@@ -147,7 +153,10 @@ impl User {
             8 => spec["lifecycle"]["createBeforeDestroy"] = json!(self.random.chance(700)),
             9 if self.is_wild => spec["lifecycle"]["preventDestroy"] = json!(self.random.chance(500)),
             10 if self.is_wild => spec["suspend"] = json!(self.random.chance(500)),
-            11 if is_family(name) => spec["count"] = json!(self.random.below(4)),
+            11 if is_family(name) => {
+                let size = self.random.below(4);
+                resize(spec, size);
+            }
             11 => spec["enabled"] = json!(self.random.chance(600)),
             12 => spec["timeouts"] = json!({ "create": "10s", "update": "10s", "delete": "10s" }),
             _ => {
@@ -158,9 +167,9 @@ impl User {
     }
 
     /// An expression that references an object or an instance with a lower number.
-    fn some_reference(&mut self, name: &str) -> String {
+    fn some_reference(&mut self, name: &str, has_index: bool) -> String {
         let target = self::name(self.random.below(index(name)));
-        match (is_family(&target), is_family(name) && self.random.chance(500)) {
+        match (is_family(&target), has_index && self.random.chance(500)) {
             (false, _) => format!("${{{target}.id}}"),
             (true, false) => format!("${{{target}[{}].id}}", self.random.below(3)),
             (true, true) => format!("${{{target}[{SAME_INDEX}].id}}"),
@@ -242,6 +251,7 @@ impl User {
             let depends: Vec<Value> = depends.into_iter().filter(|one| stays(one["name"].as_str().unwrap())).collect();
             spec["dependsOn"] = json!(depends);
             self.count += 1;
+            forget_open_moves(kubectl, name, &mut spec);
             let mut annotations = healed_claim(kubectl, &there, one);
             annotations["purlin.dev/reconcile-requested-at"] = json!(format!("heal-{}", self.count));
             kubectl.apply(name, &spec, &annotations);

@@ -303,3 +303,32 @@ fn the_state_file_is_copied_before_it_changes() {
     assert!(ran.code == Some(1) && (ran.stdout + &ran.stderr).contains("cannot be copied to `purlin.db.backup`"));
     assert_eq!(sandbox.recorded(), ["a"]);
 }
+
+#[test]
+fn an_object_whose_manifest_is_still_in_another_source_is_not_moved() {
+    let sandbox = two_directories();
+    let metadata = "{ name: lan, annotations: { purlin.dev/moved-from: net } }";
+    let renamed = manifest("lan", &[]).replace("{ name: lan }", metadata);
+    assert!(renamed.contains("moved-from"), "{renamed}");
+    sandbox.write("moved/lan.yaml", &renamed);
+    let ran = sandbox.run(&["apply", "-f", "moved", "--yes"]);
+    assert!(ran.stderr.contains("`net` is still configured by a Resource"), "{ran:?}");
+    assert_eq!(sandbox.recorded(), ["app", "net"]);
+
+    // Once the manifest is removed, the object is moved. If it comes back alone, it creates no second object.
+    let before = sandbox.json(&["state", "show", "net", "-o", "json"])["objects"][0]["values"]["id"].clone();
+    let text = fs::read_to_string(sandbox.path("network/net.yaml")).unwrap();
+    sandbox.remove("network/net.yaml");
+    sandbox.ok(&["apply", "-f", "moved", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["app", "lan"]);
+    let after = sandbox.json(&["state", "show", "lan", "-o", "json"])["objects"][0]["values"]["id"].clone();
+    assert_eq!(before, after);
+    sandbox.write("network/net.yaml", &text);
+    let ran = sandbox.run(&["apply", "-f", "network", "--yes"]);
+    assert!(ran.stderr.contains("was moved to `lan`, whose manifest is in `moved/lan.yaml`"), "{ran:?}");
+    assert_eq!(sandbox.recorded(), ["app", "lan"]);
+
+    // Both sources together say that the name is another object.
+    sandbox.ok(&["apply", "-f", "network", "-f", "moved", "--yes"]);
+    assert_eq!(sandbox.recorded(), ["app", "lan", "net"]);
+}

@@ -99,6 +99,8 @@ pub(super) struct DesiredResource {
     pub drain: Option<bool>,
     /// Earlier names, the newest first.
     pub moved_from: Vec<String>,
+    /// `spec.moved`: former addresses of instances, with their keys.
+    pub moved: Vec<(Address, InstanceKey)>,
     /// The ID of the existing object to import.
     pub import: Option<String>,
 }
@@ -391,6 +393,12 @@ impl DesiredState {
                 let exec = format!("exec: {{ command: [{hook}] }}");
                 writeln!(text, "  - {{ name: {hook}, when: {when}, onFailure: {policy}, {exec} }}").unwrap();
             }
+        }
+        if !want.moved.is_empty() {
+            text.push_str("  moved:\n");
+        }
+        for (from, to) in &want.moved {
+            writeln!(text, "  - {{ from: '{from}', to: '{to}' }}").unwrap();
         }
         if want.orphan {
             text.push_str("  deletionPolicy: Orphan\n");

@@ -561,7 +561,7 @@ fn describe_recovery(recovery: &Recovery) -> String {
 
 /// Whether the next plan can move the object of this address.
 fn moves_away(config: &Config, address: &Address) -> bool {
-    let names_it = |instance: &Arc<Instance>| instance.moved_from.iter().any(|one| one.name == address.name);
+    let names_it = |instance: &Arc<Instance>| instance.moved_from.iter().any(|one| one.from.name == address.name);
     let is_named = || config.instances.values().any(names_it);
     let has_other_keys = || address.is_instance() && config.instances.keys().any(|other| other.name == address.name);
     !config.instances.contains_key(address) && (is_named() || has_other_keys())

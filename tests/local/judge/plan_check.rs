@@ -333,6 +333,11 @@ impl PlanCheck<'_> {
                 |name: &String| self.desired.resources.values().filter(|want| want.moved_from.contains(name)).count();
             let old = old.filter(|name| claims(name) == 1 && !self.desired.resources.contains_key(*name));
             let old = old.map(|name| Address { name: name.as_str().into(), key: x.key.clone() });
+            // `spec.moved` takes precedence over what follows from the keys.
+            let named_by = |want: &DesiredResource| want.moved.iter().any(|(old, _)| from.as_ref() == Some(old));
+            if self.desired.resources.values().any(named_by) || !self.desired.resources[&*x.name].moved.is_empty() {
+                continue;
+            }
             let leaves = |from: &Address| self.is_recorded(from) && self.desired.desired(from).is_none();
             // If an annotation names a recorded object, there are no implicit moves.
             let named = &self.desired.resources[&*x.name].moved_from;
@@ -442,6 +447,9 @@ impl PlanCheck<'_> {
             (Action::Destroy, None) if self.is_named_by_another(x) => {
                 Err(format!("{x}: destroyed, although another Resource claims it"))
             }
+            (Action::Destroy | Action::Replace, None) if self.is_to_be_moved(x) => {
+                Err(format!("{x}: destroyed or replaced, although it is to be moved"))
+            }
             (Action::Destroy, _) => Ok(Some(id)),
             (Action::Replace, _) => {
                 if change.hold_destroy.is_some() || change.forget {
@@ -469,6 +477,24 @@ impl PlanCheck<'_> {
             record.is_some_and(is_own) && want.moved_from.iter().any(|old| **old == *x.name)
         };
         self.running.is_empty() && self.desired.resources.iter().any(names)
+    }
+
+    /// Whether `spec.moved` of a Resource names an object that has not come to it.
+    fn is_to_be_moved(&self, x: &Address) -> bool {
+        let has_come = |name: &str| {
+            let own = self.records.iter().filter(|(address, _)| *address.name == *name);
+            own.into_iter().any(|(_, stored)| stored.record.moved_from.contains(x))
+        };
+        let came_back = |name: &String, key: &InstanceKey| {
+            let there = Address { name: name.as_str().into(), key: key.clone() };
+            self.records.get(x).is_some_and(|stored| stored.record.moved_from.contains(&there))
+        };
+        let names = |(name, want): (&String, &DesiredResource)| {
+            let is_open = |(from, to): &(Address, InstanceKey)| from == x && !came_back(name, to);
+            !want.deleting && want.moved.iter().any(is_open) && !has_come(name)
+        };
+        let is_normal = !self.destroys_all && !self.refresh_only && self.running.is_empty();
+        is_normal && self.desired.resources.iter().any(names)
     }
 
     fn must_be_replaced(&self, x: &Address, id: &str) -> bool {

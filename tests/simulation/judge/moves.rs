@@ -9,7 +9,15 @@ use purlin::store::secrets::record_name;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Call, Inside, Intent, Place, Timeline, has_instance, newest_at};
+use super::{Call, Inside, Intent, Place, Timeline, has_instance, is_desired, newest_at};
+
+/// What a Resource says about a former address of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    from: Address,
+    /// The instance that has the object now, if the Resource says so.
+    to: Option<InstanceKey>,
+}
 
 /// The addresses in the annotation `purlin.dev/moved-from`.
 pub(crate) fn claimed_addresses(resource: &Value) -> impl Iterator<Item = Address> {
@@ -17,32 +25,46 @@ pub(crate) fn claimed_addresses(resource: &Value) -> impl Iterator<Item = Addres
     annotation.into_iter().flat_map(|all| all.split(',')).filter_map(|address| address.trim().parse().ok())
 }
 
-/// The addresses that an entry of the annotation names for an instance with this key.
-fn named(entry: &Address, key: &InstanceKey) -> Vec<Address> {
-    let at = |key: &InstanceKey| Address { name: entry.name.clone(), key: key.clone() };
-    match (&entry.key, key) {
-        (InstanceKey::None, InstanceKey::Index(0)) => vec![at(key), at(&InstanceKey::None)],
-        (InstanceKey::None, _) => vec![at(key)],
-        (_, InstanceKey::None) => vec![entry.clone()],
+/// The claims in `spec.moved` and in the annotation. Users of this simulation write no chains.
+fn claims_of(resource: &Value) -> impl Iterator<Item = Claim> {
+    let entries = resource["spec"]["moved"].as_array().into_iter().flatten().filter_map(|entry| {
+        let to = entry["to"].as_str().and_then(|key| format!("x{key}").parse::<Address>().ok());
+        Some(Claim { from: entry["from"].as_str()?.parse().ok()?, to: to.map(|address| address.key) })
+    });
+    entries.chain(claimed_addresses(resource).map(|from| Claim { from, to: None }))
+}
+
+/// The addresses that a claim names for an instance with this key.
+fn named(claim: &Claim, key: &InstanceKey) -> Vec<Address> {
+    let at = |key: &InstanceKey| Address { name: claim.from.name.clone(), key: key.clone() };
+    match (&claim.to, &claim.from.key, key) {
+        (Some(to), ..) if to == key => vec![claim.from.clone()],
+        (Some(_), ..) => Vec::new(),
+        (None, InstanceKey::None, InstanceKey::Index(0)) => vec![at(key), at(&InstanceKey::None)],
+        (None, InstanceKey::None, _) => vec![at(key)],
+        (None, _, InstanceKey::None) => vec![claim.from.clone()],
         _ => Vec::new(),
     }
 }
 
-/// The key of the instance for which a Resource claims the object of an address.
+/// The key of the instance for which a Resource claims the object of an address. It may not exist, because the user made a
+/// mistake.
 fn claiming_key(resource: &Value, from: &Address) -> Option<InstanceKey> {
     let keys = [from.key.clone(), InstanceKey::None, InstanceKey::Index(0)];
-    let claims = |key: &InstanceKey| {
-        has_instance(resource, key) && claimed_addresses(resource).any(|entry| named(&entry, key).contains(from))
+    let said = || claims_of(resource).filter(|claim| claim.from == *from);
+    let wanted = said().filter_map(|claim| claim.to);
+    let gets = |key: &InstanceKey| {
+        has_instance(resource, key) && claims_of(resource).any(|claim| named(&claim, key).contains(from))
     };
-    keys.into_iter().find(claims)
+    let found = keys.into_iter().chain(wanted).find(gets);
+    let mistaken = || said().find(|claim| claim.to.is_some() || claim.from.key != InstanceKey::None);
+    found.or_else(|| mistaken().filter(|_| is_desired(resource)).map(|claim| claim.to.unwrap_or_default()))
 }
 
 impl Inside {
     /// Remembers what a version of a Resource claims.
     pub(super) fn remember_claims(&mut self, place: &Place, resource: &Value) {
-        for address in claimed_addresses(resource) {
-            self.claims.entry(place.clone()).or_default().insert(address);
-        }
+        self.claims.entry(place.clone()).or_default().extend(claims_of(resource));
     }
 
     /// The addresses from which the object of an address may have come. It may be one of them, if it was moved there and back.
@@ -51,7 +73,7 @@ impl Inside {
         let mut open = vec![address.clone()];
         while let Some(next) = open.pop() {
             let entries = self.claims.get(&(namespace.to_owned(), next.name.to_string())).into_iter().flatten();
-            let found: Vec<Address> = entries.flat_map(|entry| named(entry, &next.key)).collect();
+            let found: Vec<Address> = entries.flat_map(|claim| named(claim, &next.key)).collect();
             open.extend(found.into_iter().filter(|from| all.insert(from.clone())));
         }
         all
@@ -99,16 +121,17 @@ impl Inside {
             return None;
         }
         let key = |resource: &Option<Arc<Value>>| claiming_key(resource.as_deref()?, address);
-        // After the move, the annotation has no effect.
+        // After the move, the claim has no effect.
         let has_moved = |name: &str, key: &InstanceKey| {
             let there = Address { name: name.into(), key: key.clone() };
             let record = self.records.as_ref().and_then(|look_up| look_up(&call.namespace, &there));
-            record.is_some_and(|record| record.moved_from.iter().any(|from| from.name == address.name))
+            let is_same = |from: &Address| from == address || (from.name == address.name && *name != *address.name);
+            record.is_some_and(|record| record.moved_from.iter().any(is_same))
         };
         let claims = |(namespace, name): &Place, all: &Timeline<Arc<Value>>| {
             let newest = newest_at(all, intent.issued).unwrap_or_default();
             let keys: Option<Vec<InstanceKey>> = newest.iter().map(|(_, resource)| key(resource)).collect();
-            let keys = keys.filter(|keys| !keys.is_empty() && *namespace == own.0 && *name != own.1);
+            let keys = keys.filter(|keys| !keys.is_empty() && *namespace == own.0);
             keys.is_some_and(|keys| !keys.iter().any(|key| has_moved(name, key)))
         };
         known.iter().find(|(place, all)| claims(place, all)).map(|((_, name), _)| name.clone())
@@ -132,8 +155,8 @@ impl Inside {
         let claims = |resource: &Option<Arc<Value>>, from: &Address| {
             resource.as_deref().is_some_and(|one| claiming_key(one, from).as_ref() == Some(&address.key))
         };
-        let entries = newest.iter().filter_map(|(_, resource)| resource.as_deref()).flat_map(claimed_addresses);
-        let mut claimed = entries.flat_map(|entry| named(&entry, &address.key));
+        let entries = newest.iter().filter_map(|(_, resource)| resource.as_deref()).flat_map(claims_of);
+        let mut claimed = entries.flat_map(|claim| named(&claim, &address.key));
         claimed.find_map(|from| {
             if !newest.iter().all(|(_, resource)| claims(resource, &from)) {
                 return None;

@@ -4,6 +4,7 @@ use purlin::model::{Address, InstanceKey, Record};
 use serde_json::{Value, json};
 
 use super::references::{SAME_INDEX, references, renamed};
+use super::rekey::keys;
 use super::{Kubectl, NAMES, User, delete, index, is_family, name};
 use crate::judge::{Judge, claimed_addresses, has_instance, is_desired};
 
@@ -71,6 +72,7 @@ impl User {
         }
         let to = self.random.pick(&free).clone();
         let mut spec = spec.clone();
+        spec["moved"] = Value::Null;
         if changes_kind {
             spec["count"] = if was_family { Value::Null } else { json!(1 + self.random.below(2)) };
             if let (Some(last), Some(value)) = (last, spec["config"]["value"].as_str()) {
@@ -144,7 +146,8 @@ pub(super) fn healed_claim(
         all.iter().filter(|(_, other)| claims(other)).count() > 1
     };
     let own = kubectl.records(name);
-    let is_complete = resource["spec"]["count"].as_u64().unwrap_or(1) <= own.len() as u64;
+    let size = if is_family(name) { keys(&resource["spec"]).len() } else { 1 };
+    let is_complete = size <= own.len();
     let can_move = |claimed: Address| {
         let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name == claimed.name);
         own.iter().all(came_from_there) && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed)))

@@ -82,6 +82,43 @@ impl DesiredState {
         }
     }
 
+    /// Changes the keys of a Resource and moves its objects along, sometimes with a mistake.
+    fn rekey(&mut self, dice: &Dice, name: &str) {
+        let Some(want) = self.resources.get_mut(name).filter(|want| want.enabled != Some(false)) else { return };
+        let before = want.keys();
+        let after: Vec<InstanceKey> = match &mut want.repeat {
+            Repeat::Keys(keys) if dice.chance(50) => {
+                let free = KEYS.into_iter().find(|key| !keys.contains_key(key));
+                let Some((new, old)) = free.zip(keys.keys().next().copied()) else { return };
+                let value = keys.remove(old).unwrap_or_default();
+                keys.insert(new, value);
+                let renamed = |key: &InstanceKey| match key {
+                    InstanceKey::Key(key) if **key == *old => InstanceKey::Key(new.into()),
+                    other => other.clone(),
+                };
+                before.iter().map(renamed).collect()
+            }
+            Repeat::Keys(keys) => {
+                let count = keys.len() as u64;
+                want.repeat = Repeat::Count(count);
+                (0..count).map(InstanceKey::Index).collect()
+            }
+            Repeat::Count(_) | Repeat::One => {
+                let keys = KEYS.into_iter().take(before.len());
+                want.repeat = Repeat::Keys(keys.clone().map(|key| (key, 0)).collect());
+                keys.map(|key| InstanceKey::Key(key.into())).collect()
+            }
+        };
+        let moves = before.into_iter().zip(after).filter(|(from, to)| from != to);
+        want.moved = moves.map(|(key, to)| (Address { name: name.into(), key }, to)).collect();
+        if let Some((from, to)) = want.moved.first_mut().filter(|_| dice.chance(20)) {
+            match dice.chance(50) {
+                true => *to = InstanceKey::Key("nowhere".into()),
+                false => from.key = InstanceKey::Index(9),
+            }
+        }
+    }
+
     /// Makes several edits.
     pub(in crate::judge) fn edit(&mut self, dice: &Dice) {
         self.generation += 1;
@@ -111,6 +148,9 @@ impl DesiredState {
             }
             return;
         }
+        if dice.chance(self.families / 8) {
+            return self.rekey(dice, name);
+        }
         if dice.chance(self.families / 2) {
             return self.repeat(dice, name);
         }
@@ -138,6 +178,7 @@ impl DesiredState {
         let Some(mut want) = self.resources.remove(name) else { return };
         want.moved_from.insert(0, name.to_owned());
         want.moved_from.retain(|old| old != new);
+        want.moved.clear();
         self.resources.insert(new.to_owned(), want);
         if let (Some(&old), Some(&other)) = (self.rank.get(name), self.rank.get(new)) {
             self.rank.insert(name.to_owned(), other);
@@ -215,6 +256,7 @@ impl DesiredState {
         for want in self.resources.values_mut() {
             want.prevent_destroy = false;
             want.suspended = false;
+            want.moved.clear();
             want.ignores.clear();
             want.forbids.clear();
             (want.precondition, want.postcondition) = (None, None);
