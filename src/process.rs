@@ -1,6 +1,7 @@
 //! The clock, random values, shutdown, telemetry and HTTP server of the process. Only this module reads the system clock and
 //! generates random values; other modules receive them as arguments.
 
+pub mod backoff;
 pub mod clock;
 pub mod command;
 mod hidden;

@@ -18,6 +18,7 @@ use super::lease::{
 use super::metrics::Metrics;
 use super::options::ElectionTimes;
 use super::shards::{Distribution, Shard};
+use crate::process::backoff::LoggedErrors;
 use crate::process::{Clock, Shutdown};
 
 /// How many times its duration a Lease of a replica is kept after it has expired.
@@ -29,6 +30,8 @@ struct Leases {
     installation: Option<LeaseView>,
     members: Vec<LeaseView>,
     shards: BTreeMap<Shard, LeaseView>,
+    /// Those of shards of another division.
+    obsolete: Vec<LeaseView>,
 }
 
 /// Participates in the distribution of shards.
@@ -51,6 +54,7 @@ pub struct Elector {
     waits: Option<Admission>,
     /// It shuts down, so it takes no more shards.
     leaving: bool,
+    errors: LoggedErrors,
 }
 
 impl Elector {
@@ -77,6 +81,7 @@ impl Elector {
             confirmed: BTreeSet::new(),
             waits: None,
             leaving: false,
+            errors: LoggedErrors::default(),
         }
     }
 
@@ -122,10 +127,15 @@ impl Elector {
         };
         let held = result.as_ref().ok().and_then(|result| result.as_ref().ok()).copied();
         self.metrics.lease_attempted(held, self.clock.now());
-        match result {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "could not renew the Lease"),
-            Err(_) => tracing::warn!(error = "the API server did not respond in time", "could not renew the Lease"),
+        let error = match result {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("the API server did not respond in time".to_owned()),
+        };
+        match error {
+            Some(error) if self.errors.is_news(&error) => tracing::warn!(error, "could not renew the Lease; retrying"),
+            None if self.errors.succeeded() => tracing::info!("the Lease is renewed again"),
+            _ => {}
         }
         if !self.is_valid() {
             self.leadership.suspend();
@@ -184,8 +194,9 @@ impl Elector {
         let list = self.api.list(&ListParams::default().labels(LABEL)).await?;
         let mut leases = Leases::default();
         for lease in list.items.iter().map(LeaseView::of) {
-            match lease.shard() {
+            match lease.shard(self.leadership.division()) {
                 Some(shard) => drop(leases.shards.insert(shard, lease)),
+                None if lease.is_shard() => leases.obsolete.push(lease),
                 None if lease.name == LEASE => leases.installation = Some(lease),
                 None if lease.is_member() => leases.members.push(lease),
                 None => {}
@@ -306,8 +317,6 @@ impl Elector {
         let mut holders: BTreeMap<Shard, String> =
             of_others.map(|(shard, lease)| (*shard, lease.holder.clone())).collect();
         holders.extend(held.iter().map(|shard| (*shard, self.me.clone())));
-        let division: BTreeSet<Shard> = self.leadership.division().all().collect();
-        holders.retain(|shard, _| division.contains(shard));
         let replicas = alive.iter().filter(|member| !member.leaving).map(|member| member.holder.clone()).collect();
         Distribution { replicas, holders }
     }
@@ -334,10 +343,11 @@ impl Elector {
         shards: &BTreeSet<Shard>,
         change: impl Fn(LeaseView) -> LeaseView,
     ) -> BTreeSet<Shard> {
-        let limit = self.times.renew / 4;
+        let (limit, division) = (self.times.renew / 4, self.leadership.division());
         let writes = shards.iter().map(|shard| {
             let known = leases.shards.get(shard).cloned();
-            let known = known.unwrap_or_else(|| LeaseView { name: shard_name(*shard), ..LeaseView::default() });
+            let known =
+                known.unwrap_or_else(|| LeaseView { name: shard_name(division, *shard), ..LeaseView::default() });
             tokio::time::timeout(limit, self.write(change(known)))
         });
         let mut assigned = BTreeSet::new();
@@ -370,12 +380,10 @@ impl Elector {
     /// Removes Leases that nothing needs any more: one of a replica that ended long ago, or one of a shard that no longer
     /// exists. Failures are ignored: the next attempt tries again.
     async fn sweep(&self, leases: &Leases) {
-        let division: BTreeSet<Shard> = self.leadership.division().all().collect();
         let ended = |member: &&LeaseView| {
             member.name != self.member && self.unchanged_for(member) >= member.duration.saturating_mul(KEPT)
         };
-        let obsolete = leases.shards.iter().find(|(shard, _)| !division.contains(shard)).map(|(_, lease)| lease);
-        if let Some(lease) = leases.members.iter().find(ended).or(obsolete)
+        if let Some(lease) = leases.members.iter().find(ended).or(leases.obsolete.first())
             && let Err(error) = self.delete(lease).await
         {
             tracing::debug!(%error, lease = lease.name, "could not remove a Lease");

@@ -151,7 +151,7 @@ impl Holders {
     }
 
     async fn evidence(&self, namespace: &str) -> Evidence {
-        let shard = shard_name(self.division.shard(namespace));
+        let shard = shard_name(self.division, self.division.shard(namespace));
         let leases = [self.leases.get_opt(LEASE).await, self.leases.get_opt(&shard).await];
         // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed.
         let pods = self.pods.list(&ListParams::default()).await;

@@ -71,9 +71,8 @@ async fn show_metrics(State(shown): State<ServerState>) -> impl IntoResponse {
 }
 
 async fn show_readiness(State(shown): State<ServerState>) -> impl IntoResponse {
-    if shown.readiness.is_ready() {
-        return (StatusCode::OK, "ok\n".to_owned());
+    match shown.readiness.problem() {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, problem),
     }
-    let missing = shown.readiness.closed_gates().join(", ");
-    (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for the first response of: {missing}\n"))
 }

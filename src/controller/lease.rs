@@ -4,8 +4,9 @@
 //!   A version of Purlin without shards, and a replica with another number of shards, wait until it expires. It names the
 //!   processes that shut down cleanly, and the Lease of a shard those that gave it back: the recovery of open intents needs it.
 //! - `purlin-member-<process>` shows that a replica is alive. Only that replica renews it.
-//! - `purlin-shard-<number>` names the replica that holds a shard. It is written only when that changes: it is valid as long
-//!   as the Lease of the replica.
+//! - `purlin-shard-<shards>-<number>` names the replica that holds a shard. It is written only when that changes: it is valid
+//!   as long as the Lease of the replica. The same number means other namespaces if there is another number of shards, so
+//!   each division has Leases of its own.
 //!
 //! Every write has the resourceVersion of its read. Expiry is measured by the local clock, from the last observed change of
 //! a Lease, not by the times in it. Leases usually keep replicas from working on the same objects; safety depends on the
@@ -84,8 +85,16 @@ impl LeaseView {
         self.name.starts_with(MEMBER)
     }
 
-    pub fn shard(&self) -> Option<Shard> {
-        self.name.strip_prefix(SHARD)?.parse().ok()
+    /// The shard of this division of which it is the Lease.
+    pub fn shard(&self, division: Division) -> Option<Shard> {
+        let (count, number) = self.name.strip_prefix(SHARD)?.split_once('-')?;
+        let shard = number.parse().ok().filter(|_| count.parse() == Ok(division.count()))?;
+        division.all().any(|known| known == shard).then_some(shard)
+    }
+
+    /// Whether it is the Lease of a shard, of any division.
+    pub fn is_shard(&self) -> bool {
+        self.name.starts_with(SHARD)
     }
 
     /// The Lease with one more identity that has no running calls: in the installation, or in the shard.
@@ -155,8 +164,8 @@ pub fn process_of(identity: &str) -> &str {
     identity.rsplit('_').next().unwrap_or(identity)
 }
 
-pub fn shard_name(shard: Shard) -> String {
-    format!("{SHARD}{shard}")
+pub fn shard_name(division: Division, shard: Shard) -> String {
+    format!("{SHARD}{}-{shard}", division.count())
 }
 
 /// Whether a replica may hold shards, by the Lease of the installation.
@@ -260,11 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_lease_has_its_shard() {
-        for shard in Division::new(3).all() {
-            let lease = LeaseView { name: shard_name(shard), ..LeaseView::default() };
-            assert_eq!((lease.shard(), lease.is_member()), (Some(shard), false));
+    fn the_name_of_a_lease_has_its_shard_and_its_division() {
+        let division = Division::new(3);
+        let named = |name: String| LeaseView { name, ..LeaseView::default() };
+        for shard in division.all() {
+            let lease = named(shard_name(division, shard));
+            assert_eq!((lease.shard(division), lease.is_member(), lease.is_shard()), (Some(shard), false, true));
+            assert_eq!(lease.shard(Division::new(4)), None, "another division has other namespaces in it");
         }
-        assert_eq!(held_by("").shard(), None);
+        for name in [LEASE, "purlin-shard-1", "purlin-shard-3-3", "purlin-shard-3-x"] {
+            assert_eq!(named(name.to_owned()).shard(division), None, "{name}");
+        }
     }
 }

@@ -6,14 +6,12 @@ mod records;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Config, watcher};
 use kube::{Api, Client, ResourceExt};
 
@@ -23,9 +21,9 @@ use super::namespaces::Namespaces;
 use crate::api::{self, RawObject};
 use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
+use crate::process::backoff::{LoggedErrors, Pauses};
 use crate::process::{Clock, Gate, Random, Readiness};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
-use crate::reconcile::retry;
 use crate::store::ResourceMeta;
 
 /// kubectl's copy of the applied manifest, which is no part of the desired state.
@@ -42,41 +40,7 @@ pub struct Watch {
     pub metrics: WatchMetrics,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
-}
-
-/// The back-off between attempts to watch: short after a brief outage of the API server, and at most ten seconds.
-/// Jitter keeps replicas from reconnecting at the same time.
-pub struct Pauses {
-    failures: u32,
-    longest: Duration,
-    random: Arc<dyn Random>,
-}
-
-impl Pauses {
-    pub fn new(random: Arc<dyn Random>) -> Self {
-        Self::up_to(Duration::from_secs(10), random)
-    }
-
-    /// As `new`, with another maximum, of at most a minute.
-    fn up_to(longest: Duration, random: Arc<dyn Random>) -> Self {
-        Self { failures: 0, longest, random }
-    }
-}
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        self.failures += 1;
-        let pause = Duration::from_millis(100).saturating_mul(1 << self.failures.min(10)).min(self.longest);
-        Some(retry::spread(pause, self.random.number()))
-    }
-}
-
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.failures = 0;
-    }
+    pub readiness: Readiness,
 }
 
 /// The state of the lists of one watch. While it is closed, the process is not ready. A shard leads only after all watches
@@ -109,6 +73,7 @@ impl Watch {
         metrics: &WatchMetrics,
         random: &Arc<dyn Random>,
         clock: &Arc<dyn Clock>,
+        readiness: &Readiness,
     ) -> Self {
         Self {
             namespaces: namespaces.clone(),
@@ -116,6 +81,7 @@ impl Watch {
             metrics: metrics.clone(),
             random: random.clone(),
             clock: clock.clone(),
+            readiness: readiness.clone(),
         }
     }
 
@@ -338,19 +304,48 @@ impl Watch {
         K: Send + 'static,
         S: Stream<Item = watcher::Result<watcher::Event<K>>> + Send,
     {
-        let (metrics, clock) = (self.metrics.clone(), self.clock.clone());
+        let (metrics, clock, readiness) = (self.metrics.clone(), self.clock.clone(), self.readiness.clone());
         let pauses = Pauses::new(self.random.clone());
+        let (mut errors, mut failures) = (LoggedErrors::default(), 0_u32);
+        readiness.add_watch(name);
         stream.backoff(pauses).filter_map(move |event| {
             match &event {
                 Ok(watcher::Event::Init) => metrics.listing(name),
-                Ok(_) => metrics.delivered(name, clock.now()),
+                Ok(_) => {
+                    metrics.delivered(name, clock.now());
+                    if std::mem::take(&mut failures) > 0 {
+                        readiness.watch(name, None);
+                    }
+                    if errors.succeeded() {
+                        tracing::info!(watch = name, "the watch works again");
+                    }
+                }
                 Err(error) => {
                     metrics.failed(name);
-                    tracing::warn!(watch = name, %error, "watch interrupted; restarting it");
+                    failures += 1;
+                    let error = problem(error);
+                    if errors.is_news(&error) {
+                        tracing::warn!(watch = name, error, "watch interrupted; retrying");
+                    }
+                    // A single failure is no news: the API server ends watches.
+                    if failures > 1 {
+                        readiness.watch(name, Some(error));
+                    }
                 }
             }
             std::future::ready(event.ok())
         })
+    }
+}
+
+/// The error of a watch in one line, as the API server gave it.
+fn problem(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => format!("{} ({})", status.message, status.code),
+        other => other.to_string(),
     }
 }
 

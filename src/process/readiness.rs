@@ -5,17 +5,22 @@ use std::sync::Arc;
 
 use super::Observable;
 
-/// A set of named gates. The process is ready when all gates are open.
+/// A set of named gates, and of watches. The process is ready when all gates are open and any watch works.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
-    gates: Arc<Observable<Gates>>,
+    state: Arc<Observable<State>>,
 }
 
-/// Whether each gate is open, by its name.
-type Gates = BTreeMap<String, bool>;
+#[derive(Debug, Default)]
+struct State {
+    /// Whether each gate is open, by its name.
+    gates: BTreeMap<String, bool>,
+    /// Why each watch does not work, by its name.
+    watches: BTreeMap<String, Option<String>>,
+}
 
 /// A part of the process that must be ready. An open gate stays open: a watch that is interrupted later still has the
-/// last known state, and a Pod that is not ready would not help.
+/// last known state.
 #[derive(Clone, Debug)]
 pub struct Gate {
     name: String,
@@ -31,28 +36,52 @@ impl Readiness {
         Gate { name, readiness: self.clone() }
     }
 
-    /// Whether all gates are open. It is false without gates.
-    pub fn is_ready(&self) -> bool {
-        self.gates.read(all_open)
-    }
-
-    /// Returns the names of the closed gates, sorted.
-    pub fn closed_gates(&self) -> Vec<String> {
-        self.gates.read(|gates| gates.iter().filter(|(_, open)| !**open).map(|(name, _)| name.clone()).collect())
+    /// Why the process is not ready, in lines; `None`: it is ready. It is not without gates.
+    pub fn problem(&self) -> Option<String> {
+        self.state.read(|state| {
+            let closed: Vec<&str> = state.gates.iter().filter(|(_, open)| !**open).map(|(name, _)| &**name).collect();
+            let what = match (closed.is_empty(), state.reads_nothing()) {
+                (false, _) => format!("waiting for the first response of: {}\n", closed.join(", ")),
+                (true, true) => "nothing can be read from the API server\n".to_owned(),
+                (true, false) if state.gates.is_empty() => "starting\n".to_owned(),
+                (true, false) => return None,
+            };
+            let failing = state.watches.iter().filter_map(|(name, why)| Some(format!("{name}: {}\n", why.as_ref()?)));
+            Some([what].into_iter().chain(failing).collect())
+        })
     }
 
     /// Waits until all gates are open.
     pub async fn wait(&self) {
-        self.gates.wait_for(all_open).await;
+        self.state.wait_for(State::all_open).await;
+    }
+
+    /// Adds a watch, which may have begun before.
+    pub fn add_watch(&self, name: &str) {
+        self.state.modify(|state| {
+            state.watches.entry(name.to_owned()).or_default();
+            true
+        });
+    }
+
+    /// Records why a watch does not work, or that it does.
+    pub fn watch(&self, name: &str, problem: Option<String>) {
+        self.state.modify(|state| state.watches.insert(name.to_owned(), problem.clone()) != Some(problem));
     }
 
     fn set(&self, name: &str, open: bool) {
-        self.gates.modify(|gates| gates.insert(name.to_owned(), open) != Some(open));
+        self.state.modify(|state| state.gates.insert(name.to_owned(), open) != Some(open));
     }
 }
 
-fn all_open(gates: &Gates) -> bool {
-    !gates.is_empty() && gates.values().all(|open| *open)
+impl State {
+    fn all_open(&self) -> bool {
+        !self.gates.is_empty() && self.gates.values().all(|open| *open)
+    }
+
+    fn reads_nothing(&self) -> bool {
+        !self.watches.is_empty() && self.watches.values().all(Option::is_some)
+    }
 }
 
 impl Gate {
@@ -68,13 +97,27 @@ mod tests {
     #[tokio::test]
     async fn readiness_waits_for_all_gates() {
         let readiness = Readiness::default();
-        assert!(!readiness.is_ready());
+        assert!(readiness.problem().is_some());
         let (a, b) = (readiness.gate("a"), readiness.gate("b"));
         a.open();
-        assert_eq!(readiness.closed_gates(), ["b"]);
-        assert!(!readiness.is_ready());
+        assert_eq!(readiness.problem().as_deref(), Some("waiting for the first response of: b\n"));
         b.open();
         readiness.wait().await;
-        assert!(readiness.is_ready());
+        assert_eq!(readiness.problem(), None);
+    }
+
+    #[test]
+    fn a_process_that_can_read_nothing_is_not_ready_and_says_why() {
+        let readiness = Readiness::default();
+        let gate = readiness.gate("resources");
+        readiness.watch("resources", Some("forbidden".to_owned()));
+        let waits = "waiting for the first response of: resources\nresources: forbidden\n";
+        assert_eq!(readiness.problem().as_deref(), Some(waits));
+        readiness.watch("records", None);
+        gate.open();
+        assert_eq!(readiness.problem(), None, "the records can be read");
+        readiness.watch("records", Some("expired".to_owned()));
+        let problem = "nothing can be read from the API server\nrecords: expired\nresources: forbidden\n";
+        assert_eq!(readiness.problem().as_deref(), Some(problem));
     }
 }

@@ -30,8 +30,8 @@ pub enum TelemetryError {
 const DEFAULT_LEVEL: &str = "info";
 
 /// The levels of client libraries if the filter is a plain level. They log every request at `debug`, and Purlin logs
-/// failed requests itself.
-const LIBRARIES: &str = "kube=warn,hyper=warn,tower=warn";
+/// failed requests and watches itself.
+const LIBRARIES: &str = "kube=warn,kube_runtime=error,hyper=warn,tower=warn";
 
 /// The client of the API server logs responses that it cannot decode, with the objects of all users. No filter switches
 /// this on.

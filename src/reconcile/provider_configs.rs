@@ -13,7 +13,7 @@ use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, retry};
 use crate::api::IN_USE;
 use crate::api::conditions::ConditionType;
-use crate::model::{ProviderUse, Reason};
+use crate::model::{ProviderUse, Reason, Version};
 
 /// The debounce before all `ProviderConfigs` are checked: a check visits every Resource.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -43,10 +43,14 @@ struct TrackedProviderConfig {
     is_due: bool,
     /// A request to the API server is in flight.
     is_writing: bool,
+    /// The version that is being written, or was written last.
+    written_version: Version,
     /// Consecutive rejections by the provider.
     failures: u32,
     /// Consecutive failed writes.
     write_failures: u32,
+    /// When to write again after a failure, and the version that could not be written.
+    write_again: Option<(Time, Version)>,
     /// When to check again.
     retry_at: Option<Time>,
 }
@@ -74,6 +78,7 @@ impl Reconciler {
 
     /// `is_trying`: whether a trial is in flight.
     fn reconcile_provider_config(&mut self, view: ProviderConfigView, is_trying: &mut bool) {
+        let now = self.now.time;
         let known = self
             .provider_configs
             .known
@@ -92,7 +97,8 @@ impl Reconciler {
             let (name, keep) = (view.name.clone(), !known.is_trial);
             self.commands.push(Command::ConfigureProvider { name, used, keep });
         }
-        if known.is_writing {
+        let waits = |(at, version): &(Time, Version)| *at > now && *version == view.meta.version;
+        if known.is_writing || known.write_again.as_ref().is_some_and(waits) {
             return;
         }
         let has = view.meta.finalizers.iter().any(|finalizer| finalizer == IN_USE);
@@ -102,7 +108,8 @@ impl Reconciler {
         if has == needed && status == view.meta.status {
             return;
         }
-        known.is_writing = true;
+        (known.is_writing, known.write_again) = (true, None);
+        known.written_version = view.meta.version;
         for note in notes(&view.meta.status, &status) {
             let (name, uid) = (view.name.clone(), view.meta.uid.clone());
             self.report(ReportSubject::ProviderConfig { name, uid }, note);
@@ -144,8 +151,7 @@ impl Reconciler {
         if done {
             self.provider_configs.check_at = Some(now);
         } else {
-            let at = now + retry::delay(known.write_failures, draw);
-            self.provider_configs.check_at.get_or_insert(at);
+            known.write_again = Some((now + retry::delay(known.write_failures, draw), known.written_version));
         }
     }
 }
@@ -167,11 +173,13 @@ impl ProviderConfigs {
         self.check_at = None;
         for known in self.known.values_mut() {
             known.is_due |= known.retry_at.take_if(|at| *at <= now).is_some();
+            known.write_again = known.write_again.filter(|(at, _)| *at > now);
         }
     }
 
     fn next(&self) -> Option<Time> {
-        self.known.values().filter_map(|known| known.retry_at).chain(self.check_at).min()
+        let retries = |known: &TrackedProviderConfig| [known.retry_at, known.write_again.map(|(at, _)| at)];
+        self.known.values().flat_map(retries).flatten().chain(self.check_at).min()
     }
 }
 
@@ -222,8 +230,10 @@ impl TrackedProviderConfig {
             is_trial: false,
             is_due: false,
             is_writing: false,
+            written_version: Version(0),
             failures: 0,
             write_failures: 0,
+            write_again: None,
             retry_at: None,
         }
     }

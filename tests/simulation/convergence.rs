@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 
 use purlin::driver::scripted::Recovery;
 use purlin::execute::Limits;
@@ -36,6 +37,7 @@ impl Environment {
         judge.look_up(Box::new(move |namespace, address| {
             looked_up.with(|server, _| record(server, namespace, address))
         }));
+        let shards = Arc::new(AtomicU16::new(shards));
         Self { seed, began, cluster, outside: Arc::new(outside), judge, shards, limits: Limits::default() }
     }
 }

@@ -1,6 +1,7 @@
 //! One process of the controller, with its Pod.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -33,8 +34,8 @@ pub(crate) struct Environment {
     pub(crate) cluster: Cluster,
     pub(crate) outside: Arc<Outside>,
     pub(crate) judge: Arc<Judge>,
-    /// The option `--shards` of all replicas.
-    pub(crate) shards: u16,
+    /// The option `--shards` of the replicas that start from now on.
+    pub(crate) shards: Arc<AtomicU16>,
     pub(crate) limits: Limits,
 }
 
@@ -95,7 +96,7 @@ impl Replica {
             limits: env.limits,
             grace: Duration::from_mins(2),
             ui: false,
-            shards: env.shards,
+            shards: env.shards.load(Ordering::Relaxed),
             metrics_address: None,
             election: Some(times),
         };

@@ -22,10 +22,11 @@ use crate::replica::{Environment, HOME, Replica};
 const SHARD: &str = "purlin-shard-";
 
 /// The name of the Pod in the Lease of each shard. A shard without a holder is left out.
-fn holders(server: &Server) -> BTreeMap<Shard, String> {
+fn holders(server: &Server, division: Division) -> BTreeMap<Shard, String> {
     let leases = server.objects("coordination.k8s.io", "leases").filter(|lease| lease.namespace() == HOME);
     let of_shard = |lease: &Value| {
-        let shard = lease["metadata"]["name"].as_str()?.strip_prefix(SHARD)?.parse().ok()?;
+        let (count, shard) = lease["metadata"]["name"].as_str()?.strip_prefix(SHARD)?.split_once('-')?;
+        let shard = shard.parse().ok().filter(|_| count == division.count().to_string())?;
         let (pod, _) = lease["spec"]["holderIdentity"].as_str()?.rsplit_once('_')?;
         Some((shard, pod.to_owned()))
     };
@@ -34,18 +35,18 @@ fn holders(server: &Server) -> BTreeMap<Shard, String> {
 
 impl Environment {
     fn division(&self) -> Division {
-        Division::new(self.shards)
+        Division::new(self.shards.load(Ordering::Relaxed))
     }
 
     /// The name of the Pod that holds the shard of a namespace.
     pub(crate) fn holder(&self, namespace: &str) -> Option<String> {
-        let mut all = self.cluster.with(|server, _| holders(server));
+        let mut all = self.cluster.with(|server, _| holders(server, self.division()));
         all.remove(&self.division().shard(namespace))
     }
 
     /// Returns a line for every shard that no running replica holds, and for every replica without a fair share.
     pub(crate) fn unshared(&self, replicas: &[Replica]) -> Vec<String> {
-        let all = self.cluster.with(|server, _| holders(server));
+        let all = self.cluster.with(|server, _| holders(server, self.division()));
         let mut counts: BTreeMap<&str, usize> = replicas.iter().map(|replica| (&*replica.pod.name, 0)).collect();
         let mut lines = Vec::new();
         for shard in self.division().all() {

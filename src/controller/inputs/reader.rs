@@ -16,11 +16,11 @@ use tokio::sync::watch;
 
 use super::InputSource;
 use super::scopes::Scope;
-use crate::controller::watch::Pauses;
 use crate::load::DataLookup;
 use crate::load::inputs::{config_map_data, secret_data};
 use crate::model::data::StringData;
 use crate::model::{DataKind, DataRef, Reason};
+use crate::process::backoff::Pauses;
 use crate::reconcile::index::InputKey;
 use crate::reconcile::retry;
 

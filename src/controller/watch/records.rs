@@ -12,11 +12,12 @@ use kube::Api;
 use kube::runtime::watcher::{self, Config, watcher};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{ListGate, Pauses, Watch, version};
+use super::{ListGate, Watch, version};
 use crate::controller::namespaces::Namespaces;
 use crate::model::{Address, Reason, Stored};
 use crate::plan::ObjectBlock;
 use crate::process::Random;
+use crate::process::backoff::Pauses;
 use crate::reconcile::index::Event;
 use crate::store::secrets::{
     FIELD_SELECTOR, RequestError, RetryPolicy, SecretContent, Secrets, SplitHead, decode, is_family,
@@ -195,7 +196,7 @@ impl Reader {
         let handle = self.background.spawn(async move {
             loop {
                 let pauses = if known.is_some() { &mut for_parts } else { &mut after_failure };
-                tokio::time::sleep(pauses.next().unwrap_or(PARTS_PAUSE)).await;
+                tokio::time::sleep(pauses.after_failure()).await;
                 match secrets.assemble(&head, INLINE_PATIENCE).await {
                     Err(failure) => tracing::debug!("could not read a record yet: {failure}"),
                     Ok(Some(Err(unreadable))) if known.as_ref() == Some(&unreadable.message) => {}

@@ -67,3 +67,27 @@ async fn a_rejected_provider_config_that_is_being_deleted_is_checked_again_only_
     bench.turns_until_idle();
     assert!(bench.take_check().is_some(), "{:?}", bench.log);
 }
+
+/// As in a namespace that was removed by force: the API server rejects every write of what is left in it.
+#[tokio::test]
+async fn a_provider_config_that_cannot_be_written_is_written_again_with_back_off() {
+    let mut bench = Bench::new();
+    bench.reconciler.observe(provider_config(1, true));
+    bench.react(Signal::Started);
+    let mut writes = 0;
+    let end = bench.now + 5 * MINUTE;
+    while let Some(Time(at)) = bench.wake.filter(|Time(at)| *at <= end && writes < 100) {
+        bench.now = bench.now.max(at);
+        bench.react(Signal::Wake);
+        // Something else in the namespace changes all the time.
+        bench.reconciler.observe(provider_config(1, true));
+        let is_write = |command: &Command| matches!(command, Command::WriteProviderConfig { .. });
+        let before = bench.pending.len();
+        bench.pending.retain(|command| !is_write(command));
+        if bench.pending.len() < before {
+            writes += 1;
+            bench.react(Signal::ProviderConfigWritten("cloud".into(), false));
+        }
+    }
+    assert!((3..20).contains(&writes), "{writes} writes in five minutes");
+}

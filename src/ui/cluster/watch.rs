@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::rights::Rights;
 use crate::api::{DataSource, PlanObject, RawObject, Resource};
+use crate::process::backoff::Pauses;
 use crate::process::{Random as _, SystemRandom, lock};
 use crate::ui::Current;
 use crate::ui::observed::{self, ObservedObject, ObservedPlan};
@@ -193,7 +194,7 @@ fn stream<K>(kind: Kind, api: Api<K>, see: impl Fn(&K) -> Seen + Send + 'static)
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
 {
-    let events = watcher(api, Config::default().page_size(PAGE)).default_backoff();
+    let events = watcher(api, Config::default().page_size(PAGE)).backoff(Pauses::new(Arc::new(SystemRandom)));
     let change = move |event: Result<Event<K>, watcher::Error>| match event {
         Ok(Event::Init) => Change::Begin,
         Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),

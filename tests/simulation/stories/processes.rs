@@ -130,6 +130,14 @@ impl Play {
         replica.kill(&self.env).await;
     }
 
+    /// Kills the replica that started last.
+    pub(crate) async fn kill_last(&self) {
+        let last = self.replicas.borrow_mut().pop();
+        if let Some(replica) = last {
+            replica.kill(&self.env).await;
+        }
+    }
+
     /// What is missing for an even distribution of the shards.
     pub(crate) fn unshared(&self) -> Vec<String> {
         self.env.unshared(&self.replicas.borrow())

@@ -2,13 +2,16 @@
 //! cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use purlin::controller::shards::Division;
 use purlin::driver::scripted::Operation;
-use purlin::model::Value as Plain;
+use purlin::model::{BUCKETS, Value as Plain};
 use tokio::time::Instant;
 
 use super::play::{Play, plain};
+use crate::convergence::all_records;
 use crate::kubectl::{NAMESPACES, SHOP, create_namespace};
 
 const YARD: &str = NAMESPACES[1];
@@ -119,6 +122,31 @@ pub(super) async fn paused_while_it_calls(play: &Play) {
     play.release();
     play.expect_within(AFTER_A_LEASE, &[("b", "v0"), ("x", "v1")]).await;
     play.ends(&["a v1 f0", "b v0 f0", "x v1 f0"]).await;
+}
+
+/// A replica is paused while it calls, and the others are replaced by one with another number of shards. The shard of
+/// that number which the paused one once gave back had other namespaces in it, so it is no evidence that its calls have
+/// ended.
+pub(super) async fn paused_while_the_number_of_shards_changes(play: &Play) {
+    two_replicas(play, false).await;
+    play.hold("x", Operation::Update);
+    play.apply_in(YARD, "x", &plain("v1", "f0"));
+    play.until_called("update x").await;
+    play.pause(Duration::from_secs(60));
+    play.kill_last().await;
+    let before = Division::new(2).shard(SHOP);
+    let takes_its_number = |count: &u16| *count != 2 && Division::new(*count).shard(YARD) == before;
+    let count = (1..=BUCKETS).find(takes_its_number).expect("some division");
+    play.env.shards.store(count, Ordering::Relaxed);
+    play.start();
+    play.pass(Duration::from_secs(50)).await;
+    let records = play.env.cluster.with(|server, _| all_records(server));
+    let is_open = records.iter().any(|record| *record.address.name == *"x" && record.intent.is_some());
+    play.expect("no other replica resolves the call", is_open);
+    play.release();
+    play.pass(Duration::from_secs(15)).await;
+    play.stop().await;
+    play.ends(&["a v0 f0", "x v1 f0"]).await;
 }
 
 /// A replica is killed while it calls in its namespace. Changes in the namespace of another replica do not wait; the
