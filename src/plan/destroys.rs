@@ -13,12 +13,17 @@ use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, drift};
 use crate::load::Instance;
-use crate::model::{Action, DeposedKey, Diagnostic, Reason, RecordedObject, errors};
+use crate::model::{Action, DeposedKey, Diagnostic, Reason, Record, RecordedObject, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
 pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     if node.instance.is_none() && input.options.mode == Mode::Normal {
+        // The marks of a Resource are removed before its record. A process that ended in between has left the record.
+        let holds_nothing = |record: &Record| record.is_empty() && record.published.is_empty();
+        if node.record.is_some_and(holds_nothing) {
+            return None;
+        }
         if !input.options.destroy_orphans {
             let what = "the record has no Resource; the object is left unchanged";
             let hint =

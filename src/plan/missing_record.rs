@@ -16,7 +16,9 @@ pub enum Loss {
 
 impl Loss {
     /// The error `RecordMissing` for an object, with the next step.
-    pub fn diagnostic(self, address: &Address) -> Diagnostic {
+    ///
+    /// `deleting`: the Resource is being deleted, so its object is not imported.
+    pub fn diagnostic(self, address: &Address, deleting: bool) -> Diagnostic {
         let forget = format!("run `purlin state rm {address}`");
         let what = match self {
             Self::Record => "the record is missing although the index of the family lists it: an object may exist",
@@ -31,6 +33,9 @@ impl Loss {
                  then {forget}",
                 address.name
             ),
+            (InstanceKey::None, _) if deleting => {
+                format!("if the object exists, destroy it manually; then {forget}")
+            }
             (InstanceKey::None, _) => {
                 format!("set `spec.import.id` to import the object, or {forget} if it does not exist")
             }
@@ -55,5 +60,5 @@ pub(super) fn missing_record(input: &PlanInput<'_>, node: Node<'_>) -> Option<Di
     } else {
         return None;
     };
-    Some(loss.diagnostic(address))
+    Some(loss.diagnostic(address, instance.deleting))
 }

@@ -562,6 +562,10 @@ impl Index {
             self.has_shrunk |= before != terminating;
             return;
         }
+        if before.is_some() && terminating.is_none() {
+            // It was removed by force and created again. Objects of the earlier one exist, and can be written again.
+            self.entries.values_mut().for_each(|entry| entry.status.write_again());
+        }
         self.value = value;
         self.namespace_version += 1;
         self.wake_all();

@@ -238,7 +238,7 @@ impl ClusterJournal {
     }
 
     async fn create(&self, record: &Record) -> Result<Version, JournalError> {
-        let refuse = |loss: Loss| JournalError::Missing(Box::new(loss.diagnostic(&record.address)));
+        let refuse = |loss: Loss| JournalError::Missing(Box::new(loss.diagnostic(&record.address, false)));
         let failed = |failure| journal_error(record, failure);
         // A record without an intent to create is moved or imported: its object is known.
         let creates = record.intent.as_ref().is_some_and(|intent| intent.operation == Operation::Create);
@@ -307,8 +307,7 @@ impl ClusterJournal {
         if !forgets {
             return Ok(base);
         }
-        let empty = Record { current: None, deposed: BTreeMap::new(), ..Record::clone(&base.record) };
-        let record = Arc::new(empty);
+        let record = Arc::new(emptied(&base.record));
         let version = self.secrets.replace(&record, &base, RetryPolicy::UntilStopped).await?;
         Ok(Stored { record, version })
     }
@@ -434,13 +433,24 @@ impl Journal for ClusterJournal {
         Box::pin(async move {
             let record = base.record.clone();
             let erased = match record.intent {
-                Some(_) => self.until_stored(None, &base).await.map(drop),
+                Some(_) => match self.until_stored(None, &base).await {
+                    // The call has ended, so its result is recorded. A later attempt removes the marks and the record.
+                    Err(missing @ RequestError::NamespaceMissing(_)) => {
+                        self.until_stored(Some(&Arc::new(emptied(&base.record))), &base).await.and(Err(missing))
+                    }
+                    done => done.map(drop),
+                },
                 // A rejected removal without an intent is planned again.
                 None => async { self.remove(&self.without_objects(base).await?).await }.await,
             };
             erased.map_err(|failure| journal_error(&record, failure))
         })
     }
+}
+
+/// The record of an object that does not exist any more.
+fn emptied(record: &Record) -> Record {
+    Record { intent: None, moving_to: None, current: None, deposed: BTreeMap::new(), ..Record::clone(record) }
 }
 
 fn journal_error(record: &Record, failure: RequestError) -> JournalError {

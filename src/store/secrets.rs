@@ -297,10 +297,10 @@ impl Secrets {
         match self.caller.send::<PartialObjectMeta>(&request, policy).await {
             Ok(written) => shape::version(&written.metadata).map_err(RequestError::Rejected),
             Err(RequestError::Conflict) => self.read_back(&name, &secret, policy).await,
-            // If a replaced Secret does not exist, another client removed it. If a create does not find the namespace,
-            // a retry cannot help.
+            // If a replaced Secret does not exist, another client removed it.
             Err(RequestError::NotFound) if base.is_some() => Err(RequestError::Conflict),
-            Err(RequestError::NotFound) => Err(RequestError::Rejected(format!(
+            // A retry cannot help.
+            Err(RequestError::NotFound | RequestError::NamespaceMissing(_)) => Err(RequestError::Rejected(format!(
                 "the namespace {} of the controller does not exist",
                 self.namespace
             ))),

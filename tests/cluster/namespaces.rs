@@ -69,6 +69,44 @@ fn objects_deleted_while_no_controller_ran_are_detected_without_permissions() {
     wait_gone(&ns);
 }
 
+/// The content of a namespace that is removed by force stays in the API server, which rejects every change of it.
+#[test]
+fn a_namespace_that_was_removed_by_force_and_created_again_is_emptied() {
+    let _guard = exclusive();
+    let ns = plane().namespace("forced");
+    let controller = Controller::start(plane());
+    let config = "---\napiVersion: purlin.dev/v1alpha1\nkind: ProviderConfig\nmetadata: { name: random }\nspec: {}\n";
+    plane().apply(&["-n", &ns], &[config, &data("base", "one", ""), &data("top", "\"${base.id}\"", "")].concat());
+    wait_ready(&ns, &["base", "top"]);
+    // Its Resources are deleted, and the controller cannot release them before the namespace is gone.
+    controller.signal("STOP");
+    plane().kubectl_ok(&["delete", "namespace", &ns, "--wait=false"]);
+    wait_until("the Resources are being deleted", LIMIT, || {
+        resource(&ns, "base").is_some_and(|base| base["metadata"]["deletionTimestamp"].is_string())
+    });
+    let mut namespace = plane().get(&["namespace", &ns]);
+    namespace["spec"]["finalizers"] = serde_json::json!([]);
+    let path = format!("/api/v1/namespaces/{ns}/finalize");
+    plane().kubectl_with_stdin(&["replace", "--raw", &path, "-f", "-"], &namespace.to_string());
+    wait_until("the namespace is gone", LIMIT, || !exists("default", &["namespace", &ns]));
+    assert!(resource(&ns, "base").is_some(), "its content stays");
+    controller.signal("CONT");
+    let attempts = || controller.log().matches("does not exist, but the object still does").count();
+    wait_until("the controller tries to release them several times", LIMIT, || attempts() >= 4);
+    assert!(!records(&ns).is_empty(), "what is recorded says that the objects are destroyed");
+    // Neither the ProviderConfig nor the Resources are written in a hot loop.
+    let metrics = controller.metrics();
+    let failed = metrics.lines().filter(|line| line.starts_with("purlin_api_requests_total") && line.contains("404"));
+    let failed: f64 = failed.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
+    assert!(failed < 100.0, "{failed} requests failed");
+    plane().kubectl_ok(&["create", "namespace", &ns]);
+    wait_until("the Resources are deleted", 2 * LIMIT, || {
+        resource(&ns, "base").is_none() && resource(&ns, "top").is_none()
+    });
+    wait_until("nothing of it is recorded", LIMIT, || records(&ns).is_empty());
+    drop(controller);
+}
+
 #[test]
 fn an_object_with_the_finalizer_of_another_controller_is_awaited_and_reported() {
     let _guard = exclusive();

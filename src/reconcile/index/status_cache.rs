@@ -92,6 +92,13 @@ impl StatusCache {
         true
     }
 
+    /// A status that the server has rejected is written again.
+    pub(super) fn write_again(&mut self) {
+        if self.pending_for.is_some() && !self.is_writing {
+            self.published.digest = !self.published.digest;
+        }
+    }
+
     /// The writer has ended: the last status from the watch counts.
     pub(super) fn begin_again(&mut self) {
         self.is_writing = false;

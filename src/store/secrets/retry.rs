@@ -46,6 +46,10 @@ impl RetryPolicy {
 pub enum RequestError {
     #[error("it does not exist")]
     NotFound,
+    /// The namespace was removed by force, and the objects in it still exist. They cannot be changed until there is a
+    /// namespace of that name again.
+    #[error("the namespace `{0}` does not exist, but the object still does")]
+    NamespaceMissing(String),
     /// The object has another version, or exists already.
     #[error("another client changed it")]
     Conflict,
@@ -94,7 +98,10 @@ fn classify(error: &kube::Error) -> ErrorClass {
     let named = status.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
     let named = named.map(|seconds| Duration::from_secs(seconds.into()));
     match status.code {
-        404 => ErrorClass::Final(RequestError::NotFound),
+        404 => ErrorClass::Final(match status.details.as_ref().filter(|details| details.kind == "namespaces") {
+            Some(details) => RequestError::NamespaceMissing(details.name.clone()),
+            None => RequestError::NotFound,
+        }),
         409 => ErrorClass::Final(RequestError::Conflict),
         422 => ErrorClass::Final(RequestError::Unprocessable(message)),
         403 => ErrorClass::Forbidden(message),
@@ -206,6 +213,10 @@ mod tests {
     fn the_status_code_decides_the_error_class() {
         let api = |code| classify(&kube::Error::Api(Status::failure("why", "Reason").with_code(code).boxed()));
         assert_eq!(api(404), ErrorClass::Final(RequestError::NotFound));
+        let details = serde_json::from_value(serde_json::json!({ "kind": "namespaces", "name": "shop" })).unwrap();
+        let missing = Status::failure("why", "NotFound").with_code(404).with_details(details);
+        let missing = classify(&kube::Error::Api(missing.boxed()));
+        assert_eq!(missing, ErrorClass::Final(RequestError::NamespaceMissing("shop".to_owned())));
         assert_eq!(api(409), ErrorClass::Final(RequestError::Conflict));
         assert_eq!(api(413), ErrorClass::Final(RequestError::Rejected("why".to_owned())));
         assert_eq!(api(403), ErrorClass::Forbidden("why".to_owned()));

@@ -70,6 +70,14 @@ impl Server {
         self.send(now, &Method::DELETE, path, "application/json", &Value::Null).is_ok()
     }
 
+    /// Removes a namespace by force, as with an empty list of `spec.finalizers`. What is in it stays.
+    pub(crate) fn force_namespace(&mut self, now: Timestamp, name: &str) {
+        let kind = self.kind("", "v1", "namespaces").expect("it is built in").clone();
+        if let Some(namespace) = self.store.get(&kind.id(), "", name).cloned() {
+            self.remove(now, &kind, &namespace);
+        }
+    }
+
     /// Removes all finalizers of an object. Returns whether the object existed.
     pub(crate) fn force_finalizers(&mut self, now: Timestamp, path: &str) -> bool {
         self.modify(now, path, &json!({"metadata": {"finalizers": null}})).is_some()

@@ -178,6 +178,11 @@ impl Server {
         owners: Option<Arc<Owners>>,
     ) -> Result<Arc<Object>, Refusal> {
         let name = old.name();
+        let namespaces = self.kind("", "v1", "namespaces").expect("it is built in");
+        if kind.namespaced && self.store.get(&namespaces.id(), "", old.namespace()).is_none() {
+            // It was removed by force. What is left in it can only be deleted.
+            return Err(Refusal::not_found(namespaces, old.namespace()));
+        }
         match value["metadata"]["resourceVersion"].as_str().unwrap_or_default() {
             "" if !kind.unconditional => return Err(Refusal::unversioned(kind, name)),
             "" => {}

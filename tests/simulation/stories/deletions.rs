@@ -1,10 +1,13 @@
 //! Deletions: of one object and of all, held and forced.
 
+use std::time::Duration;
+
 use purlin::driver::scripted::Operation;
 use serde_json::{Value, json};
 
 use super::changes::{apply_chain, on};
 use super::play::{Play, config_map, plain, thing};
+use crate::kubectl::{SHOP, create_namespace};
 
 pub(super) async fn delete(play: &Play) {
     play.apply("a", &plain("v0", "f0"));
@@ -78,6 +81,26 @@ pub(super) async fn namespace_deleted(play: &Play) {
     apply_chain(play, &Value::Null);
     play.given().await;
     play.delete_namespace().await;
+    play.ends(&[]).await;
+}
+
+/// An administrator removes a namespace by force while its objects are being destroyed, and creates it again. Its
+/// Resources exist all the time, and can be changed again only then.
+pub(super) async fn namespace_removed_by_force(play: &Play) {
+    apply_chain(play, &Value::Null);
+    play.given().await;
+    play.hold("c", Operation::Destroy);
+    play.begin_deleting_namespace();
+    play.until_called("destroy c").await;
+    play.env.judge.note("the namespace is removed by force");
+    play.env.cluster.with(|server, now| server.force_namespace(now, SHOP));
+    play.release();
+    // Purlin tries again in the meantime.
+    play.pass(Duration::from_secs(30)).await;
+    play.expect("the Resources exist", play.names().len() == 3);
+    play.env.cluster.with(|server, now| create_namespace(server, now, SHOP));
+    play.until("the Resources are deleted", || play.names().is_empty()).await;
+    play.until_forgotten().await;
     play.ends(&[]).await;
 }
 

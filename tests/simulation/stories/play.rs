@@ -240,6 +240,15 @@ impl Play {
         self.delete_namespace_by(1).await;
     }
 
+    /// Deletes the namespace, and lets the namespace controller delete its content once.
+    pub(crate) fn begin_deleting_namespace(&self) {
+        self.env.judge.note("user deletes the namespace");
+        self.env.cluster.with(|server, now| {
+            server.erase(now, &format!("/api/v1/namespaces/{SHOP}"));
+            server.tick_namespaces(now, usize::MAX, |_| {});
+        });
+    }
+
     /// `most` is the number of objects that are deleted at a time.
     async fn delete_namespace_by(&self, most: usize) {
         self.env.judge.note("user deletes the namespace");
