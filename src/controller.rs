@@ -161,7 +161,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let (namespaces, opened) = Namespaces::new(&options.limits, random.clone(), leadership.clone());
     let give_up = Shutdown::default();
     let secrets = Secrets::new(client.clone(), options.namespace.as_str(), random.clone(), give_up.clone());
-    let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock);
+    let watch = Watch::new(&namespaces, &leadership, &metrics.watches, &random, &clock, &readiness);
     watch_everything(&mut background, &options, &client, &watch, &secrets, &readiness);
     let (plans, changed_plans) = mpsc::unbounded_channel();
     watch_plans(&mut background, &options, &client, &watch, &plans);

@@ -125,17 +125,26 @@ impl Family {
         instance
     }
 
+    /// Returns an instance that is no longer desired, but has a record. `each.value` is unknown if its key was removed.
+    pub fn former_instance(&self, key: &InstanceKey) -> Instance {
+        self.instance(key.clone(), self.each_value(key))
+    }
+
+    /// The value of a key, as far as the keys are known.
+    fn each_value(&self, key: &InstanceKey) -> Option<&Value> {
+        match (&self.expansion, key) {
+            (Expansion::Known(InstanceKeys::Keys(keys)), InstanceKey::Key(key)) => keys.get(key),
+            _ => None,
+        }
+    }
+
     /// The desired instances, as far as they are known.
     pub(super) fn instances(&self) -> Vec<Instance> {
         let Expansion::Known(members) = &self.expansion else { return Vec::new() };
         if !self.shared.is_desired() {
             return Vec::new();
         }
-        let value = |key: &InstanceKey| match (members, key) {
-            (InstanceKeys::Keys(keys), InstanceKey::Key(key)) => keys.get(key),
-            _ => None,
-        };
-        members.keys().map(|key| self.instance(key.clone(), value(&key))).collect()
+        members.keys().map(|key| self.instance(key.clone(), self.each_value(&key))).collect()
     }
 }
 

@@ -63,6 +63,12 @@ impl Inputs {
         &self.values
     }
 
+    /// Returns the problem of an input, or the first problem of any input.
+    pub fn problem(&self, name: Option<&str>) -> Option<&Diagnostic> {
+        let asked = || self.declared.iter().filter(|input| name.is_none_or(|name| *input.name == *name));
+        self.problems.iter().find(|problem| asked().any(|input| problem.path == Some(input.at())))
+    }
+
     pub fn objects(&self) -> impl Iterator<Item = &DataRef> {
         self.declared.iter().map(|input| &input.object)
     }

@@ -57,7 +57,7 @@ impl Scope for SelfScope<'_> {
 
 impl Instance {
     /// The value of `count` in expressions, for an instance of a `count` family.
-    pub(super) fn count(&self) -> Option<Value> {
+    pub fn count(&self) -> Option<Value> {
         match self.address.key {
             InstanceKey::Index(index) => Some(Value::map([("index", Value::from(i64::try_from(index).ok()?))])),
             _ => None,
@@ -65,7 +65,7 @@ impl Instance {
     }
 
     /// The value of `each` in expressions, as far as it was known when the family was expanded.
-    pub(super) fn each(&self) -> Option<Value> {
+    pub fn each(&self) -> Option<Value> {
         let InstanceKey::Key(key) = &self.address.key else { return None };
         let value = self.each.as_ref().map_or(Value::Unknown, |each| each.value.clone());
         Some(Value::map([("key", Value::String(key.clone())), ("value", value)]))

@@ -242,7 +242,8 @@ fn evaluated_flags(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> BTr
         let is_triggered = node.desired && !instance.triggers.is_empty();
         let triggers = is_triggered.then(|| Arc::new(trigger::planned_fingerprints(&scope, instance, salt)));
         let before = before.is_some_and(|object| object.prevent_destroy);
-        Some((id, EvaluatedFlags { prevent_destroy: protect::recorded(instance, &scope, before), triggers }))
+        let own = node.own_instance()?;
+        Some((id, EvaluatedFlags { prevent_destroy: protect::recorded(&own, &scope, before), triggers }))
     };
     input.nodes.iter().enumerate().filter_map(one).collect()
 }

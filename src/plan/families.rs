@@ -35,12 +35,11 @@ impl Families {
         let block = input.gate(id).and_then(|family| self.gate(scope, family));
         let node = input.nodes[id];
         if input.is_junction(id) {
-            let family = node.family.filter(|_| node.desired);
-            return Some(match (family, block) {
-                // It is not referenced, or it is being deleted with all its instances.
+            return Some(match (node.family, block) {
                 (None, _) => Decision::no_op(),
                 (Some(_), Some(block)) => Decision::blocked(block, None),
-                (Some(family), None) => family_value(scope, id, family),
+                (Some(family), None) if node.desired => family_value(scope, id, family),
+                (Some(family), None) => remaining_value(scope, id, family),
             });
         }
         let block = block?;
@@ -139,6 +138,16 @@ fn family_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision 
     let leaves = |member: Id| !input.nodes[member].desired && input.nodes[member].current().is_some();
     let changed = input.members(id).any(leaves) || decisions().any(|(_, decision)| decision.changed);
     Decision { value: Some(value), changed, ..Decision::no_op() }
+}
+
+/// The value of a family that is being deleted: that of the instances that still exist. As with any object that is being
+/// deleted, its dependents keep their value until they are deleted too.
+fn remaining_value(scope: &EvalScope<'_, '_>, id: Id, family: &Family) -> Decision {
+    let input = scope.input;
+    let value = |member: Id| scope.decision(member).and_then(|decision| decision.value.clone());
+    let configured = input.members(id).filter(|member| input.nodes[*member].configured);
+    let value = family.value(configured.map(|member| (input.address(member).key.clone(), value(member))));
+    Decision { value: Some(value), ..Decision::no_op() }
 }
 
 /// Whether the instances of a family are not known, so that diagnostics refer to the Resource itself.

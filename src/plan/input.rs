@@ -1,6 +1,7 @@
 //! The input of planning as a graph: every desired or recorded object has a number, in address order, and edges are
 //! lists of numbers. Planning works on these numbers, so that its cost is linear in objects and edges.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -89,6 +90,16 @@ impl<'a> Node<'a> {
     /// The Resource if it has no errors. Its lifecycle settings apply then, otherwise the recorded ones.
     pub fn live_spec(&self) -> Option<&'a Instance> {
         self.instance.map(Arc::as_ref).filter(|instance| !instance.has_errors())
+    }
+
+    /// The Resource as this instance has it, also if the instance is no longer desired.
+    pub fn own_instance(&self) -> Option<Cow<'a, Instance>> {
+        match (self.family, self.address.is_instance()) {
+            (Some(family), true) if !self.instance.is_some_and(|own| own.address == *self.address) => {
+                Some(Cow::Owned(family.former_instance(&self.address.key)))
+            }
+            _ => self.instance.map(|instance| Cow::Borrowed(instance.as_ref())),
+        }
     }
 
     /// The type of an object that is not desired comes from its record, because that describes the existing object.
@@ -281,8 +292,10 @@ impl<'a> PlanInput<'a> {
     fn connect_junction(&mut self, id: Id) {
         let node = self.nodes[id];
         let members = self.members(id);
-        let desired = members.clone().filter(|member| self.nodes[*member].desired);
-        self.dependencies.items.extend(desired.map(dense));
+        // While a family is being deleted, its dependents read the instances that remain.
+        let exists = |member: &Id| self.nodes[*member].desired || (!node.desired && self.nodes[*member].configured);
+        let existing = members.clone().filter(exists);
+        self.dependencies.items.extend(existing.map(dense));
         // An object without a key is not an instance of the family of the same name.
         let has_keys = node.family.is_none_or(|family| family.has_keys());
         let belongs = |member: &Id| !has_keys || self.nodes[*member].address.is_instance();
@@ -493,11 +506,13 @@ fn join_known<'a>(config: &'a Config, recorded: &'a Recorded, options: &PlanOpti
             return nodes;
         };
         let family = config.families.get(&address.name);
+        // A family that is being deleted has no desired instances. The recorded ones exist until they are destroyed.
+        let remains = |family: &Arc<Family>| family.has_keys() && address.is_instance() && !family.shared.is_desired();
         nodes.push(Node {
             address,
             instance: instance.map(|(_, instance)| instance).or_else(|| resource(config, address)),
             successor: successors.get(&address.name).copied().filter(|_| address.is_instance()),
-            configured: instance.is_some(),
+            configured: instance.is_some() || (record.is_some() && family.is_some_and(remains)),
             family,
             record: record.map(|(_, stored)| stored.record.as_ref()),
             desired: options.mode == Mode::Normal && instance.is_some_and(|(_, instance)| instance.is_desired()),

@@ -1,17 +1,20 @@
 //! `lifecycle.preventDestroy`: whether an object may be destroyed.
 //!
 //! The expression applies only to a planned destroy. Its current value is recorded for a later destroy without a
-//! Resource. As in Terraform, a value of the wrong type or a sensitive value is always an error. An unknown value or
+//! Resource, or when something that the expression reads no longer exists: what is deleted is deleted in any order. As in
+//! Terraform, a value of the wrong type or a sensitive value is always an error. An unknown value or
 //! null only prevents a destroy.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
-use crate::load::expression::Scope;
+use super::preflight::not_found;
+use crate::load::expression::{Scope, Variable};
 use crate::load::{Instance, InstanceScope};
-use crate::model::{Action, Diagnostic, Path, Reason, Value};
+use crate::model::{Action, Diagnostic, Path, Reason, RecordedObject, Value};
 
 /// The result of the expression of `preventDestroy`.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,6 +24,10 @@ pub(super) enum Protection {
     /// The value is known only after a step.
     Unknown,
     Null,
+    /// Something that the expression reads no longer exists, for this reason. The last known value applies.
+    LastKnown(String),
+    /// Something that the expression reads is not available at the moment.
+    Unavailable(Box<Diagnostic>),
     /// The expression cannot be evaluated or has an invalid value.
     Invalid(Box<Diagnostic>),
 }
@@ -48,10 +55,58 @@ pub(super) fn protection(instance: &Instance, scope: &dyn Scope) -> Option<Prote
 }
 
 fn wrong(instance: &Instance, problem: Diagnostic) -> Protection {
-    let at = Path::default().name("spec").name("lifecycle").name("preventDestroy");
     let address = Some(instance.address.clone());
-    let problem = Diagnostic { address, ..problem }.at(at);
+    let problem = Diagnostic { address, ..problem }.at(field());
     Protection::Invalid(Box::new(problem))
+}
+
+fn field() -> Path {
+    Path::of(&["spec", "lifecycle", "preventDestroy"])
+}
+
+/// The protection of an object, also if it is no longer desired.
+fn protection_of(scope: &EvalScope<'_, '_>, node: Node<'_>) -> Option<Protection> {
+    let asks = |instance: &Instance| instance.prevent_destroy_when.is_some();
+    let successor = || node.successor.map(Arc::as_ref).filter(|instance| asks(instance)).map(Cow::Borrowed);
+    // Most objects have no expression.
+    let own = node.instance.filter(|instance| asks(instance)).and_then(|_| node.own_instance());
+    let instance = own.or_else(successor)?;
+    let found = protection(&instance, scope)?;
+    if node.desired || matches!(found, Protection::Known(_)) {
+        return Some(found);
+    }
+    let missing: Vec<Diagnostic> = missing(scope.input, &instance);
+    let may_return = |problem: &&Diagnostic| matches!(problem.reason, Reason::Waiting | Reason::OperationFailed);
+    Some(match (missing.iter().find(may_return), missing.first()) {
+        (Some(problem), _) => Protection::Unavailable(Box::new(problem.clone())),
+        (None, Some(problem)) => Protection::LastKnown(format!("{}: {}", problem.reason, problem.summary)),
+        (None, None) => found,
+    })
+}
+
+/// What the expression of an object reads that does not exist: inputs, other objects, and the variables of an instance
+/// whose key was removed.
+fn missing(input: &PlanInput<'_>, instance: &Instance) -> Vec<Diagnostic> {
+    let Some(template) = &instance.prevent_destroy_when else { return Vec::new() };
+    let inputs = template.reads(Variable::Inputs).into_iter();
+    let inputs = inputs.filter_map(|(_, name)| instance.inputs.problem(name.as_deref()).cloned());
+    let at = field();
+    let references = instance.references.iter().filter(|reference| reference.at.starts_with(&at));
+    let references = references.filter(|reference| input.resolve(&reference.target).is_none());
+    let references = references.map(|reference| not_found(input, &instance.address, reference));
+    let variables = [(Variable::Each, "each", instance.each()), (Variable::Count, "count", instance.count())];
+    let variables = variables.into_iter().filter_map(|(variable, word, value)| {
+        let is_known = |name: Option<&str>| match (&value, name) {
+            (None, _) => false,
+            (Some(value), Some(name)) => value.get(name).is_none_or(|value| !value.has_unknown()),
+            (Some(value), None) => !value.has_unknown(),
+        };
+        let (_, name) = template.reads(variable).into_iter().find(|(_, name)| !is_known(name.as_deref()))?;
+        let name = name.map(|name| format!(".{name}")).unwrap_or_default();
+        let what = format!("`{word}{name}` is not known for an instance that was removed");
+        Some(Diagnostic::general(Reason::DependencyNotFound, what))
+    });
+    inputs.chain(references).chain(variables).collect()
 }
 
 #[derive(Default)]
@@ -67,15 +122,13 @@ pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys
     let ForbiddenDestroys { mut objects, mut deposed } = ForbiddenDestroys::default();
     for (id, node) in scope.input.nodes.iter().enumerate() {
         let Some(decision) = scope.decision(id).filter(|_| !scope.input.running.contains_key(&id)) else { continue };
-        let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some();
-        let Some(instance) = node.instance.filter(asks).or(node.successor.filter(asks)) else { continue };
-        let Some(protection) = protection(instance, scope) else { continue };
+        let Some(protection) = protection_of(scope, *node) else { continue };
         objects.extend(refuse(scope.input, *node, decision, &protection).map(|block| (id, block)));
         for (position, old) in decision.deposed.iter().enumerate() {
             let is_running = scope.input.running_deposed.contains_key(&(id, old.key));
             if old.action == Action::Destroy && !is_running {
                 let because = old.because.as_deref().unwrap_or_default();
-                let block = forbid(scope.input, *node, &protection, "destroyed", because);
+                let block = forbid(scope.input, *node, &old.object, &protection, "destroyed", because);
                 deposed.extend(block.map(|block| (id, position, block)));
             }
         }
@@ -101,28 +154,47 @@ pub(super) fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> 
 }
 
 fn refuse(input: &PlanInput<'_>, node: Node<'_>, decision: &Decision, protection: &Protection) -> Option<Block> {
+    let forbid = |fate, because: &str| forbid(input, node, node.current()?, protection, fate, because);
     match (decision.action, protection) {
         (Action::Blocked, _) => None,
         (_, Protection::Invalid(problem)) if node.desired => Some(Block::broken(problem.as_ref().clone())),
-        (Action::Destroy, _) => {
-            forbid(input, node, protection, "destroyed", decision.because.as_deref().unwrap_or_default())
-        }
+        (Action::Destroy, _) => forbid("destroyed", decision.because.as_deref().unwrap_or_default()),
         (Action::Replace, _) if !decision.forget => {
             let paths = decision.planned.as_ref().map_or(&[][..], |planned| &planned.replace_paths);
             let why = replaced_why(paths, decision.because.as_deref().unwrap_or_default());
-            forbid(input, node, protection, "replaced", &why)
+            forbid("replaced", &why)
         }
         _ => None,
     }
 }
 
-fn forbid(input: &PlanInput<'_>, node: Node<'_>, protection: &Protection, fate: &str, because: &str) -> Option<Block> {
+fn forbid(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    object: &RecordedObject,
+    protection: &Protection,
+    fate: &str,
+    because: &str,
+) -> Option<Block> {
     let must = format!("the object must be {fate}");
     let (what, hint) = match protection {
         Protection::Known(false) => return None,
         Protection::Known(true) => {
             let what = format!("{must}, but `preventDestroy` forbids it: {because}");
             return Some(prevented_block(input, node, what));
+        }
+        Protection::LastKnown(_) if !object.prevent_destroy => return None,
+        Protection::LastKnown(missing) => (
+            format!("{must}, but `preventDestroy` forbids it: {because}; its last known value applies ({missing})"),
+            format!(
+                "restore what is missing, set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}`",
+                node.address
+            ),
+        ),
+        Protection::Unavailable(problem) => {
+            let what = format!("{must}, but `preventDestroy` cannot be evaluated: {because}");
+            let problem = Diagnostic::error(node.address, problem.reason, what).because(problem.message());
+            return Some(Block::held(problem));
         }
         Protection::Unknown => (
             format!("{must}, but `preventDestroy` is not known yet: {because}"),
@@ -186,6 +258,6 @@ pub(super) fn recorded(instance: &Instance, scope: &dyn Scope, before: bool) -> 
     match protection(instance, scope) {
         None => instance.prevent_destroy,
         Some(Protection::Known(prevented)) => prevented,
-        Some(Protection::Unknown | Protection::Null | Protection::Invalid(_)) => before,
+        Some(_) => before,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::command_line::ok;
 use crate::controlplane::wait_until;
 use crate::installation::*;
 
@@ -152,6 +153,147 @@ fn an_expression_over_the_namespace_protects_an_object() {
     let held = wait_reason(&ns, "kept", "DeletionBlocked", "PreventDestroy");
     assert!(held["message"].as_str().unwrap().contains("`preventDestroy` forbids"), "{held}");
     plane.kubectl_ok(&["label", "namespace", &ns, "stage=test", "--overwrite"]);
+    wait_empty(&ns);
+}
+
+/// A Resource whose protection reads a ConfigMap.
+fn protected_by_input(name: &str, key: &str) -> String {
+    let more = format!(
+        "inputs: [{{ name: protect, configMapKeyRef: {{ name: vars, key: '{key}' }} }}]\nlifecycle: {{ preventDestroy: \
+         \"${{inputs.protect == 'true'}}\" }}"
+    );
+    data(name, "one", &more)
+}
+
+fn vars(on: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: vars }}\ndata: {{ 'off': 'false', 'on': '{on}' }}\n"
+    )
+}
+
+#[test]
+fn an_input_protects_an_object_while_its_resource_is_deleted_and_its_last_value_does_without_it() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("protect-input");
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "rolebinding",
+        "view",
+        "--clusterrole=view",
+        &format!("--serviceaccount={ns}:default"),
+    ]);
+    let all = [
+        vars("true"),
+        protected_by_input("free", "off"),
+        protected_by_input("kept", "on"),
+        protected_by_input("last", "off"),
+    ];
+    plane.apply(&["-n", &ns], &all.concat());
+    wait_ready(&ns, &["free", "kept", "last"]);
+    // The ConfigMap remains, and is read.
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "free", "--timeout=60s"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "kept", "--wait=false"]);
+    wait_reason(&ns, "kept", "DeletionBlocked", "PreventDestroy");
+    // Both are deleted.
+    plane.kubectl_ok(&["-n", &ns, "delete", "configmap", "vars"]);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "last", "--timeout=60s"]);
+    wait_until("the message names the missing input", LIMIT, || {
+        let held = resource(&ns, "kept").and_then(|kept| condition(&kept, "DeletionBlocked"));
+        held.is_some_and(|held| {
+            held["message"].as_str().unwrap().contains("InputNotFound: there is no ConfigMap `vars`")
+        })
+    });
+    plane.apply(&["-n", &ns], &vars("false"));
+    wait_empty(&ns);
+}
+
+#[test]
+fn a_namespace_is_deleted_with_what_its_protections_read() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("protect-gone");
+    plane.kubectl_ok(&[
+        "-n",
+        &ns,
+        "create",
+        "rolebinding",
+        "view",
+        "--clusterrole=view",
+        &format!("--serviceaccount={ns}:default"),
+    ]);
+    let read = "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: { name: read }\nspec: { type: \
+                kubernetes_object, config: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: vars } } } }\n";
+    let by_data = data("by-data", "one", "lifecycle: { preventDestroy: \"${data.read.object.data.off == 'true'}\" }");
+    plane.apply(
+        &["-n", &ns],
+        &[&vars("true"), read, &by_data, &protected_by_input("by-input", "off")].map(String::from).concat(),
+    );
+    wait_ready(&ns, &["by-data", "by-input"]);
+    plane.kubectl_ok(&["delete", "namespace", &ns, "--timeout=90s"]);
+    wait_until("its records are deleted", LIMIT, || records(&ns).is_empty());
+}
+
+#[test]
+fn removed_instances_are_protected_by_their_key_and_their_number() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("protect-key");
+    let keys = |keys: &str| {
+        let more = format!("forEach: {keys}\nlifecycle: {{ preventDestroy: \"${{each.key == 'b'}}\" }}");
+        data("keyed", "one", &more)
+    };
+    let numbers = |count: u8| {
+        let more = format!("count: {count}\nlifecycle: {{ preventDestroy: \"${{count.index == 9}}\" }}");
+        data("numbered", "one", &more)
+    };
+    plane.apply(&["-n", &ns], &[keys("[a, b, c]"), numbers(2)].concat());
+    wait_ready(&ns, &["keyed", "numbered"]);
+    plane.apply(&["-n", &ns], &[keys("[c]"), numbers(1)].concat());
+    wait_ready(&ns, &["numbered"]);
+    let held = wait_reason(&ns, "keyed", "Synced", "PreventDestroy");
+    assert!(held["message"].as_str().unwrap().contains("keyed[\"b\"]"), "{held}");
+    wait_until("the others are destroyed", LIMIT, || records(&ns).len() == 2 + 1 + 2);
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "numbered", "--timeout=60s"]);
+    plane.apply(&["-n", &ns], &keys("[c]").replace("each.key == 'b'", "false"));
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "keyed", "--timeout=60s"]);
+}
+
+#[test]
+fn a_family_that_is_deleted_by_mistake_names_its_users_and_both_ways_out() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("mistake");
+    let app = data("app", "one", "count: 2");
+    let users = [
+        data("lb", "\"${app[1].id}\"", "lifecycle: { createBeforeDestroy: true }"),
+        data("all", "\"${size(app)}\"", ""),
+        data("top", "\"${lb.id}\"", ""),
+    ];
+    plane.apply(&["-n", &ns], &format!("{app}{}", users.concat()));
+    wait_ready(&ns, &["app", "lb", "all", "top"]);
+    let before = resource(&ns, "lb").unwrap()["status"]["attributes"]["output"].clone();
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "app", "--wait=false"]);
+    let blocked = wait_reason(&ns, "app", "DeletionBlocked", "InUse");
+    let message = blocked["message"].as_str().unwrap();
+    for expected in ["the Resource is being deleted", "`all`", "delete", "purlin state release app"] {
+        assert!(message.contains(expected), "{message}");
+    }
+    for name in ["lb", "all", "top"] {
+        let user = resource(&ns, name).unwrap();
+        assert!(is_ready(&user) && condition(&user, "Stalled").is_none(), "{:#}", user["status"]);
+    }
+    // It is kept.
+    ok(&["state", "release", "app", "--yes", "-n", &ns]);
+    plane.apply(&["-n", &ns], &app);
+    wait_ready(&ns, &["app", "lb", "all", "top"]);
+    assert_eq!(resource(&ns, "lb").unwrap()["status"]["attributes"]["output"], before, "it is the same object");
+    // It is deleted with its users.
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "app", "--wait=false"]);
+    wait_reason(&ns, "app", "DeletionBlocked", "InUse");
+    plane.kubectl_ok(&["-n", &ns, "delete", "pres", "lb", "all", "top", "--timeout=60s"]);
     wait_empty(&ns);
 }
 

@@ -9,6 +9,9 @@ use crate::plan::decision::{Block, Decision};
 use crate::plan::destroys::all_destroys_held;
 use crate::plan::input::{Id, Node, PlanInput};
 
+/// How many dependents a message names.
+const USERS_SHOWN: usize = 3;
+
 /// Returns the replacements that must be blocked completely, and whether anything was held.
 pub(super) fn hold(input: &PlanInput<'_>, decisions: &mut [Option<Decision>]) -> (Vec<(Id, Block)>, bool) {
     let mut changed = hold_deposed_of_blocked(input, decisions);
@@ -155,11 +158,10 @@ impl Search<'_, '_> {
             return Block::held(waits).waiting_for([user]);
         }
         // Neither can come first, so the user must resolve it.
-        let deadlock = self.waits
-            && decisions[id]
-                .as_ref()
-                .is_some_and(|decision| decision.action == Action::Replace && !decision.create_first)
-            && self.waits_for(user, id, decisions);
+        let is_deleted = input.nodes[id].instance.is_some_and(|instance| instance.deleting);
+        let is_replaced =
+            decisions[id].as_ref().is_some_and(|decision| decision.action == Action::Replace && !decision.create_first);
+        let deadlock = self.waits && (is_deleted || is_replaced) && self.waits_for(user, id, decisions);
         let (what, hint) = match why {
             Some(Reason::NotSelected) if input.is_of_other_source(user) => {
                 let source = input.nodes[user].record.and_then(|record| record.source.as_deref());
@@ -173,6 +175,9 @@ impl Search<'_, '_> {
                 format!("in use by {user_text}, which is not selected"),
                 format!("select it too with `--target {user_address}`"),
             ),
+            Some(_) if deadlock && is_deleted => {
+                (format!("in use by {user_text}, which waits for its successor"), self.ways_out(id, &[user]))
+            }
             Some(_) if deadlock => (
                 format!("in use by {user_text}, which waits for this replacement"),
                 format!(
@@ -193,7 +198,16 @@ impl Search<'_, '_> {
                 format!("make sure that this deposed object of `{user_address}` can be destroyed first"),
             ),
             None if input.nodes[user].desired => {
-                (format!("in use by {user_text}"), format!("delete `{user_address}` too, or remove its reference"))
+                let users = self.living_users(id, user);
+                let hint = self.ways_out(id, &users);
+                let others = |count: usize| if count == 1 { "1 other".to_owned() } else { format!("{count} others") };
+                let text = match (users.as_slice(), users.len().saturating_sub(USERS_SHOWN)) {
+                    ([] | [_], _) => user_text,
+                    (_, 0) => joined(&self.quoted(&users)),
+                    (_, more) => joined(&[self.quoted(&users[..USERS_SHOWN]), vec![others(more)]].concat()),
+                };
+                let deleted = if is_deleted { "the Resource is being deleted, but it is " } else { "" };
+                (format!("{deleted}in use by {text}"), hint)
             }
             None => (format!("in use by {user_text}"), format!("wait until `{user_address}` is deleted")),
         };
@@ -202,6 +216,42 @@ impl Search<'_, '_> {
             diagnostic.severity = Severity::Warning;
         }
         Block::held(diagnostic).waiting_for([user])
+    }
+
+    /// The desired objects that keep an object in use directly. `first` is one of them, or depends on it indirectly.
+    fn living_users(&self, id: Id, first: Id) -> Vec<Id> {
+        let input = self.input;
+        let junction =
+            input.junction(&input.address(id).name).filter(|junction| input.members(*junction).contains(&id));
+        let of = |target: Id| input.dependents.of(target).filter(|user| *user < input.objects);
+        let uses = |user: &Id| {
+            let used = |used: Id| input.includes(used, id);
+            input.nodes[*user].desired && input.recorded_dependencies.of(*user).any(used)
+        };
+        let mut users: Vec<Id> = of(id).chain(junction.into_iter().flat_map(of)).filter(uses).collect();
+        users.sort_unstable();
+        users.dedup();
+        if users.contains(&first) { users } else { vec![first] }
+    }
+
+    /// How a user resolves that an object in use cannot be destroyed.
+    fn ways_out(&self, id: Id, users: &[Id]) -> String {
+        let input = self.input;
+        let remove = match users {
+            [user] => format!("delete `{}` too, or remove its reference", input.address(*user)),
+            _ => "delete them too, or remove their references".to_owned(),
+        };
+        let node = input.nodes[id];
+        // Only in a cluster can a Resource be deleted while it is in use.
+        if input.options.destroy_orphans || !node.instance.is_some_and(|instance| instance.deleting) {
+            return remove;
+        }
+        let name = &node.address.name;
+        format!("{remove}; or, to keep `{name}`, run `purlin state release {name}` and apply its manifest again")
+    }
+
+    fn quoted(&self, objects: &[Id]) -> Vec<String> {
+        objects.iter().map(|id| format!("`{}`", self.input.address(*id))).collect()
     }
 
     /// The dependent as messages name it, and whether only a deposed object of it has the dependency.
@@ -239,6 +289,15 @@ impl Search<'_, '_> {
             }
         }
         false
+    }
+}
+
+/// Lists words as "`a`, `b` and `c`".
+fn joined(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

@@ -154,7 +154,7 @@ fn a_deleted_object_that_is_still_referenced_is_held() {
          want b input=${a.id}
          have b input=A uses=a",
         expect![[r#"
-            a Blocked InUse: in use by `b` (hint: delete `b` too, or remove its reference) <- b
+            a Blocked InUse: the Resource is being deleted, but it is in use by `b` (hint: delete `b` too, or remove its reference) <- b
             b NoOp
             error a InUse"#]],
     );
@@ -360,7 +360,7 @@ fn a_held_deletion_holds_a_destroy_first_replacement_of_its_dependents() {
          want b after=a force=2
          have b force=1 uses=a",
         expect![[r#"
-            a Blocked InUse: in use by `b` (hint: delete `b` too, or remove its reference) <- b
+            a Blocked InUse: the Resource is being deleted, but it is in use by `b` (hint: delete `b` too, or remove its reference) <- b
             b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (InUse) <- a
             error a InUse
             error b DependencyNotReady"#]],

@@ -144,7 +144,8 @@ pub(super) fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
 }
 
 fn keys(instance: &Instance) -> BTreeSet<InputKey> {
-    // A Resource that is being deleted needs no inputs: it is not evaluated.
-    let read = instance.inputs.objects().filter(|_| instance.is_desired());
+    // Of a Resource that is being deleted, only the protection is evaluated.
+    let is_read = instance.is_desired() || instance.prevent_destroy_when.is_some();
+    let read = instance.inputs.objects().filter(|_| is_read);
     read.map(|object| key(instance, object)).collect()
 }

@@ -96,7 +96,10 @@ fn next_step(reason: Reason) -> &'static str {
              annotation `purlin.dev/moved-from` is wrong, correct it. Removing it can destroy the old object: see \
              `docs/moves.md`."
         }
-        Reason::InUse => "Delete the dependent object, or remove its reference.",
+        Reason::InUse => {
+            "Delete the dependent object, or remove its reference. To keep an object whose Resource is being deleted, run \
+             `purlin state release NAME` and apply its manifest again."
+        }
         Reason::CreateBeforeDestroyImpossible => {
             "Let the name be generated (`metadata.generateName`), or disable `createBeforeDestroy` where it is set."
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use purlin::driver::scripted::{Script, ScriptedOutcome, World};
 use purlin::driver::{Registry, Scripted};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
-use purlin::load::LoadedSource;
+use purlin::load::{Instance, LoadedSource};
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
 use purlin::pipeline;
 use purlin::plan::{Mode, ObjectBlock, PlanOptions, Refresh, ResponseCache};
@@ -238,6 +238,13 @@ impl Runner {
 
     fn load(&self, options: &Options) -> LoadedSource {
         let mut loaded = crate::kit::load(&self.yaml);
+        let is_deleted = |shared: &&Arc<Instance>| options.deleting.contains(&shared.address);
+        let families = loaded.config.families.values().map(|family| &family.shared);
+        for shared in families.filter(is_deleted).cloned().collect::<Vec<_>>() {
+            loaded.config.remove(&shared.address.name);
+            loaded.config.add(Arc::new(Instance { deleting: true, ..Instance::clone(&shared) }));
+            loaded.config.link();
+        }
         let marks = self.marks.lock().unwrap();
         for (address, instance) in &mut loaded.config.instances {
             let instance = Arc::make_mut(instance);
