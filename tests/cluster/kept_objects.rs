@@ -360,7 +360,7 @@ fn a_deleted_resource_whose_object_another_one_claims_keeps_it() {
 }
 
 #[test]
-fn an_object_that_is_given_up_belongs_to_nobody() {
+fn an_object_that_is_given_up_has_no_owner() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("orphaned");

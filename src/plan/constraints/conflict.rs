@@ -104,7 +104,7 @@ pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -
     losers.retain(|loser| steps(&loser.id));
     let abandoned = abandoned(input, decisions, &losers);
     // Whether a step of this plan frees the name of a new object is decided with its refusal.
-    let is_refused = |id: Id| decisions[id].as_ref().is_some_and(|decision| decision.is_refused());
+    let is_refused = |id: Id| decisions[id].as_ref().is_some_and(Decision::is_refused);
     let waits = |loser: &Loser<'_>| {
         let renamed = matches!(loser.owner, Owner::Here(owner) if abandoned.contains_key(&owner));
         loser.claim == Claim::Planned && is_refused(loser.id) && !renamed
@@ -115,7 +115,7 @@ pub(super) fn conflicts(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -
         !waits_itself(owner) && decisions[owner].as_ref().is_some_and(gives_up)
     };
     let refused = losers.iter().filter(|loser| !waits(loser)).map(|loser| refuse(input, loser, is_freed(loser)));
-    let kept = abandoned.iter().map(|(owner, claimant)| (*owner, keep(input, *owner, *claimant)));
+    let kept = abandoned.iter().map(|(owner, claimant)| (*owner, keep(input, *owner, claimant)));
     let outside = (0..input.objects).filter(|id| steps(id) && is_destroyed(input, decisions, *id));
     let outside = outside.filter_map(|id| Some((id, keep(input, id, claimed_outside(input, id)?))));
     refused.chain(kept).chain(outside).collect()
