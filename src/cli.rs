@@ -102,7 +102,6 @@ fn run(command: Command, console: Console) -> anyhow::Result<Exit> {
         Command::Version(args) => c::version::run(&args, console),
         Command::Completion(args) => c::completion::run(&args, console),
         Command::Plan(args) => local_runtime()?.block_on(c::plan::run(args, console)),
-        Command::Diff(args) => local_runtime()?.block_on(c::diff::run(args, console)),
         Command::Apply(args) => local_runtime()?.block_on(c::apply::apply(args, console)),
         Command::Destroy(args) => local_runtime()?.block_on(c::apply::destroy(args, console)),
         Command::Dev(args) => local_runtime()?.block_on(c::dev::run(args, console)),

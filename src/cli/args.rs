@@ -50,13 +50,6 @@ pub enum Command {
     /// applying the manifests would change.
     #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
-    /// Show what applying manifests to a cluster would change.
-    ///
-    /// Sends the manifests to the controller as a Plan, and prints the changes that the controller has computed.
-    /// Nothing is changed. `purlin plan -f DIR -n NAMESPACE` does the same. Exits with 0 if there are no changes, 1 on
-    /// errors, 2 if there are changes.
-    #[command(after_help = examples::DIFF)]
-    Diff(DiffArgs),
     /// Create, update and destroy objects to match the manifests.
     ///
     /// Prints the plan and asks for confirmation before it applies the changes. An object is destroyed only if its
@@ -312,37 +305,6 @@ pub struct PreviewArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 600, hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
-}
-
-#[derive(Debug, Args)]
-pub struct DiffArgs {
-    /// A directory, which is read with its subdirectories, a YAML or JSON file, or `-` for standard input. Can be
-    /// repeated.
-    #[arg(short = 'f', long = "filename", value_name = "DIR|FILE|-", required = true)]
-    pub filenames: Vec<PathBuf>,
-    /// The path of the kubeconfig file.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The kubeconfig context of the cluster to use.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// The namespace of the cluster to use.
-    #[arg(short = 'n', long, value_name = "NAME")]
-    pub namespace: Option<String>,
-    /// Treat the files of -f as everything: also destroy the objects of the namespace that have no manifest in them.
-    #[arg(long)]
-    pub prune: bool,
-    #[command(flatten)]
-    pub preview: PreviewArgs,
-    /// Which recorded objects to read before planning.
-    #[arg(long, value_enum, default_value_t = RefreshChoice::All)]
-    pub refresh: RefreshChoice,
-    /// The output format.
-    #[arg(short = 'o', long, value_enum, default_value_t = PlanFormat::Text)]
-    pub output: PlanFormat,
-    /// Show unchanged attributes, all attributes of destroyed objects, and long values.
-    #[arg(long)]
-    pub full: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,6 @@ pub mod controller;
 pub mod crds;
 pub mod decide;
 pub mod dev;
-pub mod diff;
 pub mod explain;
 pub mod get;
 pub mod graph;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 
-use super::args::{DiffArgs, PlanArgs, PlanFormat, RefreshChoice};
+use super::args::{PlanArgs, PlanFormat, RefreshChoice};
 use super::cluster::{self, DEFAULT_SERVICE_ACCOUNT};
 use super::failure::{Exit, Failure, message};
 use super::inputs::PlanResult;
@@ -86,22 +86,6 @@ impl PreviewRequest {
             full: args.full,
             detailed_exitcode: args.detailed_exitcode,
         }))
-    }
-
-    pub fn of_diff(args: DiffArgs) -> Self {
-        let DiffArgs { filenames, kubeconfig, context, namespace, prune, preview, refresh, output, full } = args;
-        Self {
-            // A preview reads no records.
-            cluster: Cluster { kubeconfig, context, namespace, controller_namespace: String::new() },
-            sources: filenames,
-            prune,
-            selector: preview.selector,
-            refresh,
-            timeout: Duration::from_secs(preview.timeout.into()),
-            output,
-            full,
-            detailed_exitcode: true,
-        }
     }
 
     fn preview(&self, files: &ProposedFiles) -> anyhow::Result<Preview> {

@@ -61,10 +61,8 @@ reasons! {
     DependencyNotFound,
     /// A ConfigMap, Secret or key in `spec.inputs` does not exist.
     InputNotFound,
-    /// A dependency is not ready yet, or cannot be planned yet.
+    /// A dependency is not ready yet, cannot be planned yet, or its step failed.
     DependencyNotReady,
-    /// The step of a dependency failed, so Purlin skipped the step of this object.
-    DependencyFailed,
     /// A precondition of the object is false. Purlin checks it again when a value in it changes, and after a delay.
     PreconditionFailed,
     /// A postcondition of the object is false. The object stays unchanged and its dependents wait. A

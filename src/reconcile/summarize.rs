@@ -246,7 +246,23 @@ fn conditions(
     if deleting && overall.blocks_deletion {
         all.push(with(ConditionType::DeletionBlocked, "True", overall));
     }
+    if object.class != Class::Ready || overall.class != Class::Ready {
+        refer_to_first(&mut all);
+    }
     all
+}
+
+/// A long message is written once: `Synced` and `Reconciling` refer to the condition before them that has it. The conditions
+/// that need a user keep it, because other tools show their message.
+fn refer_to_first(all: &mut [Condition]) {
+    for at in 1..all.len() {
+        let (before, rest) = all.split_at_mut(at);
+        let refers = [ConditionType::Synced, ConditionType::Reconciling].map(ConditionType::as_str);
+        let first = before.iter().find(|earlier| earlier.message == rest[0].message);
+        if let Some(first) = first.filter(|_| refers.contains(&rest[0].type_.as_str())) {
+            rest[0].message = format!("see the condition {}", first.type_);
+        }
+    }
 }
 
 /// The `Drifted` condition, until the drift is corrected.
@@ -271,8 +287,9 @@ fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Cond
         let note = format!("{}: {}", blocked.reason, cut(&cause.message));
         return is_new.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
-    let before = resource.previous(ConditionType::Synced);
-    let same = before.is_some_and(|b| b.reason == overall.reason.as_str() && b.message == cut(&overall.message));
+    let said = |before: Condition| before.reason == overall.reason.as_str() && before.message == cut(&overall.message);
+    let same =
+        [ConditionType::Ready, ConditionType::Synced].into_iter().any(|kind| resource.previous(kind).is_some_and(said));
     if !overall.is_error || same {
         return Vec::new();
     }

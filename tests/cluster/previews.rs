@@ -54,7 +54,8 @@ impl Pipeline {
 
     /// The exit code, and the actions of the objects that change.
     fn actions(&self, more: &[&str]) -> (i32, BTreeSet<String>) {
-        let output = self.purlin(&[&["diff", "-f", ".", "-n", &self.namespace, "-o", "json"][..], more].concat());
+        let target = ["plan", "-f", ".", "-n", &self.namespace, "--detailed-exitcode", "-o", "json"];
+        let output = self.purlin(&[&target[..], more].concat());
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         let changes = plan["changes"].as_array().unwrap().iter();
         let text = |change: &Value, field: &str| change[field].as_str().unwrap().to_owned();

@@ -28,14 +28,10 @@ examples! {
   purlin plan -n shop
 
   # Show what applying the manifests to a namespace would change
-  purlin plan -f shop -n shop";
-
-    DIFF: "
-  # Show what applying the manifests to a namespace would change
-  purlin diff -f shop -n shop
+  purlin plan -f shop -n shop
 
   # Write the comment of a pull request that changes or removes manifests
-  purlin diff -f shop -n shop --prune -l app=shop -o markdown";
+  purlin plan -f shop -n shop --prune -l app=shop -o markdown";
 
     APPLY: "
   # Show the plan, ask, and apply it

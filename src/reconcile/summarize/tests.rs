@@ -176,7 +176,7 @@ fn an_object_is_not_ready_while_its_update_runs_waits_or_is_rejected() {
         (StepState::Waiting, "Reconciling=True/Progressing"),
         (failed, "Reconciling=True/OperationFailed"),
         (refused, "Stalled=True/OperationRejected"),
-        (StepState::Skipped(Some(step(Operation::Create))), "Reconciling=True/DependencyFailed"),
+        (StepState::Skipped(Some(step(Operation::Create))), "Reconciling=True/DependencyNotReady"),
     ] {
         let summary = case(Action::Update).at(Operation::Update, state).sum(1);
         let conditions = conditions(&summary);
@@ -335,4 +335,22 @@ fn only_relevant_finished_steps_are_reported() {
     let forgotten = step_note(&step(Operation::Forget), false, None, Some("the object is missing")).unwrap();
     assert_eq!(forgotten.note, "forgotten: the object is missing");
     assert_eq!(step_note(&Step { replaces: true, ..step(Operation::Destroy) }, false, None, None), None);
+}
+
+#[test]
+fn a_long_message_is_written_once() {
+    let waiting = case(Action::Create).at(Operation::Create, StepState::Running).sum(1);
+    let messages: Vec<(&str, &str)> =
+        waiting.status.conditions.iter().map(|one| (one.type_.as_str(), one.message.as_str())).collect();
+    let refers = "see the condition Ready";
+    assert_eq!(messages, [("Ready", "creating the object"), ("Synced", refers), ("Reconciling", refers)]);
+    let message = "no such region".to_owned();
+    let failed = StepState::Failed { reason: Reason::OperationRejected, message: message.clone(), retryable: false };
+    let mut stalled = case(Action::Create).at(Operation::Create, failed);
+    let summary = stalled.sum(1);
+    assert_eq!(summary.notes.len(), 1);
+    let messages: Vec<&str> = summary.status.conditions.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(messages, [message.as_str(), refers, message.as_str()], "a failure is shown by other tools");
+    stalled.previous = PublishedStatus::of(&summary.status, &mut crate::load::Interner::default());
+    assert!(stalled.sum(2).notes.is_empty(), "the same failure is no news");
 }

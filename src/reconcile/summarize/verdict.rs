@@ -88,7 +88,7 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     let skipped = || {
         steps.values().find_map(|state| match state {
             StepState::Skipped(Some(cause)) => Some(Verdict::progressing(
-                Reason::DependencyFailed,
+                Reason::DependencyNotReady,
                 format!("waiting for {} ({} failed)", cause.address, cause.operation.as_str()),
             )),
             StepState::Skipped(None) => Some(Verdict::progressing(reason, "waiting for the controller to resume")),
@@ -245,7 +245,6 @@ pub fn waits_for_others(reason: Reason) -> bool {
         Reason::DependencyNotFound
             | Reason::InputNotFound
             | Reason::DependencyNotReady
-            | Reason::DependencyFailed
             | Reason::Waiting
             | Reason::OperationInProgress
             | Reason::Deferred

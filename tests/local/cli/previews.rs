@@ -1,4 +1,4 @@
-//! `purlin diff`, and `purlin plan` with files and a cluster: what they refuse before they need a cluster. The other
+//! `purlin plan` with files and a cluster: what it refuses before it needs a cluster. The other
 //! tests of previews are those of the cluster.
 
 use super::sandbox::{Sandbox, manifest};
@@ -17,7 +17,7 @@ fn options_of_a_local_plan_are_refused_for_a_cluster() {
     assert!(ran.stderr.contains("cannot be used with") && ran.code == Some(1), "{ran:?}");
     let ran = sandbox.run(&["plan", "-f", "files", "--prune", "-l", "app=shop"]);
     assert!(ran.one_error().contains("--selector works only in a cluster"), "{ran:?}");
-    let ran = sandbox.run(&["diff", "-f", "files", "-l", "app=shop"]);
+    let ran = sandbox.run(&["plan", "-f", "files", "-n", "shop", "-l", "app=shop"]);
     assert!(ran.stderr.contains("--prune") && ran.code == Some(1), "a selector without --prune: {ran:?}");
     // Other commands work on files or on a cluster.
     let ran = sandbox.run(&["apply", "-f", "files", "-n", "shop"]);
@@ -28,9 +28,8 @@ fn options_of_a_local_plan_are_refused_for_a_cluster() {
 fn a_preview_without_a_kubeconfig_says_so() {
     let sandbox = Sandbox::new();
     sandbox.write("files/a.yaml", &manifest("a", &[]));
-    for command in [&["diff", "-f", "files"][..], &["plan", "-f", "files", "-n", "shop"]] {
-        assert!(sandbox.run(command).one_error().contains("there is no kubeconfig"), "{command:?}");
-    }
+    let ran = sandbox.run(&["plan", "-f", "files", "-n", "shop"]);
+    assert!(ran.one_error().contains("there is no kubeconfig"), "{ran:?}");
 }
 
 #[test]

@@ -153,9 +153,6 @@ fn next_step(reason: Reason) -> &'static str {
         Reason::DependencyNotReady => {
             "Check the dependency that the message names. Purlin continues automatically when it is ready."
         }
-        Reason::DependencyFailed => {
-            "Fix the dependency that the message names. Purlin continues automatically when its step succeeds."
-        }
         Reason::Waiting => {
             "Check the change or condition that the message names. Purlin continues automatically when it is resolved."
         }
