@@ -36,6 +36,33 @@ fn validate_reports_all_problems_at_once() {
 }
 
 #[test]
+fn the_consequences_of_an_error_are_no_errors_of_their_own() {
+    let sandbox = Sandbox::new();
+    sandbox.write("files/base.yaml", &(manifest("base", &[]) + &manifest("b", &["base"])));
+    let users: String = (1..=8).map(|number| manifest(&format!("user-{number}"), &["b"])).collect();
+    sandbox.write("files/users.yaml", &(users + &manifest("last", &["user-1"])));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.remove("files/base.yaml");
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("files/users.yaml:") && ran.one_error().contains("references `b`"), "{ran:?}");
+    assert!(ran.stderr.contains("  7 more objects have this problem: user-2, "), "{ran:?}");
+    assert!(ran.stderr.contains("  3 objects wait for this: b, base, last"), "{ran:?}");
+
+    // The error of a provider is at the Provider.
+    let sandbox = Sandbox::new();
+    let provider = "apiVersion: purlin.dev/v1alpha1\nkind: Provider\nmetadata: { name: tls }\nspec: { package: { path: \
+                    /nowhere } }\n";
+    sandbox.write("files/provider.yaml", provider);
+    let key = |number: u32| manifest(&format!("key-{number}"), &[]).replace("terraform_data", "tls_private_key");
+    sandbox.write("files/keys.yaml", &((1..=8).map(key).collect::<String>() + &manifest("last", &["key-1"])));
+    for command in ["plan", "validate"] {
+        let ran = sandbox.run(&[command, "-f", "files"]);
+        assert!(ran.one_error().contains("files/provider.yaml:1: the provider `tls` cannot be used"), "{ran:?}");
+        assert!(ran.stderr.contains("  9 objects wait for this: key-1, "), "{ran:?}");
+    }
+}
+
+#[test]
 fn good_input_is_valid() {
     let sandbox = Sandbox::from_example("quickstart");
     assert!(sandbox.ok(&["validate", "-f", "files"]).contains("8 Resources"));
