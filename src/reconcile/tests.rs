@@ -49,8 +49,6 @@ struct Bench {
     status: BTreeMap<String, ResourceStatus>,
     /// The Plans with a digest.
     plans: BTreeMap<String, index::ApprovalPlan>,
-    /// The events of Resources: the name, the reason and the note.
-    events: Vec<(String, &'static str, String)>,
     /// All commands as strings.
     log: Vec<String>,
 }
@@ -101,7 +99,6 @@ impl Bench {
             pending: Vec::new(),
             status: BTreeMap::new(),
             plans: BTreeMap::new(),
-            events: Vec::new(),
             log: Vec::new(),
         }
     }
@@ -171,19 +168,10 @@ impl Bench {
                 self.status.insert(name.to_string(), *status);
                 return true;
             }
-            Command::Report { about: ReportSubject::Resource(instance), note, .. } => {
-                self.events.push((instance.address.name.to_string(), note.reason, note.note));
-                return true;
-            }
             _ => return true,
         };
         self.react(signal);
         true
-    }
-
-    /// The reasons of the events of a Resource.
-    fn events(&self, name: &str) -> Vec<&'static str> {
-        self.events.iter().filter(|(about, ..)| about == name).map(|(_, reason, _)| *reason).collect()
     }
 
     async fn plan(&self, mut request: PlanRequest) -> PlanResult {
@@ -273,6 +261,9 @@ fn short(command: &Command) -> String {
         Command::WriteStatus { name, status, .. } => format!(" status {name} {:?}", status.conditions),
         Command::Recover(stored) => format!(" recover {}", stored.record.address),
         Command::Release { name, .. } => format!(" release {name}"),
+        Command::Report { about: ReportSubject::Resource(about), note, .. } => {
+            format!(" event {} {}", about.address.name, note.reason)
+        }
         other => format!(" {:.12?}", std::mem::discriminant(other)),
     }
 }

@@ -20,7 +20,7 @@ pub struct Problem<'a> {
     pub waiting: Vec<&'a Address>,
 }
 
-/// What tells problems apart: those with the same key are shown once.
+/// What makes problems different: those with the same key are shown once.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     /// Something that several objects use is missing, is broken or is used up.

@@ -97,6 +97,12 @@ impl Bench {
         self.run_for(5).await;
     }
 
+    /// The reasons of the events of a Resource.
+    fn events(&self, name: &str) -> Vec<&str> {
+        let of_resource = format!(" event {name} ");
+        self.log.iter().filter_map(|line| line.split_once(&of_resource)).map(|(_, reason)| reason).collect()
+    }
+
     fn state(&self, name: &str) -> Option<ApprovalState> {
         self.plans[name].status.approval
     }
