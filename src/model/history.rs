@@ -210,12 +210,15 @@ impl HistoryEntry {
         Self { operation_id: cut(id, MAX_OPERATION_ID), ..self }
     }
 
-    /// Whether the change of the current object was made, as far as known, with this approval.
-    pub fn uses(&self, approval: &str, kind: ChangeKind) -> bool {
+    /// Whether the change of the current object was made with this approval. `is_complete`: nothing is left to change, which
+    /// decides if it could not be known whether the change took effect.
+    pub fn uses(&self, approval: &str, kind: ChangeKind, is_complete: bool) -> bool {
         let is_made = match &self.outcome {
-            ChangeOutcome::Succeeded | ChangeOutcome::NotReady => true,
-            ChangeOutcome::Recovered(resolution) => *resolution != Resolution::NoEffect,
-            ChangeOutcome::Failed(_) => false,
+            ChangeOutcome::Succeeded
+            | ChangeOutcome::NotReady
+            | ChangeOutcome::Recovered(Resolution::Effective | Resolution::Hooks) => true,
+            ChangeOutcome::Recovered(Resolution::Read) => is_complete,
+            ChangeOutcome::Recovered(Resolution::NoEffect) | ChangeOutcome::Failed(_) => false,
         };
         is_made && self.kind == kind && self.deposed.is_none() && self.cause.approval.contains(approval)
     }

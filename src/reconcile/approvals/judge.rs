@@ -137,8 +137,8 @@ impl Reconciler {
             Action::Update => ChangeKind::Update,
             _ => ChangeKind::Create,
         };
-        let text = approver.use_of(change);
-        record.is_some_and(|record| record.history.entries().iter().any(|entry| entry.uses(&text, kind)))
+        let (text, is_complete) = (approver.use_of(change), self.is_at_rest(&change.address));
+        record.is_some_and(|record| record.history.entries().iter().any(|entry| entry.uses(&text, kind, is_complete)))
     }
 
     /// Whether nothing is left to do for an object since it was planned last. A plan with a change resets `up_to_date`.

@@ -22,6 +22,16 @@ impl Play {
         self.approver().approve_all(&self.env.judge);
     }
 
+    /// Approves everything that waits until these objects exist. After a crash, a change can wait once more.
+    async fn approve_until(&self, objects: &[&str]) {
+        self.until("the approved changes are made", || {
+            self.approver().approve_all(&self.env.judge);
+            self.objects() == objects
+        })
+        .await;
+        self.ends(objects).await;
+    }
+
     /// Waits until one Plan waits for an approval, and returns it.
     async fn offered(&self) -> Value {
         self.until("a Plan waits for an approval", || self.approver().undecided().len() == 1).await;
@@ -106,18 +116,18 @@ pub(super) async fn hook_before_approved_destroy(play: &Play) {
 
 /// While the old object is destroyed for an approved replacement, the author wants another new one.
 pub(super) async fn changed_during_approved_replacement(play: &Play) {
-    play.apply("a", &guarded("v0", "f0", "Replace"));
+    // A replica that has not received the change yet creates what was approved, and the update waits then.
+    let wary = |value, force| thing(value, force, json!({ "approval": { "requireFor": ["Update", "Replace"] } }));
+    play.apply("a", &wary("v0", "f0"));
     play.given().await;
     play.hold("a", Operation::Destroy);
-    play.apply("a", &guarded("v0", "f1", "Replace"));
+    play.apply("a", &wary("v0", "f1"));
     play.approve().await;
     play.until_called("destroy a").await;
-    play.apply("a", &guarded("v1", "f1", "Replace"));
+    play.apply("a", &wary("v1", "f1"));
     play.pass(Duration::from_secs(2)).await;
     play.release();
-    play.until_says("a", "Synced", "ApprovalRequired").await;
-    play.approve().await;
-    play.ends(&["a v1 f1"]).await;
+    play.approve_until(&["a v1 f1"]).await;
 }
 
 /// `b` has no approval, so that `a` cannot be replaced, and `c` waits with it. One more approval completes all.
@@ -132,10 +142,9 @@ pub(super) async fn approved_in_parts(play: &Play) {
     play.approver().approve_some(&plan, &["a", "c"], &play.env.judge);
     play.pass(Duration::from_secs(20)).await;
     play.expect("nothing is replaced yet", play.objects() == ["a v0 f0", "b ->a f0", "c v0 ->a"]);
-    play.approve().await;
-    play.ends(&["a v0 f1", "b ->a f0", "c v0 ->a"]).await;
-    let is_applied = play.env.cluster.with(|server, _| unfinished(server).is_empty());
-    play.expect("each approval is used up by its change", is_applied);
+    play.approve_until(&["a v0 f1", "b ->a f0", "c v0 ->a"]).await;
+    let is_over = play.env.cluster.with(|server, _| unfinished(server).is_empty());
+    play.expect("each approval has ended", is_over);
 }
 
 /// An author deletes the Plan of a change, and puts an approved Plan with an earlier digest under its name.
@@ -151,8 +160,7 @@ pub(super) async fn name_taken(play: &Play) {
     play.approver().take_name(&plan, &earlier, &play.env.judge);
     play.pass(Duration::from_secs(10)).await;
     play.expect("the earlier approval does not count", play.objects() == ["a v0 f0"]);
-    play.approve().await;
-    play.ends(&["a v2 f0"]).await;
+    play.approve_until(&["a v2 f0"]).await;
 }
 
 /// A Plan with nothing but the digest is used as soon as it comes.
