@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
             |key: &InstanceKey| self.config.instances.contains_key(&Address { name: name.clone(), key: key.clone() });
         let mut own = self.config.instance_addresses(name);
         let (field, from) = (entry.field(), &entry.from);
-        let is_self = from.name == *name && !resource.repetition.as_ref().is_some_and(|one| one.repeat.is_some());
+        let is_self = from.name == *name && resource.repetition.as_ref().is_none_or(|one| one.repeat.is_none());
         let is_name = from.key == InstanceKey::None && self.record(from).is_none() && !is_self;
         if is_name && !self.instances_of(from).is_empty() {
             let what = format!("{field} names `{from}`, which has several instances");
@@ -176,11 +176,8 @@ impl<'a> Search<'a> {
         let rest: Vec<&Address> =
             others.into_iter().filter(|from| !is_explicit(from) && !blocked.contains(*from)).collect();
         let newcomers = self.newcomers(resource);
-        let is_moved = |from: &&&Address| {
-            let mut claims = self.claims.get(**from).into_iter().flatten();
-            claims.any(|claim| claim.explicit && claim.possible && claim.to.name == *name)
-        };
-        let is_applied = matched.iter().any(|from| is_moved(&from));
+        let mut claims = matched.iter().filter_map(|from| self.claims.get(*from)).flatten();
+        let is_applied = claims.any(|claim| claim.explicit && claim.possible && claim.to.name == *name);
         let Some(first) = rest.first().filter(|_| !is_applied || !newcomers.is_empty()) else { return };
         if !matched.is_empty() && newcomers.is_empty() {
             let message = format!("it is kept until the other objects of `{old}` are moved to `{name}`");

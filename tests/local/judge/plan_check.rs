@@ -482,8 +482,8 @@ impl PlanCheck<'_> {
     /// Whether `spec.moved` of a Resource names an object that has not come to it.
     fn is_to_be_moved(&self, x: &Address) -> bool {
         let has_come = |name: &str| {
-            let own = self.records.iter().filter(|(address, _)| *address.name == *name);
-            own.into_iter().any(|(_, stored)| stored.record.moved_from.contains(x))
+            let mut own = self.records.iter().filter(|(address, _)| *address.name == *name);
+            own.any(|(_, stored)| stored.record.moved_from.contains(x))
         };
         let came_back = |name: &String, key: &InstanceKey| {
             let there = Address { name: name.as_str().into(), key: key.clone() };

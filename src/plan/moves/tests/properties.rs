@@ -109,7 +109,7 @@ fn objection(config: &Config, records: &Recorded, found: &Moves) -> Option<Strin
                 };
                 let is_named = *address == entry.from || is_whole;
                 let is_own = is_whole && entry.from.name == resource.address.name;
-                if is_named && !is_own && !is_kept && !sources.contains(address) && !(others_came()) {
+                if is_named && !is_own && !is_kept && !sources.contains(address) && !others_came() {
                     // A configured instance of a whole name has no claimant if no instance has its key.
                     if is_whole && is_desired(config, address) {
                         continue;
