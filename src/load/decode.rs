@@ -86,20 +86,14 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
     let (policies, faults) = lifecycle::policies(spec.management_policies.as_deref());
     decoder.problems.extend(faults);
     let mut repetition = decoder.repetition(interner);
-    let mut import = None;
-    match repetition.as_mut().filter(|repetition| repetition.repeat.is_some()) {
-        Some(repetition) => repetition.import = decoder.family_import(interner),
-        None => import = decoder.import(interner),
-    }
+    let import = decoder.import(repetition.as_mut(), interner);
     let config_path = Path(vec![name_segment("spec", interner), name_segment("config", interner)]);
     let (template, mut references) = decoder.template(&config_path, interner);
     let mut conditions = |written: &[api::Requirement], kind| {
         condition::parse(written, kind, &mut references, &mut decoder.problems, interner)
     };
-    let written = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.preconditions);
-    let preconditions = conditions(written, ConditionKind::Precondition);
-    let written = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.postconditions);
-    let postconditions = conditions(written, ConditionKind::Postcondition);
+    let preconditions = conditions(lifecycle.map_or(&[][..], |one| &one.preconditions), ConditionKind::Precondition);
+    let postconditions = conditions(lifecycle.map_or(&[][..], |one| &one.postconditions), ConditionKind::Postcondition);
     let texts = lifecycle.map_or(&[][..], |lifecycle| &lifecycle.replace_triggered_by);
     let (triggers, faults) = lifecycle::replace_triggered_by(texts, decoder.variables(), &mut references, interner);
     decoder.problems.extend(faults);

@@ -3,12 +3,25 @@
 use super::{Decoder, spec_path};
 use crate::load::intern::Interner;
 use crate::load::tree::Tree;
-use crate::load::{FamilyImport, Template};
+use crate::load::{FamilyImport, Repetition, Template};
 use crate::model::{ImportRequest, Path, Value};
 
 impl Decoder<'_> {
+    /// `import` of a single object, or of each instance of a family, which the repetition gets.
+    pub(super) fn import(
+        &mut self,
+        repetition: Option<&mut Repetition>,
+        interner: &mut Interner,
+    ) -> Option<ImportRequest> {
+        match repetition.filter(|repetition| repetition.repeat.is_some()) {
+            Some(repetition) => repetition.import = self.family_import(interner),
+            None => return self.single_import(interner),
+        }
+        None
+    }
+
     /// `import` of a single object: by an ID or by an identity.
-    pub(super) fn import(&mut self, interner: &mut Interner) -> Option<ImportRequest> {
+    fn single_import(&mut self, interner: &mut Interner) -> Option<ImportRequest> {
         let import = self.spec.import.as_ref()?;
         self.check_import_fields();
         let at = spec_path(&["import", "id"]);
@@ -32,7 +45,7 @@ impl Decoder<'_> {
     }
 
     /// `import` of a family: the ID or the identity of each instance.
-    pub(super) fn family_import(&mut self, interner: &mut Interner) -> Option<FamilyImport> {
+    fn family_import(&mut self, interner: &mut Interner) -> Option<FamilyImport> {
         let import = self.spec.import.as_ref()?;
         self.check_import_fields();
         if let Some(tree) = self.free.identity.take() {

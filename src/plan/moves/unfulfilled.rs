@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
             all.iter().flat_map(|address| self.named(address)).map(|(_, from)| from).collect()
         };
         let mut named = names(&free);
-        named.extend(self.said[name].exact.iter().map(|from| Address::clone(from)));
+        named.extend(self.said[name].exact.iter().copied().cloned());
         let blocked = names(&occupied);
         let is_explicit =
             |from: &Address| self.claims.get(from).is_some_and(|claims| claims.iter().any(|claim| claim.explicit));
