@@ -37,11 +37,12 @@ use std::any::TypeId;
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::{Builder, Runtime};
 
-use args::{Command, PurlinArgs};
-use failure::Exit;
+use args::{ColorChoice, Command, PurlinArgs};
+use failure::{Exit, Failure};
 use output::Console;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -89,9 +90,38 @@ fn with_words(command: clap::Command) -> clap::Command {
 /// with `--detailed-exitcode`.
 fn usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() { Exit::Problems } else { Exit::Success };
+    if let Some((command, instead)) = terraform_command(error) {
+        Console::new(ColorChoice::Auto).failure(&Failure::hinted(format!("there is no command `{command}`"), instead));
+        return exit.into();
+    }
     // An error here means that the terminal is closed.
     let _ = error.print();
     exit.into()
+}
+
+/// Returns a command of Terraform that Purlin does not have, and what to use instead.
+fn terraform_command(error: &clap::Error) -> Option<(&str, &'static str)> {
+    let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let instead = match command.as_str() {
+        "init" => "providers are installed when they are needed; `purlin provider install` installs them in advance",
+        "output" => {
+            "`purlin state show NAME` shows the values of an object; `spec.publish` writes them for other programs"
+        }
+        "console" => "`purlin plan` evaluates the expressions of manifests; `purlin state show NAME` shows values",
+        "workspace" => "use a state file for each environment, and select it with --state: see docs/environments.md",
+        "fmt" => "manifests are YAML: use the formatter of your editor; `purlin validate -f DIR` checks them",
+        "show" => "`purlin state show NAME` shows an object, and `purlin plan` a plan",
+        "refresh" => "use `purlin apply --refresh-only -f DIR`",
+        "taint" => "use `purlin state taint NAME`, or `purlin apply --replace NAME`",
+        "untaint" => "use `purlin state untaint NAME`",
+        "providers" => "use `purlin provider list`",
+        "test" => "`purlin validate -f DIR` checks manifests; conditions check objects: see docs/conditions.md",
+        "force-unlock" => "the lock of a state file ends with the process that holds it",
+        "modules" => "Helm, Kustomize or copies take the place of modules",
+        "login" | "logout" => "credentials of registries are those of Terraform: see docs/providers.md",
+        _ => return None,
+    };
+    Some((command, instead))
 }
 
 fn run(command: Command, console: Console) -> anyhow::Result<Exit> {

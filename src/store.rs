@@ -41,6 +41,8 @@ pub struct LoadedRecords {
     pub reads: BTreeMap<Address, Timestamp>,
     /// The last failure of each object, if the store has it. In a cluster, the status has it.
     pub failures: BTreeMap<Address, LastFailure>,
+    /// The sources of the last apply. Only a state file stores them.
+    pub given: Vec<String>,
 }
 
 /// The last failed step of an object, for users. It is not a part of the record, because an object that could not be

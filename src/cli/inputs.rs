@@ -137,13 +137,14 @@ impl Inputs {
         let planned = pipeline::plan(engine, &config, &self.recorded, &options, &mut ResponseCache::default()).await;
         let pipeline::OrderedPlan { plan, graph, config, moves } = planned;
         require_known(&plan, planning, &moves)?;
-        let diagnostics = self.all_diagnostics(&plan, destroys);
+        let mut diagnostics = self.all_diagnostics(&plan, destroys);
         let refresh_only = planning.refresh_only;
         let new_sources = match options.mode {
             Mode::Normal => self.new_sources(&plan, &config, &moves),
             Mode::Destroy | Mode::RefreshOnly => BTreeMap::new(),
         };
         let other_sources = self.count_other_sources(&plan, &others, &new_sources);
+        diagnostics.extend(self.other_manifests(&others, &new_sources));
         Ok(PlanResult {
             plan,
             config,
@@ -190,6 +191,30 @@ impl Inputs {
             unchanged: current.filter(|change| change.because.as_deref() == Some(select::OTHER_SOURCE)).count(),
             taken_over: new_sources.keys().filter(has_source).count(),
         }
+    }
+
+    /// Warns of each file that is not given and still contains the manifest of an object that is taken over.
+    fn other_manifests(
+        &self,
+        others: &BTreeSet<Address>,
+        new_sources: &BTreeMap<Address, Arc<str>>,
+    ) -> impl Iterator<Item = Diagnostic> {
+        let mut taken: BTreeMap<&str, Vec<&Address>> = BTreeMap::new();
+        for address in new_sources.keys().filter(|address| others.contains(*address)) {
+            let source = self.recorded.get(address).and_then(|stored| stored.record.source.as_deref());
+            let source = source.filter(|source| *source != load::STDIN);
+            source.into_iter().for_each(|source| taken.entry(source).or_default().push(address));
+        }
+        let paths = self.coverage.paths();
+        taken.into_iter().filter_map(move |(source, addresses)| {
+            let path = paths.file(source);
+            let config = path.is_file().then(|| load::read(&[path], paths).config)?;
+            let standing = addresses.into_iter().find(|address| config.resource(address).is_some())?;
+            let what = format!("takes over the object of `{source}`, which is not given and still contains its manifest");
+            let hint = "if this is another environment, use a state file for each, and select it with --state; otherwise, \
+                        remove the other manifest";
+            Some(Diagnostic::warning(standing, Reason::OtherEnvironment, what).hint(hint))
+        })
     }
 
     fn refresh(&self, choice: RefreshChoice, now: Timestamp) -> Refresh {

@@ -126,7 +126,7 @@ mod tests {
         );
         assert_eq!(
             written(&SummaryEvent::new(Summary { created: 1, ..Summary::default() }, OtherSources::default())),
-            r#"{"event":"summary","created":1,"updated":0,"destroyed":0,"failed":0,"skipped":0,"otherSources":{"unchanged":0,"takenOver":0}}"#
+            r#"{"event":"summary","imported":0,"created":1,"updated":0,"destroyed":0,"failed":0,"skipped":0,"otherSources":{"unchanged":0,"takenOver":0}}"#
         );
     }
 

@@ -252,7 +252,7 @@ pub fn read(files: &Files) -> DesiredState {
 }
 
 pub fn source_paths(files: &Files) -> SourcePaths {
-    SourcePaths::new(&files.state, &files.published())
+    SourcePaths::new(&files.state, &files.published_root())
 }
 
 /// Reads the desired state and the records concurrently.
@@ -269,6 +269,7 @@ pub fn merge_inputs(desired: DesiredState, loaded: LoadedRecords) -> Inputs {
     let held = loaded.unreadable.into_iter().map(|found| (found.address, unreadable(found.message))).collect();
     let config = Arc::new(config);
     let (recorded, reads, failures) = (loaded.records, loaded.reads, loaded.failures);
+    let coverage = coverage.after(loaded.given);
     let destroy_orphans = true;
     Inputs {
         config,

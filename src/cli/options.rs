@@ -1,6 +1,7 @@
 //! Interprets the command-line arguments: defaults, addresses, and the choice between files and a cluster.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::args::{
@@ -147,8 +148,18 @@ impl Files {
         Self { prune, ..self }
     }
 
-    /// Returns the directory of published outputs.
+    /// Returns the directory of published outputs: `published`, and a directory in it for a state file with another name
+    /// than the default one, because several environments can have their state files in one directory.
     pub fn published(&self) -> PathBuf {
+        let published = self.published_root();
+        match self.state.file_name() == Some(OsStr::new(DEFAULT_STATE)) {
+            true => published,
+            false => self.state.file_stem().map_or_else(|| published.clone(), |name| published.join(name)),
+        }
+    }
+
+    /// Returns the directory of the published outputs of all state files in this directory.
+    pub fn published_root(&self) -> PathBuf {
         self.state.with_file_name("published")
     }
 

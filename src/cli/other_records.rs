@@ -82,7 +82,7 @@ fn covered<'r>(files: &Files, state: &Path, recorded: &'r Recorded) -> impl Iter
 /// The directories whose state file may have the records: those of the sources, with all above and below them, and those
 /// above the working directory.
 fn directories(files: &Files) -> BTreeSet<PathBuf> {
-    let paths = SourcePaths::new(&files.state, &files.published());
+    let paths = SourcePaths::new(&files.state, &files.published_root());
     let (manifests, _) = paths.files(&files.sources);
     let manifests = manifests.iter().filter_map(|file| file.path.parent()).filter_map(|path| path.canonicalize().ok());
     let given = files.sources.iter().filter_map(|source| source.canonicalize().ok());

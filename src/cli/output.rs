@@ -74,7 +74,9 @@ impl Console {
     pub fn result(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         match write(&mut out).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(anyhow::Error::from(error).context("standard output cannot be written"))
+            }
             _ => Ok(()),
         }
     }

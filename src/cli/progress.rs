@@ -40,6 +40,8 @@ pub struct Reporter {
     warned: HashSet<(Option<Address>, String)>,
     /// The objects whose record-only steps are not reported unless they fail.
     silent: HashSet<Address>,
+    /// The objects that are imported and not recorded yet.
+    imported: HashSet<Address>,
 }
 
 /// Errors of standard output are ignored: a run continues when standard output is closed, because its results must
@@ -76,12 +78,16 @@ impl Reporter {
             summary: Summary::default(),
             warned: HashSet::new(),
             silent: HashSet::new(),
+            imported: HashSet::new(),
         }
     }
 
-    /// Takes over which changes of a plan are silent.
+    /// Takes over which changes of a plan are silent, and which import an object.
     pub fn planned(&mut self, changes: &[Change]) {
         for change in changes {
+            if change.imported {
+                self.imported.insert(change.address.clone());
+            }
             match change.silent {
                 true => self.silent.insert(change.address.clone()),
                 false => self.silent.remove(&change.address),
@@ -141,6 +147,9 @@ impl Reporter {
     /// Reports one event. `records` must include its result.
     pub fn event(&mut self, progress: &Progress, records: &Recorded) {
         count(&mut self.summary, progress);
+        if matches!(progress.kind, ProgressKind::Finished) && self.imported.remove(&progress.step.address) {
+            self.summary.imported += 1;
+        }
         if let ProgressKind::Warning(diagnostic) | ProgressKind::Delayed(diagnostic) = &progress.kind
             && !self.is_new(diagnostic)
         {

@@ -27,7 +27,10 @@ impl Display for ObjectReport<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let record = self.inputs.recorded.get(self.address).map(|stored| stored.record.as_ref());
         self.heading(f, record)?;
-        write_state(f, record)?;
+        match self.address.is_data() {
+            true => write_entry(f, "State", self.reading())?,
+            false => write_state(f, record)?,
+        }
         if let Some(failure) = self.inputs.failures.get(self.address) {
             let LastFailure { at, operation, reason, message, .. } = failure;
             write_entry(f, "Failure", &format!("{operation} failed at {at:.0} ({reason}): {message}"))?;
@@ -52,6 +55,14 @@ impl ObjectReport<'_> {
         match instance.and_then(|instance| instance.source.as_ref()) {
             Some(source) => writeln!(f, ", {source}"),
             None => writeln!(f),
+        }
+    }
+
+    /// Whether a data source could be read. Its values are not recorded.
+    fn reading(&self) -> &'static str {
+        match self.planned {
+            Some(planned) if planned.plan.readings.contains_key(self.address) => "read, with each plan",
+            _ => "read with each plan, and not recorded",
         }
     }
 

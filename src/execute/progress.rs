@@ -43,6 +43,8 @@ pub enum ProgressKind {
 /// Counts of steps by outcome. Finished record, forget and read steps are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
+    /// The objects that existed before. Their steps are counted too.
+    pub imported: usize,
     pub created: usize,
     pub updated: usize,
     pub destroyed: usize,

@@ -80,6 +80,10 @@ pub fn read(given: &[PathBuf], paths: &SourcePaths) -> LoadedSource {
             name: path.to_string_lossy().into_owned(),
             missing: missing.get(path).cloned(),
             is_empty: !has_resource && config.incomplete.is_empty(),
+            has_files: texts.iter().any(|text| {
+                let is_own = text.source.as_deref().is_some_and(|source| paths.covers(&absolute, source));
+                is_own && !text.text.trim().is_empty()
+            }),
             absolute,
         }
     };
@@ -149,7 +153,11 @@ fn read_text(file: &Path) -> std::io::Result<String> {
         std::io::stdin().lock().read_to_string(&mut text)?;
         text
     } else {
-        std::fs::read_to_string(file)?
+        String::from_utf8(std::fs::read(file)?).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {line} is not valid UTF-8"))
+        })?
     };
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());

@@ -10,11 +10,19 @@ use super::{Address, DeposedKey, Record};
 
 /// The changes of these records, newest first.
 pub fn listed<'r>(records: impl Iterator<Item = &'r Record>) -> Vec<ListedChange<'r>> {
-    let mut changes: Vec<ListedChange<'r>> = records.flat_map(changes).collect();
+    let mut all: Vec<(Timestamp, ListedChange<'r>)> = Vec::new();
+    for record in records {
+        // The changes of a record are in the order in which they happened, also if the clock was set back meanwhile.
+        let mut latest = Timestamp::MIN;
+        for change in changes(record) {
+            latest = latest.max(change.began);
+            all.push((latest, change));
+        }
+    }
     // The order of changes that began in the same millisecond is kept.
-    changes.reverse();
-    changes.sort_by_key(|change| Reverse(change.began));
-    changes
+    all.reverse();
+    all.sort_by_key(|(latest, _)| Reverse(*latest));
+    all.into_iter().map(|(_, change)| change).collect()
 }
 
 /// A change, or one that has not ended.
@@ -170,5 +178,28 @@ impl ListedChange<'_> {
             why.push_str(&format!("{gap}approved by {}", self.approved_by));
         }
         why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::history::{History, HistoryEntry};
+
+    #[test]
+    fn changes_of_an_object_are_in_their_order_also_if_the_clock_was_set_back() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let entry = |kind: ChangeKind, second: i64| {
+            HistoryEntry::new(kind, Cause::default(), at(second), at(second), ChangeOutcome::Succeeded)
+        };
+        let record = |name: &str, entries: Vec<HistoryEntry>| Record {
+            history: History::from_entries(entries),
+            ..Record::empty("shop".into(), Address::single(name), "".into(), "t".into())
+        };
+        let set_back = record("a", vec![entry(ChangeKind::Create, 900), entry(ChangeKind::Update, 100)]);
+        let other = record("b", vec![entry(ChangeKind::Create, 500)]);
+        let kinds: Vec<_> = listed([&set_back, &other].into_iter()).iter().map(|one| one.action).collect();
+        assert_eq!(kinds, [ChangeKind::Update, ChangeKind::Create, ChangeKind::Create]);
+        assert_eq!(listed([&set_back, &other].into_iter())[2].address, &Address::single("b"));
     }
 }

@@ -141,6 +141,9 @@ reasons! {
     /// On files, a manifest is missing, but another one has an error, a file could not be read, or a source contains no
     /// Resource. So Purlin does not destroy the object.
     SourceIncomplete,
+    /// On files, the sources of the last apply to the same records have been exchanged, or a manifest takes over an object
+    /// whose other manifest still exists. This may be another environment.
+    OtherEnvironment,
     /// One of Purlin's CRDs is being deleted, so Purlin does not destroy objects.
     CustomResourceDefinitionTerminating,
     /// Purlin could not check whether one of its CRDs is being deleted, so it does not destroy objects. It retries the

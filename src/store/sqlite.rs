@@ -146,7 +146,17 @@ impl StateFile {
         if sources.is_empty() {
             return Ok(());
         }
-        schema::record_sources(&self.path, sources).map_err(|error| StateError::sqlite(&self.path, &error))
+        schema::record_sources(&self.path, sources, None).map_err(|error| StateError::sqlite(&self.path, &error))
+    }
+
+    /// Records the sources that were given to an apply.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record_given(&self, given: &[String]) -> Result<(), StateError> {
+        let given = serde_json::json!(given).to_string();
+        schema::record_sources(&self.path, &BTreeMap::new(), Some(&given))
+            .map_err(|error| StateError::sqlite(&self.path, &error))
     }
 
     pub fn namespace(&self) -> &Arc<str> {

@@ -4,6 +4,7 @@
 mod apply;
 mod conditions;
 mod dev;
+mod environments;
 mod errors;
 mod failures;
 mod families;
@@ -17,6 +18,7 @@ mod inputs;
 mod invalid_input;
 mod live_view;
 mod migrating;
+mod mishaps;
 mod other_records;
 mod previews;
 mod provider_drift;

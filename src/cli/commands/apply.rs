@@ -106,12 +106,14 @@ async fn confirm_and_apply(
     let failures = last_failures(&session.inputs, &planned);
     let mut results = RunResults { applied: up_to_date, failures, config: Arc::clone(&planned.config) };
     let (new_sources, other_sources) = (planned.new_sources.clone(), planned.other_sources);
+    let given = (!planned.destroys && !planned.refresh_only).then(|| session.inputs.coverage.names());
     let result = match planned.has_steps() {
         true => walk(session, planned, &mut reporter, &mut results, console).await?,
         false => WalkResult::default(),
     };
     results.failures.store(&state);
     state.record_sources(&new_sources)?;
+    given.map_or(Ok(()), |given| state.record_given(&given))?;
     if let Err(error) = state.record_reads(&results.applied, &due, now) {
         // The only effect is that objects are read again.
         tracing::debug!(%error, "the read times could not be recorded");
@@ -191,8 +193,9 @@ async fn walk(
 }
 
 fn summary_line(result: WalkResult) -> String {
-    let Summary { created, updated, destroyed, failed, skipped } = result.summary;
-    let counts = format!("{created} created, {updated} updated, {destroyed} destroyed");
+    let Summary { imported, created, updated, destroyed, failed, skipped } = result.summary;
+    let imported = if imported == 0 { String::new() } else { format!("{imported} imported, ") };
+    let counts = format!("{imported}{created} created, {updated} updated, {destroyed} destroyed");
     match (result.stopped, failed + skipped) {
         (Some(_), _) => format!("Stopped: {counts}, {failed} failed, {skipped} skipped."),
         (None, 0) => format!("Applied: {counts}."),

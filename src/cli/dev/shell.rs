@@ -73,6 +73,7 @@ impl DevSession {
         let mut reconciler = Reconciler::new(namespace.clone(), policy, engine.random.number(), 0);
         let mut reporter = DevReporter::new(console, reporter);
         let mut sources = RecordedSources::new(Arc::clone(&state));
+        desired.coverage = desired.coverage.after(loaded.given);
         sources.complete(&mut desired, &loaded.records, &mut reporter);
         let mut directory = DirectoryState::default();
         directory.read(desired).into_iter().for_each(|event| reconciler.observe(event));

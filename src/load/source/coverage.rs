@@ -22,6 +22,8 @@ pub struct GivenSource {
     pub missing: Option<Diagnostic>,
     /// It could be read and contains no Resource.
     pub is_empty: bool,
+    /// It contains files that are not empty, such as the settings of an environment.
+    pub has_files: bool,
 }
 
 /// The given sources. The default covers everything.
@@ -31,17 +33,49 @@ pub struct Coverage {
     given: Vec<GivenSource>,
     /// The given sources are everything (`--prune`).
     prune: bool,
+    /// The sources of the last apply to the same records.
+    before: Vec<String>,
 }
 
 impl Coverage {
     pub fn new(paths: SourcePaths, given: Vec<GivenSource>) -> Self {
-        Self { paths, given, prune: false }
+        Self { paths, given, prune: false, before: Vec::new() }
     }
 
     /// Treats the given sources as everything.
     #[must_use]
     pub fn pruning(self, prune: bool) -> Self {
         Self { prune, ..self }
+    }
+
+    /// Sets the sources of the last apply to the same records.
+    #[must_use]
+    pub fn after(self, before: Vec<String>) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Returns the given sources as a state file stores them.
+    pub fn names(&self) -> Vec<String> {
+        self.given.iter().map(|given| self.paths.source(&given.absolute).to_string()).collect()
+    }
+
+    pub fn paths(&self) -> &SourcePaths {
+        &self.paths
+    }
+
+    /// Warns if another source takes the place of one that still exists beside a source that stays the same: these may be
+    /// the overlays of two environments.
+    fn other_environment(&self) -> Option<Diagnostic> {
+        let now = self.names();
+        let stays = self.before.iter().any(|name| now.contains(name));
+        let is_covered = |name: &&String| self.given.iter().any(|given| self.covers(given, name));
+        let left_out = self.before.iter().find(|name| !is_covered(name) && self.paths.file(name).exists())?;
+        let added = now.iter().find(|name| !self.before.contains(name)).filter(|_| stays)?;
+        let what =
+            format!("the last apply to these records was given `{left_out}`, and this command `{added}` instead");
+        let hint = "if these are two environments, use a state file for each, and select it with --state";
+        let warning = Diagnostic::general(Reason::OtherEnvironment, what).hint(hint);
+        Some(Diagnostic { severity: Severity::Warning, ..warning })
     }
 
     /// Returns the recorded objects of other sources, and those whose source is not recorded. `destroys`: the objects of
@@ -86,6 +120,7 @@ impl Coverage {
     /// no longer exists can still be destroyed.
     pub fn problems(&self, read: &Diagnostics, recorded: &Recorded, destroys: bool) -> Diagnostics {
         let mut problems = read.clone();
+        problems.extend(self.other_environment().filter(|_| !destroys));
         // Counting the objects of a source takes a while, and only such a source needs it.
         for given in self.given.iter().filter(|given| given.missing.is_some() || given.is_empty) {
             let name = &given.name;
@@ -99,7 +134,7 @@ impl Coverage {
                 }
                 problems.iter_mut().filter(|problem| *problem == missing).for_each(|one| one.hint = Some(hint.clone()));
             }
-            if given.is_empty && !destroys {
+            if given.is_empty && !destroys && (objects > 0 || !given.has_files) {
                 let what = format!("`{name}` contains no Resource");
                 let warning = Diagnostic::general(Reason::SourceIncomplete, what);
                 let kept = match objects {
@@ -138,7 +173,7 @@ mod tests {
         let paths = SourcePaths::new(Path::new("/nowhere/purlin.db"), Path::new("/nowhere/published"));
         let one = |(name, is_empty): &(&str, bool)| {
             let absolute = paths.absolute(&Path::new("/nowhere").join(name));
-            GivenSource { name: (*name).to_owned(), absolute, missing: None, is_empty: *is_empty }
+            GivenSource { name: (*name).to_owned(), absolute, missing: None, is_empty: *is_empty, has_files: false }
         };
         Coverage::new(paths.clone(), given.iter().map(one).collect())
     }

@@ -145,18 +145,25 @@ impl Tree<'_> {
             if !kind.is_symlink() {
                 match kind.is_dir() {
                     true => open.push(below),
+                    // Reading a named pipe would wait for a writer.
+                    false if is_manifest && !kind.is_file() => return Err(not_a_file(&below)),
                     false => self.found.extend(is_manifest.then_some(below)),
                 }
                 continue;
             }
             match std::fs::metadata(entry.path()) {
                 Ok(target) if target.is_dir() => drop(self.links.insert(below)),
+                Ok(target) if is_manifest && !target.is_file() => return Err(not_a_file(&below)),
                 // A manifest that is a broken link is reported when it is read.
                 _ => self.found.extend(is_manifest.then_some(below)),
             }
         }
         Ok(())
     }
+}
+
+fn not_a_file(below: &Path) -> io::Error {
+    io::Error::other(format!("`{}` is neither a file nor a directory", below.display()))
 }
 
 fn is_manifest(path: &Path) -> bool {

@@ -38,7 +38,11 @@ pub enum StateError {
         path: PathBuf,
     },
     /// SQLite detected corruption.
-    #[error("state file `{}` is damaged: {message} (hint: restore it from a backup)", path.display())]
+    #[error(
+        "state file `{}` is damaged: {message} (hint: restore it from a backup; Purlin keeps a copy from before the last \
+         changes in `{}.backup`)",
+        path.display(), path.display()
+    )]
     Damaged {
         /// The state file.
         path: PathBuf,

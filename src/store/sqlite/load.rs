@@ -78,11 +78,13 @@ fn select(connection: &Connection, namespace: &str) -> rusqlite::Result<LoadedRe
         }
     }
     let (reads, failures) = (reads(connection)?, failures::load(connection)?);
+    let given: Option<String> = schema::meta(connection, "given")?;
     Ok(LoadedRecords {
         records: records.into_iter().collect(),
         unreadable,
         reads,
         failures,
+        given: given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
         ..LoadedRecords::default()
     })
 }

@@ -86,10 +86,15 @@ pub(super) fn record_reads(
     transaction.commit()
 }
 
-/// Records the sources of manifests over a separate connection. The versions of the records stay the same.
+/// Records the sources of manifests, and those that were given to the command, over a separate connection. The versions of
+/// the records stay the same.
 ///
 /// The caller holds the lock.
-pub(super) fn record_sources(path: &Path, sources: &BTreeMap<Address, Arc<str>>) -> rusqlite::Result<()> {
+pub(super) fn record_sources(
+    path: &Path,
+    sources: &BTreeMap<Address, Arc<str>>,
+    given: Option<&str>,
+) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(BUSY)?;
     let transaction = connection.transaction()?;
@@ -98,6 +103,9 @@ pub(super) fn record_sources(path: &Path, sources: &BTreeMap<Address, Arc<str>>)
         for (address, source) in sources {
             note.execute(params![address.to_string(), source])?;
         }
+    }
+    if let Some(given) = given {
+        transaction.execute("INSERT OR REPLACE INTO meta VALUES ('given', ?1)", [given])?;
     }
     transaction.commit()
 }
@@ -125,6 +133,8 @@ pub(super) fn meta<T: rusqlite::types::FromSql>(connection: &Connection, key: &s
 fn create_file(path: &Path) -> Result<(), StateError> {
     let io = |error: std::io::Error| StateError::io(path, &error);
     if path.exists() {
+        // Not possible for a file of another user.
+        let _ = private_file::restrict(path);
         return Ok(());
     }
     private_file::options().create_new(true).open(path).map_err(io)?;

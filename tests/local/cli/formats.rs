@@ -84,7 +84,10 @@ fn events_have_the_documented_fields() {
         let at = event["at"].as_str().unwrap();
         assert_eq!((at.len(), at.ends_with('Z')), ("2026-01-01T00:00:00.000000Z".len(), true), "{at}");
     }
-    assert_keys(summary, &["event", "created", "updated", "destroyed", "failed", "skipped", "otherSources"]);
+    assert_keys(
+        summary,
+        &["event", "imported", "created", "updated", "destroyed", "failed", "skipped", "otherSources"],
+    );
     let count = |kind: &str| steps.iter().filter(|event| event["event"] == kind).count();
     assert_eq!((count("started"), count("finished"), steps.len()), (8, 8, 16));
 }

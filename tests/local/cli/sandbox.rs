@@ -113,7 +113,8 @@ impl Sandbox {
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandResult {
         let mut command = self.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        // A command that fails at once closes the pipe.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         CommandResult::of(child.wait_with_output().unwrap())
     }
 

@@ -120,6 +120,10 @@ fn next_step(reason: Reason) -> &'static str {
             "Correct the error that the message names. Purlin then destroys the object. `purlin destroy -f` destroys the \
              objects of a source that contains no Resource."
         }
+        Reason::OtherEnvironment => {
+            "Use a state file for each environment, and select it with `--state`: see `docs/environments.md`. If the objects \
+             have moved to the new manifests, remove the old ones."
+        }
         Reason::CustomResourceDefinitionTerminating => {
             "Save the Resources (`kubectl get resources.purlin.dev -A -o yaml`). Run `purlin state release --all -n NAMESPACE` in \
              each namespace, which keeps the objects and their records. When the CRD is deleted, install it again with the \

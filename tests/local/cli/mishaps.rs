@@ -1,0 +1,109 @@
+//! What happens to everybody once: odd files, full disks, habits from Terraform.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use super::sandbox::{Sandbox, manifest};
+
+#[test]
+fn a_named_pipe_among_the_manifests_does_not_hang() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    assert!(Command::new("mkfifo").arg(sandbox.path("files/pipe.yaml")).status().unwrap().success());
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("files cannot be read: `pipe.yaml` is neither a file nor a directory"), "{ran:?}");
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_reported_with_its_line() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("files/objects.yaml"), b"a: 1\nb: 2\nc: \xff\n").unwrap();
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("files/objects.yaml cannot be read: line 3 is not valid UTF-8"), "{ran:?}");
+}
+
+#[test]
+fn a_full_standard_output_is_not_a_full_disk() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    command.args(["plan", "-f", "files"]).current_dir(sandbox.path("")).stdin(Stdio::null());
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("error: standard output cannot be written: No space left on device"), "{errors}");
+}
+
+#[test]
+fn an_existing_state_file_becomes_private() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let state = sandbox.path("purlin.db");
+    fs::set_permissions(&state, Permissions::from_mode(0o644)).unwrap();
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_command_of_terraform_is_answered_with_what_to_use_instead() {
+    let sandbox = Sandbox::new();
+    let commands = [("init", "purlin provider install"), ("output", "purlin state show"), ("workspace", "--state")];
+    let more =
+        [("console", "purlin plan"), ("fmt", "validate"), ("taint", "purlin state taint"), ("providers", "list")];
+    for (command, instead) in commands.into_iter().chain(more) {
+        let ran = sandbox.run(&[command, "x"]);
+        assert_eq!(ran.one_error(), format!("error: there is no command `{command}`"));
+        assert_eq!(ran.stderr.lines().count(), 2, "{ran:?}");
+        assert!(ran.stderr.lines().any(|line| line.starts_with("hint: ") && line.contains(instead)), "{ran:?}");
+    }
+    assert!(sandbox.run(&["aply"]).stderr.contains("apply"));
+}
+
+#[test]
+fn the_result_counts_imported_objects() {
+    let sandbox = Sandbox::new();
+    let import = "\n  import: { id: known }\n";
+    sandbox.write("files/objects.yaml", &(manifest("a", &[]).trim_end().to_owned() + import));
+    let out = sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert!(out.contains("Applied: 1 imported, 0 created, 1 updated, 0 destroyed."), "{out}");
+}
+
+#[test]
+fn a_data_source_is_not_created() {
+    let sandbox = Sandbox::new();
+    let data =
+        "apiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: { name: x }\nspec: { type: no_such_type }\n";
+    sandbox.write("files/objects.yaml", data);
+    let out = sandbox.run(&["explain", "data.x", "-f", "files"]).stdout;
+    assert!(out.contains("State:       read with each plan, and not recorded"), "{out}");
+}
+
+#[test]
+fn a_deposed_object_can_be_restored() {
+    let sandbox = Sandbox::new();
+    let object = |trigger: &str, hook: &str| {
+        format!(
+            "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {{ name: a }}\nspec:\n  type: terraform_data\n  \
+             config: {{ triggers_replace: {trigger} }}\n  lifecycle: {{ createBeforeDestroy: true }}\n  hooks: [{{ name: \
+             h, when: BeforeDestroy, exec: {{ command: [{hook}] }} }}]\n"
+        )
+    };
+    sandbox.write("files/objects.yaml", &object("1", "\"false\""));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let rows = || sandbox.json(&["state", "list", "-o", "json"])["objects"].as_array().unwrap().clone();
+    let old = rows()[0]["values"]["id"].clone();
+    sandbox.write("files/objects.yaml", &object("2", "\"false\""));
+    assert_eq!(sandbox.run(&["apply", "-f", "files", "--yes"]).code, Some(1));
+    assert_eq!(rows().len(), 2);
+    let key = rows()[1]["deposedKey"].as_str().unwrap().to_owned();
+    assert!(sandbox.run(&["state", "restore", "a", "00000000"]).one_error().contains("no deposed object `00000000`"));
+    sandbox.ok(&["state", "restore", "a", &key]);
+    assert_eq!((&rows()[0]["values"]["id"], rows().len()), (&old, 2));
+    // The next apply destroys the object that was current.
+    sandbox.write("files/objects.yaml", &object("1", "\"true\""));
+    let out = sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    assert!(out.contains("Applied: 0 created, 0 updated, 1 destroyed."), "{out}");
+    assert_eq!((&rows()[0]["values"]["id"], rows().len()), (&old, 1));
+}
