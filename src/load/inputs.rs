@@ -143,7 +143,7 @@ impl Input {
 }
 
 fn not_found(what: String) -> Diagnostic {
-    let hint = "create it, or set `optional: true`; Purlin retries automatically";
+    let hint = "create it, or set `optional: true`; on files, its manifest must be in the files of -f";
     Diagnostic::general(Reason::InputNotFound, what).hint(hint)
 }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_missing_input_is_an_error_unless_it_is_optional() {
         let message = |key, data: &DataLookup| value(&input(DataKind::Secret, key, false), data).unwrap_err();
-        let hint = "(hint: create it, or set `optional: true`; Purlin retries automatically)";
+        let hint = "(hint: create it, or set `optional: true`; on files, its manifest must be in the files of -f)";
         assert_eq!(message("domain", &DataLookup::Missing), format!("there is no Secret `site` {hint}"));
         assert_eq!(message("domian", &present()), "Secret `site` has no key `domian` (hint: did you mean `domain`?)");
         assert_eq!(message("user", &present()), format!("Secret `site` has no key `user` {hint}"));

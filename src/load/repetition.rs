@@ -139,6 +139,7 @@ fn count(value: &Value, at: Path) -> Result<u64, Diagnostics> {
         let what = format!("must be a whole number, not {found}");
         let hint = match value {
             Value::String(_) => "write an expression as `${...}`",
+            Value::Number(_) => "round it: `int(x)`",
             _ => "write 0 for no objects",
         };
         return Err(vec![invalid(at, what, hint)]);

@@ -317,6 +317,12 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     }
     loaded.data = data.into_iter().map(|(object, (texts, _))| (object, texts)).collect();
     loaded.config.link();
+    if namespace.is_none() && namespaces.len() > 1 {
+        let names: Vec<String> = namespaces.keys().map(|name| format!("`{name}`")).collect();
+        let what = format!("the files contain several Namespaces ({}), and no document names one", names.join(", "));
+        let hint = "use a separate directory and state file for each namespace";
+        loaded.diagnostics.push(Diagnostic::general(Reason::InvalidManifest, what).hint(hint));
+    }
     let only = || (namespaces.len() == 1).then(|| namespaces.keys().next().cloned()).flatten();
     let namespace = namespace.or_else(only).unwrap_or_else(|| DEFAULT_NAMESPACE.into());
     let empty = || document::namespace_value(&namespace, Value::map::<Arc<str>>([]), Value::map::<Arc<str>>([]));

@@ -125,10 +125,21 @@ impl<'a> Builder<'a> {
     fn syntax(&self, error: &ScanError, text: &str) -> Fault {
         let line = error.marker().line();
         let fault = Fault::new(self.skipped_lines + line, error.info().replace('\n', " "));
+        if error.info().contains("tabs") {
+            return fault.hint("indent with spaces");
+        }
         // The braces of an expression are those of YAML where a map is written in braces.
         let near = |text: &&str| text.contains("${") && text.contains("{ ");
+        let here = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        let is_value = |value: &str| value.trim_start().starts_with("${");
         match text.lines().skip(line.saturating_sub(2)).take(2).find(near) {
+            Some(_) if here.split_once(": ").is_some_and(|(_, value)| is_value(value)) => {
+                fault.hint("put an expression that contains `: ` in quotes: `'${...}'`")
+            }
             Some(_) => fault.hint("inside `{ ... }` and `[ ... ]`, put expressions in quotes: `\"${...}\"`"),
+            None if error.info().contains("mapping values are not allowed") => {
+                fault.hint("put a value that contains `: ` in quotes")
+            }
             None => fault,
         }
     }
@@ -287,7 +298,9 @@ fn scalar(text: &str, line: usize, warnings: &mut Vec<Fault>) -> Result<Node, Fa
         b'0'..=b'9' | b'-' | b'+' | b'.' => match number(text) {
             Some(Scalar::Number(number)) => {
                 if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()) {
-                    let hint = format!("write `{number}`, or quote it if it is a string");
+                    let octal = i64::from_str_radix(text, 8).map_or(String::new(), |octal| format!(" or `{octal}`"));
+                    let hint =
+                        format!("quote it if it is a string, such as a file mode; otherwise write `{number}`{octal}");
                     warnings.push(differs(line, text, "an octal number", hint));
                 }
                 Node::Number(number)

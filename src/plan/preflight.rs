@@ -267,8 +267,8 @@ pub(super) fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Refe
     let shown: Vec<String> = members().take(MAX_SHOWN).map(|member| format!("`{}`", input.address(member))).collect();
     error.hint = Some(match members().count() {
         0 => format!("`{}` has no instances", target.name),
-        count if count <= MAX_SHOWN => format!("`{}` has {}", target.name, shown.join(", ")),
-        count => format!("`{}` has {count} instances: {}, ...", target.name, shown.join(", ")),
+        count if count <= MAX_SHOWN => format!("`{}` is a family, which has {}", target.name, shown.join(", ")),
+        count => format!("`{}` is a family of {count} instances: {}, ...", target.name, shown.join(", ")),
     });
     error
 }

@@ -219,11 +219,16 @@ pub(super) fn text(parts: &[Part], scope: &dyn Scope) -> Result<Value, Problem> 
             Part::Program(program) => (program.evaluate(scope)?, program.source.to_string(), program.column),
         };
         sensitive |= value.has_sensitive();
-        if value.has_unknown() {
+        // A list or a map is one, whatever it contains.
+        let collection = match part {
+            Part::Program(program) if value.has_unknown() => program.collection(),
+            _ => None,
+        };
+        if matches!(value.unmarked(), Value::Unknown) && collection.is_none() {
             unknown = true;
             continue;
         }
-        let text = convert::to_text(&value).map_err(|kind| {
+        let text = collection.map_or_else(|| convert::to_text(&value), Err).map_err(|kind| {
             let problem = Problem::new(format!("the value is {kind}, which cannot be part of a string"));
             let hint = if kind == "null" {
                 "use `orValue` or `? :` to replace null"

@@ -51,6 +51,15 @@ impl Program {
         }
     }
 
+    /// Whether the expression is a literal list or map, in words.
+    pub(super) fn collection(&self) -> Option<&'static str> {
+        match &self.expression.expr {
+            Expr::List(_) => Some("a list"),
+            Expr::Map(_) => Some("a map"),
+            _ => None,
+        }
+    }
+
     /// Returns all paths in reading order.
     pub(super) fn accesses(&self) -> impl Iterator<Item = &Access> {
         self.slots.iter().map(|slot| &slot.access)
@@ -85,10 +94,12 @@ fn syntax_error(source: &str, errors: &ParseErrors, column: usize) -> Problem {
     let message = first.msg.lines().next().unwrap_or_default();
     let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
     let problem = match at {
-        Some(at) => Problem::new(format!("{message} (column {})", column + "${".len() + at)),
+        Some(at) => Problem::new(message).within(source, column + "${".len() + at),
         None => Problem::new(message),
     };
+    let is_in = from_there == "in" || from_there.starts_with("in.") || from_there.starts_with("in[");
     match terraform::syntax(source, message) {
+        _ if is_in => problem.hint("`in` is an operator; write `resources[\"in\"]` for a Resource with this name"),
         Some(instead) => problem.hint(instead),
         None => problem,
     }

@@ -241,7 +241,7 @@ fn marks_are_checked_before_the_evaluation() {
             ${'id' in new}  =>  true
             ${new.items.map(i, 1)}  =>  [1, 1]
             ${new.all(k, new[k] != 1)}  =>  (unknown)
-            ${new.items}${size(new.items)}  =>  (unknown)
+            ${new.items}${size(new.items)}  =>  `${new.items}` at column 1: the value is a list, which cannot be part of a string (hint: use `json.marshal` to convert it to a string)
             ${[1].map(i, new)}  =>  (unknown)
             ${app_key.pem + 'x'}  =>  (sensitive "SECRETx")
             x ${app_key.pem}  =>  (sensitive "x SECRET")
@@ -357,9 +357,9 @@ fn errors_are_found_before_the_evaluation() {
             a ${b  =>  spec.config.a: the expression at column 3 has no closing `}` (hint: write `$${` for a literal `${`)
             ${}  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: write `$${` for a literal `${`)
             ${ }  =>  spec.config.a: `${}` at column 1: the expression is empty (hint: write `$${` for a literal `${`)
-            ${a +}  =>  spec.config.a: `${a +}` at column 1: mismatched input '<EOF>' expecting expression (column 6)
-            x ${a b}  =>  spec.config.a: `${a b}` at column 3: mismatched input 'b' expecting <EOF> (column 7)
-            ${a..b}  =>  spec.config.a: `${a..b}` at column 1: expected identifier after '.' (column 5)
+            ${a +}  =>  spec.config.a: `${a +}` at column 6: mismatched input '<EOF>' expecting expression
+            x ${a b}  =>  spec.config.a: `${a b}` at column 7: mismatched input 'b' expecting <EOF>
+            ${a..b}  =>  spec.config.a: `${a..b}` at column 5: expected identifier after '.'
             ${self.id}  =>  spec.config.a: `${self.id}` at column 1: `self` is not available here: it is the object after a change, which is not known here (hint: use it in postconditions, hooks and `publish`)
             ${count.index + 1}  =>  spec.config.a: `${count.index + 1}` at column 1: `count` is not available here: it exists only in a Resource with `count` (hint: set `count` on the Resource)
             ${data.ami.id}  =>  `${data.ami.id}` at column 1: there is no DataSource `ami`
@@ -381,7 +381,7 @@ fn errors_are_found_before_the_evaluation() {
             ${now()}  =>  spec.config.a: `${now()}` at column 1: there is no function `now` (hint: expressions are CEL: they have operators, macros such as `map`, and functions such as `size` and `string`)
             ${math.random()}  =>  spec.config.a: `${math.random()}` at column 1: there is no function `math.random` (hint: did you mean `math.round`?)
             ${Foo{a: 1}}  =>  spec.config.a: `${Foo{a: 1}}` at column 1: there is no type `Foo` (hint: write the keys of a map in quotes: `{"key": value}`)
-            ${'a'.b(c}  =>  spec.config.a: `${'a'.b(c}` at column 1: mismatched input <EOF> expecting ')' (column 10)
+            ${'a'.b(c}  =>  spec.config.a: `${'a'.b(c}` at column 10: mismatched input <EOF> expecting ')'
         "#]],
     );
 }

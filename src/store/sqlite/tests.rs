@@ -197,7 +197,7 @@ async fn damaged_pages_are_reported_as_damage() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[8192..].fill(0xab);
     std::fs::write(&path, bytes).unwrap();
-    expect!["state file `purlin.db` is damaged: database disk image is malformed (hint: restore it from a backup)"]
+    expect!["state file `purlin.db` is damaged: database disk image is malformed (hint: restore it from a backup; Purlin keeps a copy from before the last changes in `purlin.db.backup`)"]
         .assert_eq(&message(&directory, StateFile::read(&path)));
 }
 

@@ -107,3 +107,60 @@ fn a_deposed_object_can_be_restored() {
     assert!(out.contains("Applied: 0 created, 0 updated, 1 destroyed."), "{out}");
     assert_eq!((&rows()[0]["values"]["id"], rows().len()), (&old, 1));
 }
+
+/// Plans an object `a` with these lines in its `spec`. Returns standard error without the first line.
+fn planned(lines: &str) -> String {
+    let sandbox = Sandbox::new();
+    let family = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: f }\nspec: { type: terraform_data, \
+                  forEach: [x] }\n";
+    let object = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: a }\nspec:\n  type: \
+                  terraform_data\n";
+    sandbox.write("files/objects.yaml", &format!("{family}{object}{lines}\n"));
+    let stderr = sandbox.run(&["plan", "-f", "files"]).stderr;
+    stderr.split_once('\n').unwrap().1.to_owned()
+}
+
+#[test]
+fn frequent_mistakes_have_a_hint() {
+    let input = |value: &str| planned(&format!("  config:\n    input: {value}"));
+    let cases = [
+        (planned("  count: 1.5"), "must be a whole number, not 1.5\nhint: round it: `int(x)`"),
+        (input("0644"), "hint: quote it if it is a string, such as a file mode; otherwise write `644` or `420`"),
+        (input("${in.id}"), "hint: `in` is an operator; write `resources[\"in\"]`"),
+        (planned("  config:\n\tinput: 1"), "hint: indent with spaces"),
+        (input("${f.id}"), "hint: `f` is a family, which has `f[\"x\"]`"),
+        (input("${ {'a': 1} }"), "hint: put an expression that contains `: ` in quotes: `'${...}'`"),
+        (input("a: b"), "hint: put a value that contains `: ` in quotes"),
+        (input("${a +* b}"), "`${a +* b}` at column 6: unexpected token\n"),
+        (input("'x ${[f]}'"), "the value is a list, which cannot be part of a string"),
+        (
+            planned("  inputs: [{ name: p, secretKeyRef: { name: s, key: k } }]"),
+            "hint: create it, or set `optional: true`; on files, its manifest must be in the files of -f",
+        ),
+    ];
+    for (stderr, expected) in cases {
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+    // The hint for an expression in YAML works.
+    assert_eq!(input("'${ {\"a\": 1} }'"), "");
+}
+
+#[test]
+fn a_list_in_a_string_is_not_valid() {
+    let sandbox = Sandbox::new();
+    let text = manifest("a", &[]) + &manifest("b", &["a"]).replace("${a.id}", "x ${[a.id]}");
+    sandbox.write("files/objects.yaml", &text);
+    let ran = sandbox.run(&["validate", "-f", "files"]);
+    assert!(ran.one_error().contains("the value is a list, which cannot be part of a string"), "{ran:?}");
+}
+
+#[test]
+fn two_namespaces_in_one_folder_are_an_error() {
+    let sandbox = Sandbox::new();
+    let namespaces =
+        ["one", "two"].map(|name| format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{ name: {name} }}\n"));
+    sandbox.write("files/objects.yaml", &(namespaces.concat() + &manifest("a", &[])));
+    let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
+    assert!(ran.one_error().contains("the files contain several Namespaces (`one`, `two`)"), "{ran:?}");
+    assert!(sandbox.recorded().is_empty());
+}
