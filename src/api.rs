@@ -30,7 +30,7 @@ pub use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::Cust
 pub use origins::{Import, Moved};
 pub use plan::{
     ApprovalState, ChangeDigest, Omitted, PlanDiagnostic, PlanEdge, PlanGraph, PlanObject, PlanOutcome, PlanSpec,
-    PlanStatus, PlanStep, PlanSummary, PlannedChange, Preview, PreviewRefresh, Prune, RequiredApproval,
+    PlanStatus, PlanStep, PlanSummary, PlanUse, PlannedChange, Preview, PreviewRefresh, Prune, RequiredApproval,
 };
 pub use provider::{
     Provider, ProviderConfig, ProviderConfigSpec, ProviderConfigStatus, ProviderFiles, ProviderLimits, ProviderLock,

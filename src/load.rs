@@ -36,7 +36,7 @@ mod shape;
 mod yaml;
 
 pub(crate) use crate::model::suggest::{self, closest};
-pub use compressed::{compress, decompress};
+pub use compressed::{MAX_DECOMPRESSED, compress, decompress};
 pub use condition::Condition;
 pub use config::Config;
 pub use decode::{

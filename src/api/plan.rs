@@ -27,6 +27,8 @@ pub const MAX_MANIFESTS: usize = 900 * 1024;
     derive = "PartialEq",
     doc = "A preview of what Purlin would change if the proposed manifests were applied, or changes that Purlin makes when \
            they are approved.",
+    printcolumn = r#"{"name": "USE", "type": "string", "jsonPath": ".status.use",
+        "description": "Preview, or Approval of changes that wait."}"#,
     printcolumn = r#"{"name": "COMPUTED", "type": "string",
         "jsonPath": ".status.conditions[?(@.type==\"Computed\")].status",
         "description": "Whether the status has the changes."}"#,
@@ -84,7 +86,7 @@ pub struct PlanSpec {
     /// The changes that the digest covers, as a preview prints them. If they are other ones, the Plan is invalid. With them, Purlin can approve each change when it is
     /// due, and the status says what differs. Without them, all changes of the digest must be due at the same time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 5000))]
+    #[schemars(length(max = Self::MAX_CHANGES))]
     pub changes: Vec<ChangeDigest>,
 
     /// Whether Purlin may make the changes. This needs the right `approve` on Plans.
@@ -105,6 +107,11 @@ pub struct PlanSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<i32>", range(min = 0, max = 2_592_000))]
     pub ttl_seconds_after_finished: Option<u32>,
+}
+
+impl PlanSpec {
+    /// The maximum number of changes.
+    pub const MAX_CHANGES: usize = 5000;
 }
 
 /// A change that needs an approval.
@@ -161,6 +168,8 @@ impl ApprovalState {
 pub struct RequiredApproval {
     /// The digest to approve.
     pub digest: String,
+    /// The changes. Empty if there are very many: then `status.approvalsZstd` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeDigest>,
 }
 
@@ -244,6 +253,9 @@ pub struct PlanStatus {
     /// The generation of the Plan for which the status was written.
     #[serde(default)]
     pub observed_generation: i64,
+    /// `Preview` of proposed manifests, or `Approval` of changes.
+    #[serde(rename = "use", default, skip_serializing_if = "Option::is_none")]
+    pub used_for: Option<PlanUse>,
     /// `Computed`: whether the status has the changes. `Approved`: whether they may be made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
@@ -257,7 +269,7 @@ pub struct PlanStatus {
     /// The changes, without sensitive values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<PlannedChange>,
-    /// What was left out because the status would be too large: `Values` of the changes, or also the `Graph`.
+    /// What was left out because the status would be too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
     /// The steps of the changes, in a possible order.
@@ -269,6 +281,9 @@ pub struct PlanStatus {
     /// The changes that need an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<RequiredApproval>,
+    /// `approvals` with all changes, as JSON that is compressed with zstd and encoded with Base64, if there are very many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals_zstd: Option<String>,
     /// Whether the changes can be made. Not for a preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalState>,
@@ -283,6 +298,25 @@ pub struct PlanStatus {
     pub differences: Vec<String>,
 }
 
+/// What a Plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PlanUse {
+    Preview,
+    Approval,
+}
+
+impl PlanUse {
+    /// The label that the Plans of Purlin have, with the name of their use.
+    pub const LABEL: &str = "purlin.dev/plan-use";
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preview => "Preview",
+            Self::Approval => "Approval",
+        }
+    }
+}
+
 /// The result of a plan in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PlanOutcome {
@@ -291,11 +325,47 @@ pub enum PlanOutcome {
     Errors,
 }
 
-/// What a status does not contain because of its size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Omitted {
-    Values,
-    Graph,
+/// What a status does not contain because of its size. A digest covers it nevertheless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Omitted {
+    /// The number of changes in `changes` without all of their values.
+    #[serde(default)]
+    pub values: i32,
+    /// The number of changes that are not in `changes`.
+    #[serde(default)]
+    pub changes: i32,
+    /// The number of errors and warnings that are not in `diagnostics`.
+    #[serde(default)]
+    pub diagnostics: i32,
+    /// Whether `graph` is left out.
+    #[serde(default)]
+    pub graph: bool,
+    /// The number of changes that are neither in `approvals` nor in `approvalsZstd`: their digest approves them while all of
+    /// them are due.
+    #[serde(default)]
+    pub approvals: i32,
+}
+
+impl Omitted {
+    /// What is left out, such as `the values of 2 changes, and 30 changes`. `None`: nothing.
+    pub fn what(self) -> Option<String> {
+        let counted = |count: i32, what: &str| {
+            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        };
+        let parts = [
+            counted(self.values, "change").map(|changes| format!("the values of {changes}")),
+            counted(self.changes, "change"),
+            counted(self.diagnostics, "message"),
+            self.graph.then(|| "the order of the steps".to_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match parts.split_last() {
+            None => None,
+            Some((last, [])) => Some(last.clone()),
+            Some((last, others)) => Some(format!("{}, and {last}", others.join(", "))),
+        }
+    }
 }
 
 /// The number of objects by action.
@@ -385,6 +455,9 @@ pub struct PlannedChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::any_value")]
     pub after: Option<serde_json::Value>,
+    /// Whether `before` and `after` are not complete, because the status would be too large.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub values_omitted: bool,
     /// The attributes that are known only after the apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]

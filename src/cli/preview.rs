@@ -17,7 +17,7 @@ use super::output::Console;
 use super::show;
 use crate::api::plan::MAX_MANIFESTS;
 use crate::api::{
-    API_VERSION, ConditionType, Omitted, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, Preview,
+    API_VERSION, ConditionType, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, PlanUse, Preview,
     PreviewRefresh, Prune, RequiredApproval,
 };
 use crate::graph::render::PublishedJson;
@@ -116,6 +116,9 @@ impl PreviewRequest {
     }
 }
 
+/// The maximum size in bytes of the changes in a printed Plan. With its status, which lists them again, it fits into etcd.
+const MAX_PLAN_CHANGES: usize = 512 * 1024;
+
 pub async fn run(request: &PreviewRequest, console: Console) -> anyhow::Result<Exit> {
     let (api, namespace) = cluster::plans(&request.cluster, console).await?;
     let paths = SourcePaths::new(Path::new(DEFAULT_STATE), Path::new("published"));
@@ -129,7 +132,9 @@ pub async fn run(request: &PreviewRequest, console: Console) -> anyhow::Result<E
     }
     let preview = Some(request.preview(&files)?);
     let spec = PlanSpec { preview, ttl_seconds_after_finished: Some(TTL_SECONDS), ..PlanSpec::default() };
-    let metadata = ObjectMeta { generate_name: Some("preview-".to_owned()), ..ObjectMeta::default() };
+    let labels = [(PlanUse::LABEL.to_owned(), PlanUse::Preview.as_str().to_owned())].into();
+    let generate_name = Some("preview-".to_owned());
+    let metadata = ObjectMeta { generate_name, labels: Some(labels), ..ObjectMeta::default() };
     let plan = PlanObject { metadata, spec, status: None };
     let created = api.create(&PostParams::default(), &plan).await.map_err(|error| refused(error, &namespace))?;
     let name = created.metadata.name.clone().unwrap_or_default();
@@ -182,19 +187,9 @@ fn diagnostics(status: &PlanStatus, files: &ProposedFiles) -> Diagnostics {
     let place = |source: &Source| files.place(source.line);
     let (_, published) = published::read(status);
     let published = published.into_iter().map(|one| Diagnostic { source: one.source.as_ref().and_then(place), ..one });
-    let omitted = status.omitted.map(left_out);
-    files.problems.iter().cloned().chain(failure).chain(published).chain(omitted).collect()
-}
-
-fn left_out(omitted: Omitted) -> Diagnostic {
-    let what = match omitted {
-        Omitted::Values => "the values of the changes are left out, because a Plan cannot hold them",
-        Omitted::Graph => {
-            "the values of the changes and the order of the steps are left out, because a Plan cannot \
-                           hold them"
-        }
-    };
-    Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::NotSelected, what) }
+    let warning = |what| Diagnostic { severity: Severity::Warning, ..Diagnostic::general(Reason::NotSelected, what) };
+    let not_shown = published::not_shown(status).into_iter().map(warning);
+    files.problems.iter().cloned().chain(failure).chain(published).chain(not_shown).collect()
 }
 
 fn print(
@@ -203,15 +198,16 @@ fn print(
     diagnostics: Diagnostics,
     console: Console,
 ) -> anyhow::Result<Exit> {
+    let status = published::unpack(status);
     let (changes, _) = published::read(&status);
-    let approvals = approval_manifests(&status.approvals)?;
+    let (approvals, guarded) = (approval_manifests(&status.approvals)?, published::guarded_changes(&status));
     let graph: PlanGraph = status.graph.unwrap_or_default();
     let plan = Plan { changes, ..Plan::default() };
     let planned = PlanResult { plan, diagnostics, ..PlanResult::default() };
     match request.output {
         PlanFormat::Text => {
             show::plan(&planned, Detail { full: request.full }, console)?;
-            let count: usize = status.approvals.iter().map(|one| one.changes.len()).sum();
+            let count = usize::try_from(guarded).unwrap_or_default();
             if count > 0 {
                 let verb = if count == 1 { "needs" } else { "need" };
                 console.notice(&format!(
@@ -241,13 +237,23 @@ fn print(
 fn approval_manifests(approvals: &[RequiredApproval]) -> anyhow::Result<String> {
     let mut text = String::new();
     for approval in approvals {
-        let manifest = serde_json::json!({
+        let mut manifest = serde_json::json!({
             "apiVersion": API_VERSION,
             "kind": PLAN_KIND,
-            "metadata": { "name": format!("approved-{}", approval.plan_name()) },
-            "spec": { "digest": approval.digest, "approved": true, "changes": approval.changes },
+            "metadata": {
+                "name": format!("approved-{}", approval.plan_name()),
+                "labels": { (PlanUse::LABEL): PlanUse::Approval.as_str() },
+            },
+            "spec": { "digest": approval.digest, "approved": true },
         });
         text.push_str("---\n");
+        let is_small =
+            published::size(&approval.changes) <= MAX_PLAN_CHANGES && approval.changes.len() <= PlanSpec::MAX_CHANGES;
+        if is_small && !approval.changes.is_empty() {
+            manifest["spec"]["changes"] = serde_json::to_value(&approval.changes)?;
+        } else {
+            text.push_str("# The changes do not fit into a Plan: the digest approves them if all are due together.\n");
+        }
         text.push_str(serde_saphyr::to_string(&manifest)?.trim_end());
         text.push('\n');
     }

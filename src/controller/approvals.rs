@@ -16,18 +16,24 @@ use serde_json::json;
 use super::context::Context;
 use super::namespaces::NamespaceHandle;
 use super::watch::plans::{PlanEvent, PlanKey};
-use crate::api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, plan_name};
+use crate::api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, PlanUse, plan_name};
 use crate::plan::approval::is_consistent;
+use crate::plan::published;
 use crate::process::Random;
 use crate::reconcile::index::{ApprovalPlan, PlanId};
 use crate::reconcile::{APPROVAL_VALID, ApprovalWrite, HeldPlan, PlanOwner, Signal};
+use crate::store::secrets::SECRET_TYPE;
 
 /// The Secret with the salt of the digests, in the namespace of the controller. If it is lost, no earlier digest matches:
 /// changes must be approved again.
 const SALT_SECRET: &str = "purlin-approvals";
 const SALT_KEY: &str = "salt";
+/// The label that backups select. Records have other values.
+const SALT_LABEL: (&str, &str) = ("purlin.dev/record", "salt");
 /// The label of the Plans that Purlin creates, for selectors of users. It decides nothing.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "purlin");
+/// How many characters of the reason of the API server a condition has.
+const MAX_REFUSAL: usize = 500;
 /// The delay between attempts to read the salt.
 const SALT_RETRY: Duration = Duration::from_secs(2);
 
@@ -35,7 +41,7 @@ const SALT_RETRY: Duration = Duration::from_secs(2);
 pub(super) fn observed(plan: &PlanObject) -> Option<ApprovalPlan> {
     let spec = &plan.spec;
     let digest: Arc<str> = spec.digest.as_deref()?.into();
-    let mut status = plan.status.clone().unwrap_or_default();
+    let mut status = published::unpack(plan.status.clone().unwrap_or_default());
     let is_invalid = !is_consistent(spec, &PlanStatus::default());
     if !is_consistent(&PlanSpec { digest: spec.digest.clone(), ..PlanSpec::default() }, &status) {
         // What it shows are not the changes of its digest.
@@ -104,7 +110,8 @@ async fn create(
     owners: &[PlanOwner],
     random: &dyn Random,
 ) -> Result<PlanId, kube::Error> {
-    let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
+    let labels = [MANAGED_BY, (PlanUse::LABEL, PlanUse::Approval.as_str())];
+    let labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let spec = PlanSpec { digest: Some(held.digest.to_string()), ..PlanSpec::default() };
     let metadata = ObjectMeta {
         name: Some(held.name.to_string()),
@@ -145,12 +152,55 @@ async fn write_status(
     known: &PlanId,
     status: &PlanStatus,
 ) -> Result<PlanId, kube::Error> {
-    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
-    // The only field that can become empty again: a merge patch keeps what it does not contain.
-    if let Some(fields) = status.as_object_mut() {
-        fields.entry("differences").or_insert_with(|| json!([]));
+    let written = patch_bounded(api, name, known, PlanUse::Approval, status).await?;
+    Ok(written.unwrap_or_else(|| known.clone()))
+}
+
+/// As [`patch_status`], with a smaller status if the API server refuses this one: it would refuse it each time.
+pub(super) async fn patch_bounded(
+    api: &Api<PlanObject>,
+    name: &str,
+    known: &PlanId,
+    used_for: PlanUse,
+    status: &PlanStatus,
+) -> Result<Option<PlanId>, kube::Error> {
+    let packed = published::pack(PlanStatus { used_for: Some(used_for), ..status.clone() });
+    let mut refused = match patch_status(api, name, known, &fields(&packed)?).await {
+        Err(kube::Error::Api(error)) if is_final(&error) => error,
+        written => return written,
+    };
+    for with_changes in [true, false] {
+        let message: String = refused.message.chars().take(MAX_REFUSAL).collect();
+        let (namespace, plan) = (api.namespace().unwrap_or_default(), name);
+        tracing::warn!(
+            namespace,
+            plan,
+            error = message,
+            "the API server refused the status of a Plan; writing a smaller one"
+        );
+        let reduced = published::refused(&packed, &message, with_changes);
+        refused = match patch_status(api, name, known, &fields(&reduced)?).await {
+            Err(kube::Error::Api(error)) if is_final(&error) => error,
+            written => return written,
+        };
     }
-    Ok(patch_status(api, name, known, &status).await?.unwrap_or_else(|| known.clone()))
+    Err(kube::Error::Api(refused))
+}
+
+/// The fields of a status. A merge patch keeps what it does not contain, so they include those that can become empty again.
+fn fields(status: &PlanStatus) -> Result<serde_json::Value, kube::Error> {
+    let mut fields = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    if let Some(fields) = fields.as_object_mut() {
+        fields.entry("differences").or_insert_with(|| json!([]));
+        fields.entry("approvalsZstd").or_insert(serde_json::Value::Null);
+    }
+    Ok(fields)
+}
+
+/// Whether the API server will give this answer each time: the object is invalid, or too large for it or for etcd.
+fn is_final(error: &kube::core::Status) -> bool {
+    let is_too_large = error.message.contains("too large") || error.message.contains("larger than max");
+    matches!(error.code, 400 | 413 | 422) || is_too_large
 }
 
 /// Merges a status into that of this version of a Plan. `None`: the Plan does not exist anymore. Another version is a
@@ -192,9 +242,13 @@ async fn read_salt(client: &Client, namespace: &str, random: &dyn Random) -> Res
     if let Some(salt) = api.get_opt(SALT_SECRET).await?.as_ref().and_then(known) {
         return Ok(salt);
     }
+    // A backup of the records contains it.
+    let labels = [MANAGED_BY, SALT_LABEL].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let labels = BTreeMap::from(labels);
     let salt: Vec<u8> = (0..4).flat_map(|_| random.number().to_le_bytes()).collect();
     let secret = Secret {
-        metadata: ObjectMeta { name: Some(SALT_SECRET.to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta { name: Some(SALT_SECRET.to_owned()), labels: Some(labels), ..ObjectMeta::default() },
+        type_: Some(SECRET_TYPE.to_owned()),
         data: Some(BTreeMap::from([(SALT_KEY.to_owned(), ByteString(salt.clone()))])),
         immutable: Some(true),
         ..Secret::default()

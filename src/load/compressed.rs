@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::model::data::decode_base64;
 
-/// The maximum size of manifests in bytes: a small text can expand to any size, and decoded manifests need about thirty
-/// times as much memory.
-const MAX_SIZE: usize = 4 * 1024 * 1024;
+/// The maximum size of a decompressed text in bytes: a small one can expand to any size, and decoded manifests need about
+/// thirty times as much memory.
+pub const MAX_DECOMPRESSED: usize = 4 * 1024 * 1024;
 
 /// Compresses a text.
 ///
@@ -29,9 +29,9 @@ pub fn decompress(compressed: &str) -> Result<String, String> {
     let bytes = decode_base64(compressed).ok_or("it is not valid Base64")?;
     let reader = zstd::stream::read::Decoder::new(bytes.as_slice()).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    let size = reader.take(MAX_SIZE as u64 + 1).read_to_string(&mut text);
+    let size = reader.take(MAX_DECOMPRESSED as u64 + 1).read_to_string(&mut text);
     match size {
-        Ok(size) if size > MAX_SIZE => Err(format!("the manifests are larger than {} MiB", MAX_SIZE >> 20)),
+        Ok(size) if size > MAX_DECOMPRESSED => Err(format!("it is larger than {} MiB", MAX_DECOMPRESSED >> 20)),
         Ok(_) => Ok(text),
         Err(error) => Err(format!("it is not text that zstd has compressed: {error}")),
     }
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn a_small_text_does_not_expand_to_any_size() {
-        let bomb = compress(&"a".repeat(MAX_SIZE + 1)).unwrap();
+        let bomb = compress(&"a".repeat(MAX_DECOMPRESSED + 1)).unwrap();
         assert!(bomb.len() < 10_000);
-        assert_eq!(decompress(&bomb), Err("the manifests are larger than 4 MiB".to_owned()));
+        assert_eq!(decompress(&bomb), Err("it is larger than 4 MiB".to_owned()));
         for invalid in ["?", "aGVsbG8="] {
             assert!(decompress(invalid).is_err());
         }

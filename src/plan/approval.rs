@@ -25,6 +25,9 @@ pub use self::digest::digest_of;
 /// How many Plans that approve the same change it uses up. The history has a limited size.
 const MAX_USES: usize = 4;
 
+/// The maximum number of lines that say how changes differ from approved ones.
+const MAX_DIFFERENCES: usize = 50;
+
 /// What needs an approval in a namespace, and what has one.
 #[derive(Clone, Debug, Default)]
 pub struct Approvals {
@@ -312,13 +315,20 @@ pub fn differences(approved: &[ChangeDigest], due: &[&ChangeDigest]) -> Vec<Stri
     for (address, now) in due.iter().filter(|(address, _)| !known.contains_key(*address)) {
         lines.push(format!("{address}: to be {}, which the approval does not contain", verb(now.action)));
     }
+    if lines.len() > MAX_DIFFERENCES {
+        let more = lines.len() - MAX_DIFFERENCES;
+        lines.truncate(MAX_DIFFERENCES);
+        lines.push(format!("{more} more"));
+    }
     lines
 }
 
 /// Whether all that a Plan says about its changes is covered by its digest.
 pub fn is_consistent(spec: &PlanSpec, status: &PlanStatus) -> bool {
     let covered = |changes: &[ChangeDigest]| spec.digest.as_ref().is_none_or(|digest| digest_of(changes) == *digest);
-    (spec.changes.is_empty() || covered(&spec.changes)) && status.approvals.iter().all(|due| covered(&due.changes))
+    // Without the changes, the digest counts alone.
+    let fits = |changes: &[ChangeDigest]| changes.is_empty() || covered(changes);
+    fits(&spec.changes) && status.approvals.iter().all(|due| fits(&due.changes))
 }
 
 /// A change in a sentence.

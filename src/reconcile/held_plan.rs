@@ -70,7 +70,7 @@ pub(super) fn held_plan(
     let graph = render::published(&graph.subgraph(component));
     let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
     status.approvals = vec![held.clone()];
-    let computed = published::headline(&changes, &diagnostics);
+    let computed = published::message(&published::headline(&changes, &diagnostics), &status);
     status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
     HeldPlan { name: held.plan_name().into(), digest: held.digest.as_str().into(), status: Box::new(status) }
 }

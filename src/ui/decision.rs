@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::api::{self, ApprovalState, PlanObject};
 use crate::plan::approval::is_consistent;
+use crate::plan::published;
 
 /// What a user decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -55,7 +56,7 @@ impl Decision {
 /// Why there is nothing to decide.
 pub fn undecidable(plan: &PlanObject, decision: Decision) -> Option<String> {
     let name = plan.metadata.name.clone().unwrap_or_default();
-    if !is_consistent(&plan.spec, &plan.status.clone().unwrap_or_default()) {
+    if !is_consistent(&plan.spec, &published::unpack(plan.status.clone().unwrap_or_default())) {
         return Some(format!("`{name}` is invalid: the changes that it shows are not those of its digest."));
     }
     match plan.status.as_ref().and_then(|status| status.approval) {

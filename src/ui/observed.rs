@@ -11,6 +11,7 @@ use crate::api::{
 };
 use crate::model::{Address, Reason};
 use crate::plan::approval::is_consistent;
+use crate::plan::published;
 use crate::reconcile::summarize::waits_for_others;
 
 /// The part of a Resource or DataSource that the graph shows.
@@ -77,7 +78,7 @@ pub fn object<K>(object: &RawObject<K>, is_data: bool) -> ObservedObject {
 /// Reads a Plan. `None` if it is a preview, or has ended.
 pub fn plan(object: &RawObject<PlanObject>) -> Option<ObservedPlan> {
     let spec: PlanSpec = object.spec().ok()?;
-    let status: PlanStatus = object.status().unwrap_or_default();
+    let status: PlanStatus = published::unpack(object.status().unwrap_or_default());
     spec.digest.as_ref()?;
     let state = status.approval.unwrap_or(ApprovalState::Waiting);
     if state.is_final() || !is_consistent(&spec, &status) {

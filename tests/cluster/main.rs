@@ -42,6 +42,7 @@ mod installation;
 mod kubectl_provider;
 mod kept_objects;
 mod kubernetes_objects;
+mod large_plans;
 mod lifecycle;
 mod live_view;
 mod moves;

@@ -62,8 +62,11 @@ fn show_changes(plan: &PlanObject, console: Console) -> anyhow::Result<()> {
     let status = plan.status.clone().unwrap_or_default();
     if status.result.is_some() {
         let (changes, diagnostics) = published::read(&status);
+        let not_shown = published::not_shown(&status);
         let planned = PlanResult { plan: Plan { changes, ..Plan::default() }, diagnostics, ..PlanResult::default() };
-        return show::plan(&planned, Detail::default(), console);
+        show::plan(&planned, Detail::default(), console)?;
+        not_shown.iter().for_each(|sentence| console.notice(sentence));
+        return Ok(());
     }
     let digest = plan.spec.digest.as_deref().unwrap_or_default();
     console.notice(&format!("The changes with the digest {digest} are not due yet."));

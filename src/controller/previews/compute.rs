@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::queue::Outcome;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{
-    DataSource, PlanObject, PlanOutcome, PlanStatus, Preview, PreviewRefresh, Prune, RequiredApproval, Resource,
+    DataSource, PlanObject, PlanOutcome, PlanStatus, PlanUse, Preview, PreviewRefresh, Prune, RequiredApproval,
+    Resource,
 };
 use crate::controller::approvals;
 use crate::controller::context::Context;
@@ -95,7 +96,7 @@ async fn compute_preview(
         return Ok(Outcome::Failed(context.engine.clock.now()));
     }
     let finished = finished_at(Some(&status)).unwrap_or_default();
-    Ok(match approvals::patch_status(api, &key.name, &approvals::id(plan), &status).await? {
+    Ok(match approvals::patch_bounded(api, &key.name, &approvals::id(plan), PlanUse::Preview, &status).await? {
         Some(_) => Outcome::Finished(expiry(plan, finished)),
         None => Outcome::Gone,
     })
@@ -202,7 +203,10 @@ async fn computed(
         tokio::select! {
             biased;
             (ordered, approvals) = planned(&context, &namespace, proposed, refresh) => {
-                let (status, headline) = result(&ordered, diagnostics, limit);
+                let packed = published::pack(PlanStatus { approvals, ..PlanStatus::default() });
+                let rest = limit.saturating_sub(published::size(&packed)).max(MIN_STATUS);
+                let (status, headline) = result(&ordered, diagnostics, rest);
+                let approvals = published::unpack(packed).approvals;
                 Ok((PlanStatus { approvals, ..status }, headline))
             }
             () = tokio::time::sleep_until(end) => Err(too_slow()),
@@ -237,8 +241,9 @@ async fn planned(
 fn result(ordered: &pipeline::OrderedPlan, mut diagnostics: Diagnostics, limit: usize) -> (PlanStatus, String) {
     let changes = &ordered.plan.changes;
     diagnostics.extend(ordered.plan.diagnostics.iter().cloned());
-    let headline = published::headline(changes, &diagnostics);
-    (published::status(limit, changes, &diagnostics, render::published(&ordered.graph)), headline)
+    let status = published::status(limit, changes, &diagnostics, render::published(&ordered.graph));
+    let message = published::message(&published::headline(changes, &diagnostics), &status);
+    (status, message)
 }
 
 fn too_slow() -> Failure {

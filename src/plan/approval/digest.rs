@@ -21,6 +21,9 @@ const GENERATED: &str = "\u{0}generated\u{0}";
 /// The greatest number of unknown places of a change. Beyond it, the groups that contain them count as unknown.
 const MAX_UNKNOWN: usize = 100;
 
+/// The maximum length of the text of a place. The schema accepts no longer one.
+const MAX_PATH: usize = 1000;
+
 /// The digest of changes, which does not depend on their order. It covers everything that is said about them.
 pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -> String {
     let parts = |change: &'a ChangeDigest| {
@@ -211,7 +214,15 @@ fn collect_unknown(value: &Value, at: &Path, found: &mut Vec<Path>) {
 }
 
 /// Not more than [`MAX_UNKNOWN`] places: if there are more, the groups that contain them.
+/// A place with a longer text counts as the group that contains it.
 fn grouped(mut places: Vec<Path>) -> Vec<Path> {
+    for place in &mut places {
+        while place.to_string().len() > MAX_PATH {
+            place.0.pop();
+        }
+    }
+    places.sort();
+    places.dedup();
     let mut depth = places.iter().map(|path| path.0.len()).max().unwrap_or_default();
     while places.len() > MAX_UNKNOWN && depth > 0 {
         depth -= 1;

@@ -101,28 +101,113 @@ fn the_result_and_the_diagnostics_are_kept() {
     assert_eq!((status.summary.unwrap().create, status.diagnostics[0].line), (1, Some(7)));
 }
 
-#[test]
-fn values_and_then_the_graph_are_left_out_of_a_large_status() {
-    let large = || value(json!({"text": "x".repeat(1000)}));
-    let changes: Vec<Change> =
-        (0..20).map(|number| change(&format!("a{number}"), Action::Create, None, Some(large()))).collect();
-    let step = |id: &str| crate::api::PlanStep {
+fn step(id: &str) -> crate::api::PlanStep {
+    crate::api::PlanStep {
         id: id.repeat(50),
         address: Address::single("a"),
         operation: crate::model::Operation::Create,
         deposed_key: None,
         replaces: false,
-    };
+    }
+}
+
+#[test]
+fn the_largest_values_are_left_out_and_then_the_graph_and_changes_that_lose_nothing() {
+    let text = |length: usize| value(json!({"text": "x".repeat(length)}));
+    let mut changes: Vec<Change> =
+        (0..20).map(|number| change(&format!("a{number}"), Action::Create, None, Some(text(100 * number)))).collect();
+    changes.push(change("z", Action::Destroy, Some(text(10)), None));
     let graph = || PlanGraph { nodes: (0..20).map(|_| step("a")).collect(), edges: Vec::new() };
-    let of = |limit| status(limit, &changes, &[], graph());
+    let of = |limit| {
+        let status = status(limit, &changes, &[], graph());
+        assert!(size(&status) <= limit, "{} of {limit}", size(&status));
+        assert_eq!(status.summary.as_ref().unwrap().create, 20, "the numbers remain");
+        status
+    };
     assert_eq!(of(1 << 20).omitted, None);
-    let without_values = of(10_000);
-    assert_eq!(without_values.omitted, Some(Omitted::Values));
-    assert!(without_values.graph.is_some() && without_values.changes.iter().all(|one| one.after.is_none()));
-    let without_graph = of(2_500);
-    assert!(without_graph.omitted == Some(Omitted::Graph) && without_graph.graph.is_none());
-    assert_eq!(without_graph.changes.len(), 20);
-    let cut = of(700);
-    assert!(cut.changes.len() < 20 && size(&cut) <= 700);
-    assert_eq!(cut.summary.unwrap().create, 20, "the numbers remain");
+    let without_values = of(12_000);
+    let omitted: Vec<bool> = without_values.changes.iter().map(|one| one.values_omitted).collect();
+    assert!(!omitted[0] && omitted[19] && !omitted[20] && without_values.graph.is_some(), "{omitted:?}");
+    let left = without_values.omitted.unwrap();
+    assert!(left.values > 0 && left.changes == 0 && !left.graph, "{left:?}");
+    assert!(
+        without_values.changes.iter().all(|one| one.after.is_none() == (one.values_omitted || one.before.is_some()))
+    );
+    let without_graph = of(2_700);
+    assert!(without_graph.omitted.unwrap().graph && without_graph.graph.is_none());
+    assert_eq!(without_graph.changes.len(), 21);
+    let cut = of(900);
+    assert_eq!(cut.omitted.unwrap().changes + i32::try_from(cut.changes.len()).unwrap(), 21);
+    assert!(cut.changes.iter().any(|one| one.action == Action::Destroy), "a destroy is shown before creates");
+    let said = not_shown(&cut).join("\n");
+    assert!(said.contains(" changes, and the order of the steps. The digest covers it"), "{said}");
+    assert!(message("Plan: 20 to create", &cut).contains("not shown because of its size: "));
+    assert_eq!(not_shown(&of(1 << 20)), Vec::<String>::new());
+}
+
+#[test]
+fn thousands_of_messages_leave_room_for_changes() {
+    let changes: Vec<Change> =
+        (0..10).map(|number| change(&format!("a{number}"), Action::Create, None, None)).collect();
+    let problem =
+        |number: usize| Diagnostic::error(&Address::single(format!("b{number}")), Reason::InvalidConfig, "wrong");
+    let problems: Vec<Diagnostic> = (0..10_000).map(problem).collect();
+    let status = status(MAX_STATUS, &changes, &problems, PlanGraph::default());
+    let left = status.omitted.unwrap();
+    assert!(size(&status) <= MAX_STATUS && status.changes.len() == 10 && left.diagnostics > 0 && left.changes == 0);
+}
+
+#[test]
+fn a_value_that_is_nested_too_deep_is_cut_and_the_change_says_so() {
+    let deep = (0..90).fold(Value::from("x"), |inner, _| Value::map([("a", inner)]));
+    let shallow = value(json!({"a": {"b": 1}}));
+    let changes =
+        [change("deep", Action::Create, None, Some(deep)), change("shallow", Action::Create, None, Some(shallow))];
+    let status = status(MAX_STATUS, &changes, &[], PlanGraph::default());
+    let json = serde_json::to_string(&status).unwrap();
+    assert!(json.contains(TOO_DEEP));
+    assert_eq!(serde_json::from_str::<PlanStatus>(&json).unwrap(), status);
+    assert_eq!(status.changes.iter().map(|one| one.values_omitted).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(not_shown(&status)[1], "Changes whose values are not shown: deep.");
+}
+
+fn approval(count: usize) -> PlanStatus {
+    use sha2::Digest as _;
+    let change = |number: usize| crate::api::ChangeDigest {
+        address: Address::single(format!("resource-{number}")),
+        action: Action::Update,
+        digest: crate::model::text::hex(&sha2::Sha256::digest(number.to_le_bytes())),
+        unknown_paths: (0..number % 5).map(|place| Path::of(&["block"]).index(place)).collect(),
+        applied: number.is_multiple_of(2),
+    };
+    let changes = (0..count).map(change).collect();
+    let approvals = vec![crate::api::RequiredApproval { digest: "d".to_owned(), changes }];
+    PlanStatus { approvals, ..PlanStatus::default() }
+}
+
+#[test]
+fn the_changes_of_a_large_approval_are_compressed_and_complete() {
+    for (count, is_compressed) in [(100, false), (7_000, true), (10_000, true)] {
+        let status = approval(count);
+        let packed = pack(status.clone());
+        assert_eq!(packed.approvals_zstd.is_some(), is_compressed);
+        assert!(size(&packed) < MAX_APPROVALS + 1000);
+        assert_eq!(unpack(packed), status);
+    }
+    let packed = pack(approval(30_000));
+    assert_eq!((guarded_changes(&packed), size(&packed) < 300), (30_000, true), "the digest alone remains");
+}
+
+#[test]
+fn a_refused_status_becomes_small_and_says_why() {
+    let changes = [change("a", Action::Create, None, Some(value(json!({"a": 1}))))];
+    let full =
+        PlanStatus { approvals: approval(3).approvals, ..status(MAX_STATUS, &changes, &[], PlanGraph::default()) };
+    let reduced = refused(&full, "too long", true);
+    assert_eq!(reduced.approvals, full.approvals);
+    assert!(reduced.changes.is_empty() && reduced.graph.is_none());
+    assert_eq!(reduced.omitted.unwrap().changes, 1);
+    assert_eq!(reduced.conditions[0].message, "the API server refused the list of the changes: too long");
+    let smallest = refused(&full, "too long", false);
+    assert!(smallest.approvals[0].changes.is_empty() && guarded_changes(&smallest) == 3);
 }

@@ -87,6 +87,14 @@ impl Reconciler {
             own.iter_mut().for_each(|change| change.applied |= self.is_made(&approver, change));
             status.approvals[0].changes.clone_from(&own);
         }
+        if was_due && own.is_empty() {
+            // There are too many to be listed.
+            let covers = |component: &super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
+            return match self.approvals.components.iter().any(covers) {
+                true => (ApprovalState::Approved, "the changes are approved".to_owned()),
+                false => (ApprovalState::Superseded, "these changes are no longer due together".to_owned()),
+            };
+        }
         let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
         let is_open = |change: &&ChangeDigest| !self.is_at_rest(&change.address);
         let due = guarded.values().filter(|change| names.contains(&change.address.name)).filter(is_open);

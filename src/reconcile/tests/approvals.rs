@@ -1,6 +1,7 @@
 //! Changes that wait for an approval.
 
 mod cheating;
+mod large;
 
 use super::*;
 use crate::api::{APPROVE_DESTROYS, ApprovalState, ChangeDigest, PlanStatus, REQUIRE_APPROVAL, plan_name};

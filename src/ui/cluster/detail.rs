@@ -147,7 +147,7 @@ impl Reader<'_> {
     pub async fn plan(&self, name: &str) -> Result<PlanDetail, Refusal> {
         let api: Api<PlanObject> = Api::namespaced(self.client.clone(), self.namespace);
         let plan = api.get(name).await?;
-        let status = plan.status.clone().unwrap_or_default();
+        let status = published::unpack(plan.status.clone().unwrap_or_default());
         let (changes, diagnostics) = published::read(&status);
         let held = status.approvals.iter().flat_map(|approval| &approval.changes).chain(&plan.spec.changes);
         let held: Vec<&Address> = held.map(|change| &change.address).collect();
@@ -157,12 +157,13 @@ impl Reader<'_> {
             held: change.deposed.is_none() && held.contains(&&change.address),
             text: text_of(change),
         });
+        let problems = diagnostics.iter().map(|one| one_line(&one.to_string()).into_owned());
         Ok(PlanDetail {
             name: name.to_owned(),
             uid: plan.uid().unwrap_or_default(),
             digest: plan.spec.digest.clone().unwrap_or_default(),
             changes: shown.collect(),
-            problems: diagnostics.iter().map(|one| one_line(&one.to_string()).into_owned()).collect(),
+            problems: published::not_shown(&status).into_iter().chain(problems).collect(),
         })
     }
 }
