@@ -172,7 +172,7 @@ pub async fn run(options: Options, surroundings: Services, shutdown: Shutdown) -
     let journal = Arc::new(ClusterJournal::new(secrets, namespaces.clone()));
     let event_sink = namespaces.clone();
     let report_change = move |change: ObjectChange| {
-        event_sink.apply(&change.namespace, Event::ObjectChanged(change.address, change.deleted));
+        event_sink.apply(&change.namespace, Event::ObjectSeen(change.address, change.seen));
     };
     let kubernetes = KubernetesObject::impersonating(client.clone(), OwnerScope::Cluster, clock.clone());
     let drivers = drivers.with_built_in(kubernetes.with_change_sink(Arc::new(report_change)));

@@ -19,7 +19,7 @@ pub mod terraform_data;
 mod warnings;
 
 pub(crate) use arguments::unsupported_move;
-pub use call::{ApplyRequest, ApplyResponse, CallContext, Observation, ReadinessError};
+pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Observation, ReadinessError};
 pub use contract::{
     CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, SearchCreated,
     SearchResult, TakeOver, WatchedInstance,
@@ -54,6 +54,7 @@ mod tests {
             deadline: crate::process::Clock::now(&crate::process::SystemClock) + jiff::SignedDuration::from_secs(20),
             operation_id: "op-1".into(),
             warnings: super::Warnings::default(),
+            delay: super::CallDelay::default(),
         }
     }
 

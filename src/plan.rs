@@ -34,6 +34,7 @@ mod preflight;
 mod progress;
 mod protect;
 mod publish;
+mod readiness;
 pub mod published;
 pub mod render;
 mod requests;

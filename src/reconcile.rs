@@ -312,8 +312,8 @@ impl Reconciler {
             self.retry(|tracked| tracked.held_for() == Some(Reason::Forbidden));
         }
         let (names, records) = self.index.take_changes();
-        for (address, is_destroyed) in self.index.take_changed_objects() {
-            self.object_changed(&address, is_destroyed);
+        for (address, seen) in self.index.take_seen_objects() {
+            self.object_seen(&address, seen);
         }
         if let Some(inputs) = self.index.take_desired_inputs() {
             self.commands.push(Command::WatchInputs(inputs));

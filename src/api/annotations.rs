@@ -1,8 +1,5 @@
 //! The annotations of Purlin on its own kinds.
 
-/// Annotation: `true` suspends the object, like `spec.suspend`.
-pub const PAUSED: &str = "purlin.dev/paused";
-
 /// Annotation: a new value requests an immediate refresh of the object.
 pub const RECONCILE_REQUESTED_AT: &str = "purlin.dev/reconcile-requested-at";
 
@@ -45,8 +42,6 @@ pub struct Annotation {
 /// What the value of an annotation can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotationValue {
-    /// `true` or `false`.
-    Boolean,
     /// Addresses, separated by commas.
     Addresses,
     /// Any string.
@@ -56,7 +51,6 @@ pub enum AnnotationValue {
 /// All annotations with the prefix `purlin.dev/` on a Resource or a `DataSource`. Any other is an error.
 pub const ANNOTATIONS: &[Annotation] = &[
     Annotation { name: MOVED_FROM, value: AnnotationValue::Addresses, on_data_sources: false },
-    Annotation { name: PAUSED, value: AnnotationValue::Boolean, on_data_sources: true },
     Annotation { name: RECONCILE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: true },
     Annotation { name: RECORD, value: AnnotationValue::Any, on_data_sources: true },
     Annotation { name: REPLACE_REQUESTED_AT, value: AnnotationValue::Any, on_data_sources: false },

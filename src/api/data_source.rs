@@ -113,7 +113,6 @@ pub struct DataSourceSpec {
     pub service_account_name: Option<String>,
 
     /// If true, Purlin does not read the data source, and expressions use the last result that the controller has read.
-    /// The annotation `purlin.dev/paused: "true"` has the same effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 

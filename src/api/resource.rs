@@ -165,8 +165,8 @@ pub struct ResourceSpec {
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
 
-    /// If true, Purlin neither reads nor changes the object, and a deletion waits. The annotation
-    /// `purlin.dev/paused: "true"` has the same effect.
+    /// If true, Purlin neither reads nor changes the object, and a deletion waits. `purlin suspend` and `purlin resume` set
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
 

@@ -106,13 +106,12 @@ pub enum Command {
     Migrate(MigrateArgs),
     /// Suspend the reconciliation of Resources in a cluster.
     ///
-    /// Sets the annotation `purlin.dev/paused`. The controller does not change the object until the Resource is
-    /// resumed.
+    /// Sets `spec.suspend`. The controller neither reads nor changes the object until the Resource is resumed.
     #[command(after_help = examples::SUSPEND)]
     Suspend(ResourceArgs),
     /// Resume the reconciliation of suspended Resources.
     ///
-    /// Removes the annotation `purlin.dev/paused`, and sets `spec.suspend` to false.
+    /// Removes `spec.suspend`. The controller then reads the object, and applies the changes that were made meanwhile.
     #[command(after_help = examples::RESUME)]
     Resume(ResourceArgs),
     /// Reconcile Resources in a cluster now, and wait until they are ready.

@@ -323,6 +323,10 @@ impl Environment for TaskEnvironment<'_> {
         self.context.watcher(type_name).is_some()
     }
 
+    fn reports_health(&self, type_name: &str) -> bool {
+        self.context.watcher(type_name).is_some_and(ObjectWatcher::reports_health)
+    }
+
     fn is_watching(&self, type_name: &str, address: &Address) -> bool {
         let is_watching = |watcher: &dyn ObjectWatcher| watcher.is_watching(self.shared.name(), address);
         self.context.watcher(type_name).is_some_and(is_watching)

@@ -51,8 +51,7 @@ pub type WriteCallback = Arc<dyn Fn(&StatusTarget, u64, StatusOutcome) + Send + 
 #[derive(Clone, Debug)]
 pub struct StatusUpdate {
     pub status: api::ResourceStatus,
-    /// The generation that the status was computed from. A suspended Resource has another `observedGeneration`. The
-    /// API server rejects the status if there is a newer generation.
+    /// The generation that the status was computed from. The API server rejects the status if there is a newer generation.
     pub generation: i64,
     /// Identifies the status in the report.
     pub digest: u64,

@@ -1,11 +1,12 @@
 //! Requests and responses of driver calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 
 use super::Warnings;
 use crate::model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Value};
+use crate::process::lock;
 
 /// The context of a call: everything besides its values.
 #[derive(Clone, Debug)]
@@ -25,6 +26,24 @@ pub struct CallContext {
     pub operation_id: Arc<str>,
     /// Collects the warnings of the driver, also of a failed call. Paths are relative to `spec.config`.
     pub warnings: Warnings,
+    /// Why an `apply` call has not returned yet.
+    pub delay: CallDelay,
+}
+
+/// What a call waits for, as far as its driver knows. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CallDelay(Arc<Mutex<String>>);
+
+impl CallDelay {
+    /// Sets what the call waits for, in one line.
+    pub fn set(&self, what: String) {
+        *lock(&self.0) = what;
+    }
+
+    /// `None` if the call waits for nothing but its response.
+    pub fn get(&self) -> Option<String> {
+        Some(lock(&self.0).clone()).filter(|what| !what.is_empty())
+    }
 }
 
 impl CallContext {

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 
 use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
 use crate::model::{
-    Address, Diagnostics, DriverError, ImportRequest, ObjectState, Path, PlanRequest, PlanResponse, Provider,
-    RecordedObject, Schema, Value,
+    Address, Diagnostics, DriverError, Health, ImportRequest, ObjectState, Observed, Path, PlanRequest, PlanResponse,
+    Provider, RecordedObject, Schema, Value,
 };
 
 impl dyn Driver + '_ {
@@ -71,13 +71,13 @@ pub trait Driver: Send + Sync {
 
     /// Waits until an object that `apply` returned with `ready_by` is ready, and returns its state. Has no side
     /// effects, so it can be dropped and restarted, also by another process. Returns by `CallContext::deadline` and
-    /// reads the object at least once. `_report` receives the reason why the object is not ready, in one line, whenever
-    /// it changes.
+    /// reads the object at least once. `_report` receives the health whenever it changes: an object that has failed may
+    /// still become ready, so that does not end the wait.
     fn wait_ready<'a>(
         &'a self,
         _context: &'a CallContext,
         object: &'a RecordedObject,
-        _report: &'a (dyn Fn(&str) + Send + Sync),
+        _report: &'a (dyn Fn(&Health) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(async { Ok(object.into()) })
     }
@@ -245,21 +245,25 @@ pub struct WatchedInstance<'a> {
     pub service_account: &'a Arc<str>,
 }
 
-/// Another client changed an object, or may have.
+/// What was seen of the object of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectChange {
     pub namespace: Arc<str>,
     pub address: Address,
-    pub deleted: bool,
+    pub seen: Observed,
 }
 
-/// Reports changes of objects by other clients, but not changes by calls of the same driver.
+/// Reports changes of objects by other clients, but not changes by calls of the same driver, and the health of objects.
 pub trait ObjectWatcher: Send + Sync {
     /// Starts watching the recorded object of an instance and stops watching its previous one. Does not block, and is
     /// cheap if the object is already watched.
     fn watch(&self, instance: &WatchedInstance<'_>, object: &RecordedObject);
 
     fn unwatch(&self, namespace: &Arc<str>, address: &Address);
+
+    /// Whether an object can be missing or not ready although its record exists, so that it counts as ready only when it
+    /// was seen.
+    fn reports_health(&self) -> bool;
 
     /// Whether changes of the object are currently observed, so that it need not be read to detect drift.
     fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;

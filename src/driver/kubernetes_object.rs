@@ -39,8 +39,8 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::model::{
-    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
-    PlanResponse, Provider, RecordedObject, Schema, Value,
+    Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path,
+    PlanRequest, PlanResponse, Provider, RecordedObject, Schema, Value,
 };
 use crate::process::Clock;
 
@@ -294,7 +294,7 @@ impl Driver for KubernetesObject {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        report: &'a (dyn Fn(&str) + Send + Sync),
+        report: &'a (dyn Fn(&Health) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(self.wait_until_ready(context, object, report))
     }

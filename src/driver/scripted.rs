@@ -16,8 +16,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use crate::model::{
-    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
-    PlanResponse, Provider, Reason, RecordedObject, Schema, Severity, Value,
+    AttributeType, Diagnostic, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path,
+    PlanRequest, PlanResponse, Provider, Reason, RecordedObject, Schema, Severity, Value,
 };
 
 use super::hook::{HookCall, HookOutcome, HookRunner};
@@ -225,10 +225,10 @@ impl Driver for Scripted {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        report: &'a (dyn Fn(&str) + Send + Sync),
+        report: &'a (dyn Fn(&Health) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         Box::pin(async move {
-            report("as the script says");
+            report(&Health::InProgress("as the script says".to_owned()));
             let id = object.id().unwrap_or_default();
             match self.next_outcome(context, Operation::Ready).await {
                 ScriptedOutcome::Fail { kind, message } => return Err(driver_error(kind.into(), &message).into()),
@@ -399,7 +399,7 @@ fn generated_id(private: &[u8]) -> String {
 fn state(value: Value) -> ObjectState {
     let name = value.get("name").and_then(Value::as_str);
     let identity = name.map(|name| Value::map([("name", Value::from(name))]));
-    ObjectState { value, private: Arc::from([]), identity }
+    ObjectState { value, private: Arc::from([]), identity, health: None }
 }
 
 /// Hooks of scripted objects print their command and end as scripted.

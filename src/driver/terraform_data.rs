@@ -110,6 +110,10 @@ impl Driver for TerraformData {
 
 /// Only Purlin can change an object that exists only in its record, so it need not be read.
 impl ObjectWatcher for TerraformData {
+    fn reports_health(&self) -> bool {
+        false
+    }
+
     fn watch(&self, _instance: &WatchedInstance<'_>, _object: &RecordedObject) {}
 
     fn unwatch(&self, _namespace: &Arc<str>, _address: &Address) {}
@@ -216,7 +220,7 @@ fn object(input: Value, output: Value, triggers: Value, id: Value) -> Value {
 }
 
 fn state(value: Value) -> ObjectState {
-    ObjectState { value, private: Arc::default(), identity: None }
+    ObjectState { value, private: Arc::default(), identity: None, health: None }
 }
 
 #[cfg(test)]

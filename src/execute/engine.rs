@@ -10,7 +10,7 @@ use super::in_flight::InFlightSteps;
 use super::permits::{Permit, Pool, PoolUsage};
 use super::unsent_calls::UnsentCalls;
 use crate::driver::hook::{HookRunner, NoHooks};
-use crate::driver::{CallContext, Driver, Registry, Warnings};
+use crate::driver::{CallContext, CallDelay, Driver, Registry, Warnings};
 use crate::execute::Journal;
 use crate::load::Instance;
 use crate::model::{Address, Holder, ProviderUse, Schema};
@@ -171,6 +171,7 @@ impl Engine {
             deadline: after(self.clock.now(), timeout),
             operation_id: Arc::from(""),
             warnings: Warnings::default(),
+            delay: CallDelay::default(),
         }
     }
 }

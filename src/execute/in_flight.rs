@@ -22,6 +22,14 @@ pub struct Delay {
     pub reason: Reason,
     /// One line, without sensitive values.
     pub message: String,
+    /// Whether the step ends only when somebody changes something.
+    pub is_stalled: bool,
+}
+
+impl Delay {
+    pub fn new(reason: Reason, message: String) -> Self {
+        Self { reason, message, is_stalled: false }
+    }
 }
 
 /// A report of a step that has not ended.

@@ -18,7 +18,8 @@ impl Run {
     /// Creates an idle run over the records of one namespace.
     pub fn new(engine: Arc<Engine>, namespace: Arc<str>, records: Recorded) -> Self {
         let schedule = Schedule::new(engine.limits.per_namespace, records);
-        Self { schedule, workers: Workers::new(engine, namespace, DesiredDigests::default()) }
+        let workers = Workers::new(engine, namespace, DesiredDigests::default()).with_limited_waits();
+        Self { schedule, workers }
     }
 
     /// Returns the next event, or `None` when no step runs and none can start. Cancel safe.

@@ -23,7 +23,9 @@ use super::worker_command::WorkerCommand;
 use crate::execute::ProgressKind;
 use crate::graph::{ActionGraph, Outcome};
 use crate::load::{Config, Instance};
-use crate::model::{Address, Diagnostic, Operation, ReadResult, Record, Recorded, RecordedObject, Step, Stored, Value};
+use crate::model::{
+    Address, Diagnostic, Operation, ReadResult, Record, Recorded, RecordedObject, Severity, Step, Stored, Value,
+};
 use crate::plan::{Plan, ProviderConfigId, RunningStep};
 
 /// Walks action graphs. Graphs of separate components run at the same time.
@@ -416,7 +418,10 @@ impl Schedule {
         match news {
             StepUpdate::PermitReleased => running.without_permit = true,
             StepUpdate::Delayed(delay) => {
-                let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                let mut why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                if delay.is_stalled {
+                    why.severity = Severity::Error;
+                }
                 let step = running.known_as.clone();
                 self.push(step, ProgressKind::Delayed(why));
             }

@@ -80,6 +80,8 @@ pub(crate) struct StepTask {
     pub desired: DesiredDigests,
     /// Turns true when readiness waits must end.
     pub stop: watch::Receiver<bool>,
+    /// Whether a wait for readiness ends when the object has failed or its time limit has passed.
+    pub limits_waits: bool,
     pub input: StepInput,
     /// The reports of hooks.
     pub notes: Mutex<Vec<HookNote>>,
@@ -456,7 +458,7 @@ pub(crate) async fn write_result(engine: &Engine, before: &Stored, record: Recor
         let known = engine.journal.pending_error(&record).unwrap_or_else(|| "the store has not responded".to_owned());
         let message =
             format!("the call has ended, but its result is not recorded yet: {known}; Purlin keeps it and retries");
-        Delay { reason: Reason::RecordNotWritten, message }
+        Delay::new(Reason::RecordNotWritten, message)
     };
     match engine.in_flight.wait(&record, written, why).await {
         Ok(version) => Ok(Stored { record, version }),

@@ -33,7 +33,7 @@ impl StepQuota for () {
     }
 
     fn delay(&self, _limit: StepLimit, _before: usize) -> Delay {
-        Delay { reason: Reason::QuotaExceeded, message: String::new() }
+        Delay::new(Reason::QuotaExceeded, String::new())
     }
 
     fn started(&mut self) {}

@@ -38,6 +38,8 @@ pub struct Workers {
     updates: UnboundedReceiver<(Step, StepUpdate)>,
     update_sender: UnboundedSender<(Step, StepUpdate)>,
     exhausted: ExhaustedPools,
+    /// Whether waits for readiness end with a failure. Otherwise, they last until the object is ready.
+    limits_waits: bool,
     /// Ends the readiness wait of each running step.
     readiness_waits: BTreeMap<Step, watch::Sender<bool>>,
 }
@@ -53,8 +55,16 @@ impl Workers {
             updates,
             update_sender,
             exhausted: ExhaustedPools::new(namespace),
+            limits_waits: false,
             readiness_waits: BTreeMap::new(),
         }
+    }
+
+    /// Ends waits for readiness when the object has failed or its time limit has passed: a run ends, and the next run
+    /// waits again.
+    #[must_use]
+    pub fn with_limited_waits(self) -> Self {
+        Self { limits_waits: true, ..self }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -124,6 +134,7 @@ impl Workers {
             engine: Arc::clone(&self.engine),
             desired: self.desired.clone(),
             stop,
+            limits_waits: self.limits_waits,
             input,
             notes: std::sync::Mutex::default(),
             warnings: Warnings::default(),

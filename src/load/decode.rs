@@ -151,7 +151,7 @@ pub(super) fn instance(written: Written<'_>, interner: &mut Interner) -> Instanc
         require_approval: spec.approval.iter().flat_map(|approval| approval.require_for.iter().copied()).collect(),
         import,
         service_account,
-        suspended: spec.suspend || annotations.paused,
+        suspended: spec.suspend,
         timeouts,
         replace_requested: annotations.replace_requested,
         reconcile_requested: annotations.reconcile_requested,
@@ -536,8 +536,8 @@ mod tests {
         let web = instance(
             "apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
              metadata:\n  name: web\n  uid: u\n  generation: 4\n  finalizers: [purlin.dev/destroy]\n  \
-             deletionTimestamp: 2026-01-01T00:00:00Z\n  annotations: {purlin.dev/paused: 'true', purlin.dev/record: u}\n\
-             spec:\n  type: terraform_data\n  deletionPolicy: Orphan\n  import: {id: x}\n  timeouts: {delete: 1h30m}\n  \
+             deletionTimestamp: 2026-01-01T00:00:00Z\n  annotations: {purlin.dev/record: u}\n\
+             spec:\n  type: terraform_data\n  suspend: true\n  deletionPolicy: Orphan\n  import: {id: x}\n  timeouts: {delete: 1h30m}\n  \
              lifecycle: {createBeforeDestroy: false, preventDestroy: true}\n  dependsOn: [{name: zone}]\n  \
              config: {input: '${app_key.id}'}\n",
         );

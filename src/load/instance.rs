@@ -59,7 +59,7 @@ pub struct Instance {
     pub require_approval: RequiredApprovals,
     /// The ServiceAccount of the built-in drivers; empty on files.
     pub service_account: Arc<str>,
-    /// `suspend`, or the annotation `purlin.dev/paused`.
+    /// `spec.suspend`.
     pub suspended: bool,
     pub timeouts: Timeouts,
     /// The annotation `purlin.dev/replace-requested-at`; empty when absent.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ignored, ImportRequest, Path, Reason, RecordedObject, Value};
+use super::{Health, Ignored, ImportRequest, Path, Reason, RecordedObject, Value};
 
 /// The request of `Driver::plan`.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,12 +86,14 @@ pub struct ObjectState {
     /// Opaque bytes of the driver.
     pub private: Arc<[u8]>,
     pub identity: Option<Value>,
+    /// `None` for types whose objects have no readiness.
+    pub health: Option<Health>,
 }
 
 impl From<&RecordedObject> for ObjectState {
     fn from(object: &RecordedObject) -> Self {
         let (private, identity) = (Arc::clone(&object.private), object.identity.clone());
-        Self { value: object.value.clone(), private, identity }
+        Self { value: object.value.clone(), private, identity, health: None }
     }
 }
 

@@ -31,6 +31,12 @@ reasons! {
     Progressing,
     /// The object is being destroyed, or will be destroyed after its dependents.
     Deleting,
+    /// The Kubernetes object matches its Resource, but is not ready: it has failed, it is late, or it is no longer ready.
+    /// Purlin changes nothing because of it, and shows the object as ready as soon as it is.
+    Degraded,
+    /// Another client deletes the object, and finalizers keep it. Its dependents wait. Purlin creates it again when it is
+    /// gone.
+    Terminating,
     /// The manifest could not be read or decoded.
     InvalidManifest,
     /// The Resource names a type that no driver serves.
@@ -131,7 +137,7 @@ reasons! {
     CreateBeforeDestroyImpossible,
     /// `managementPolicies` does not allow the required action.
     ActionForbiddenByPolicy,
-    /// The object is suspended by `spec.suspend` or the annotation `purlin.dev/paused`.
+    /// `spec.suspend` suspends the object: Purlin neither checks nor changes it.
     Suspended,
     /// `--target` does not select the object, or its manifest is not in the given files or not part of a preview, so it
     /// stays unchanged.

@@ -77,7 +77,7 @@ pub struct RecordedObject {
 pub struct Readiness {
     /// The deadline.
     pub until: Timestamp,
-    /// The call created the object. If it does not become ready, it is tainted.
+    /// The call created the object.
     pub is_new: bool,
     /// The object that the create deposed. It becomes current again if the new object disappears before it is ready.
     pub deposed: Option<DeposedKey>,

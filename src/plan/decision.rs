@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::input::{Id, Node};
 use crate::model::{
-    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Path, ProviderUse, ReadResult,
-    Reason, RecordedObject, Refusal, Value, errors,
+    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Health, Path, ProviderUse,
+    ReadResult, Reason, RecordedObject, Refusal, Value, errors,
 };
 
 /// Why an object, or a destroy of it, has no step.
@@ -68,6 +68,8 @@ pub(super) struct Decision {
     pub copies_drifted: bool,
     /// The drift of the object, if the action has no other cause.
     pub drift: Option<Drift>,
+    /// The health of the object, if it was read.
+    pub health: Option<Health>,
     /// Whether it was read, whether it exists or not.
     pub read: bool,
     /// Whether the recorded object was read and no longer exists.
@@ -162,6 +164,7 @@ impl Decision {
             publishes: None,
             copies_drifted: false,
             drift: None,
+            health: None,
             read: false,
             missing: false,
             decided_early: false,
@@ -186,8 +189,9 @@ impl Decision {
         let diagnostics = std::mem::take(&mut self.diagnostics);
         let deposed = std::mem::take(&mut self.deposed);
         let (at_once, read, gone) = (self.decided_early, self.read, self.missing);
-        *self =
-            Self { read, missing: gone, decided_early: at_once, diagnostics, deposed, ..Self::blocked(block, current) };
+        let health = self.health.take();
+        let blocked = Self { diagnostics, deposed, health, ..Self::blocked(block, current) };
+        *self = Self { read, missing: gone, decided_early: at_once, ..blocked };
     }
 
     /// Whether the object exists without a record, which only an import does.

@@ -16,7 +16,7 @@ use super::policy::{self, Policy};
 use super::progress::{CallPurpose, NextAction, Progress, RefreshResult, Replacement, decided};
 use super::protect::{prevented_block, replaced_why};
 use super::requests::replacement_requested;
-use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, seed, trigger, up_to_date};
+use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness, seed, trigger, up_to_date};
 use crate::load::{DriftAction, Instance};
 use crate::model::{
     Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, PlanRequest,
@@ -42,6 +42,9 @@ pub(super) fn evaluate(
     }
     if let Some(RefreshResult::MissingAfterConfigChange) = &progress.current {
         return decided(Decision::blocked(drift::missing_after_config_change(input, node), node.current()));
+    }
+    if let Some(block) = readiness::terminating(input, node, progress.health.as_ref()) {
+        return decided(Decision::blocked(block, node.current()));
     }
     if instance.policies.only_observe() {
         return decided(observe_only(input, node, progress));

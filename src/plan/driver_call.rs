@@ -121,6 +121,9 @@ fn handle_read(
     let Some(object) = object else { return };
     let refreshed = match result {
         Ok(Some(state)) => {
+            if purpose == CallPurpose::Current {
+                progress.health.clone_from(&state.health);
+            }
             let schema = input.schema(id).unwrap_or_default();
             let ignored = node.instance.map_or(&[][..], |instance| &instance.ignore_changes);
             let value = ignore::without_removed(state.value, &object.value, ignored, &schema);
@@ -176,6 +179,7 @@ fn handle_import(
     let at = Path::default().name("spec").name("import").name(field);
     let block = match result {
         Ok(Some(state)) => {
+            progress.health.clone_from(&state.health);
             let schema = input.schema(id).unwrap_or_default();
             progress.imported = Some(Arc::new(RecordedObject {
                 provider: progress.provider.clone(),

@@ -4,7 +4,7 @@ use super::decision::Decision;
 use super::input::{Id, PlanInput};
 use crate::load::expression::Scope;
 use crate::load::{Instance, InstanceScope, Reference};
-use crate::model::{Address, Diagnostics, InstanceKey, Reason, Value};
+use crate::model::{Action, Address, Diagnostics, Health, InstanceKey, Reason, Value};
 
 /// The objects decided so far. An object that the plan changes has its planned value, which may contain unknown values.
 /// Any other object has its recorded value.
@@ -47,6 +47,22 @@ impl EvalScope<'_, '_> {
         let members: Vec<Id> =
             self.input.members(id).filter(|id| self.input.nodes[*id].desired).filter(is_hidden).collect();
         if members.is_empty() { vec![id] } else { members }
+    }
+
+    /// The health of an object that is not ready and has no step in this plan.
+    pub fn health(&self, id: Id) -> Option<&Health> {
+        let decision = self.decision(id)?;
+        let has_step = decision.changes_object() || decision.action == Action::Wait;
+        let known = decision.health.as_ref().or_else(|| self.input.options.health.get(self.input.address(id)));
+        known.filter(|health| !has_step && !health.is_current())
+    }
+
+    /// The object itself, or the desired instances of a family.
+    pub fn objects(&self, id: Id) -> Vec<Id> {
+        match self.input.is_junction(id) {
+            true => self.input.members(id).filter(|id| self.input.nodes[*id].desired).collect(),
+            false => vec![id],
+        }
     }
 
     /// The objects of a reference whose last operation is unresolved: they may differ from their records.

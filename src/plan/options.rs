@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::load::Instance;
 use crate::model::{
-    Address, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored, Value,
+    Address, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored, Value,
 };
 
 /// The target state of the plan.
@@ -133,6 +133,8 @@ pub struct PlanOptions {
     pub blocked: BTreeMap<Address, ObjectBlock>,
     /// Configured objects that must not be replaced, because another address claims them.
     pub claimed: BTreeMap<Address, ObjectBlock>,
+    /// The objects that are not ready, as far as the caller knows. What a plan reads takes precedence.
+    pub health: BTreeMap<Address, Health>,
     /// The objects outside of a partial plan by provider configuration, to detect that many objects are missing.
     pub missing_counts: BTreeMap<ProviderConfigId, MissingCount>,
     /// The objects outside of a partial plan, which this plan must not import or destroy. Only needed for types of

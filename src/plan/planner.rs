@@ -14,7 +14,7 @@ use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress};
 use super::{
     CallId, DriverCall, DriverRequest, DriverResponse, Plan, PlanOptions, Types, assemble, constraints, desired,
-    destroys, driver_call, preflight, publish, select,
+    destroys, driver_call, preflight, publish, readiness, select,
 };
 use crate::load::{Config, InstanceKeys};
 use crate::model::{Diagnostic, Reason, Recorded};
@@ -183,6 +183,7 @@ impl<'a> Planner<'a> {
                 NextAction::Decided(mut decision) => {
                     decision.diagnostics.append(&mut progress.read_warnings);
                     let scope = EvalScope { input: &self.input, decisions: &self.decisions };
+                    readiness::hold_for_dependencies(&scope, id, &mut decision);
                     desired::check_postconditions(&scope, id, &mut decision);
                     publish::check_copies(&scope, id, progress.copies_drifted, &mut decision);
                     if decision.deposed.is_empty() {
@@ -190,6 +191,7 @@ impl<'a> Planner<'a> {
                         decision.deposed = destroys::decide_deposed(&self.input, id, refreshed);
                     }
                     decision.provider = progress.provider.take();
+                    decision.health = progress.health.take();
                     (decision.read, decision.missing) = (progress.was_read(), progress.found_missing());
                     self.decided(id, *decision);
                     return;

@@ -14,7 +14,7 @@ use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, s
 use crate::load::expression::instead_of_missing;
 use crate::load::{BUILT_IN, Config, Instance, MovedFrom, Reference, closest};
 use crate::model::{
-    Action, Address, Diagnostic, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
+    Action, Address, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
 };
 
 /// The decisions that depend on no other object. `None` where planning continues.
@@ -144,7 +144,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
         return Some(Block::broken(diagnostic.clone()));
     }
     if node.instance.is_some_and(|instance| instance.suspended) {
-        let (what, hint) = ("suspended", "set `spec.suspend: false` and remove the annotation `purlin.dev/paused`");
+        let (what, hint) = ("suspended", "set `spec.suspend: false`");
         return Some(Block::frozen(Diagnostic::warning(address, Reason::Suspended, what).hint(hint)));
     }
     record_problem(input, node, importing || held.is_some())
@@ -313,6 +313,7 @@ pub(super) fn after_dependencies(scope: &EvalScope<'_, '_>, id: Id) -> Option<De
     let asked = matches!(&input.options.refresh, Refresh::Due(due) if due.contains(node.address));
     let vouched = input.options.up_to_date.contains(node.address)
         && !asked
+        && !matches!(input.options.health.get(node.address), Some(Health::Terminating(_)))
         && node.current().is_some_and(|object| object.status == ObjectStatus::Ready)
         && node.record.is_some_and(|record| record.deposed.is_empty())
         && !replacement_requested(input, id);
@@ -339,7 +340,7 @@ fn waiting(scope: &EvalScope<'_, '_>, id: Id, dependency: Id) -> Block {
     Block::broken(diagnostic.because(why))
 }
 
-fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
+pub(super) fn field_naming(instance: &Instance, target: &Address) -> Option<Path> {
     let names = |named: &Address| named == target || (named.name == target.name && !named.is_instance());
     instance.references.iter().find(|reference| names(&reference.target)).map(|reference| reference.at.clone())
 }

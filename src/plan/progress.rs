@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::DriverRequest;
 use super::decision::Decision;
-use crate::model::{DeposedKey, Diagnostics, Drift, DriverError, Path, ProviderUse, RecordedObject, Value};
+use crate::model::{DeposedKey, Diagnostics, Drift, DriverError, Health, Path, ProviderUse, RecordedObject, Value};
 
 /// The purpose of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(super) struct Progress {
     pub current: Option<RefreshResult>,
     pub deposed: Vec<(DeposedKey, RefreshResult)>,
     pub imported: Option<Arc<RecordedObject>>,
+    /// The health of the object, if it was read.
+    pub health: Option<Health>,
     pub import_requested: bool,
     /// The import takes over an object that Purlin created for this address earlier.
     pub adopts: bool,

@@ -7,6 +7,7 @@ mod holding;
 mod identities;
 mod json;
 mod properties;
+mod readiness;
 mod records;
 mod refusals;
 mod scale;
@@ -17,6 +18,16 @@ pub(super) mod fixture;
 
 use expect_test::Expect;
 use fixture::Fixture;
+
+use crate::model::Health;
+
+/// The health that `health b terminating` means in a situation. Any other word is why the object is not ready.
+fn health(word: Option<&str>) -> Health {
+    match word {
+        Some("terminating") => Health::Terminating(vec!["a/b".to_owned()]),
+        why => Health::InProgress(why.unwrap_or_default().to_owned()),
+    }
+}
 
 /// Plans a situation, and compares the plan as text with the expected one.
 #[track_caller]

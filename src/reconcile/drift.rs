@@ -2,12 +2,13 @@
 //! interval.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::summarize::Note;
 use super::{Command, Environment, Reconciler};
-use crate::load::DriftAction;
-use crate::model::{Address, Drift};
+use crate::load::{Config, DriftAction};
+use crate::model::{Address, Change, Drift, Health, Observed, Reason, Secrets, Stored};
 use crate::plan::PlanOptions;
 
 /// The fraction of its interval by which an object is read early, together with others of its component.
@@ -15,6 +16,9 @@ const READ_TOGETHER: u32 = 20;
 
 /// The delay before a missing object is created again, so that others that disappear with it are detected too.
 const RECREATE_DELAY: Duration = Duration::from_secs(1);
+
+/// How often the status follows the texts of an object that is not ready.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Reconciler {
     /// Starts, updates and ends the watches of the objects that changed in this turn.
@@ -24,18 +28,17 @@ impl Reconciler {
         }
     }
 
-    /// An object is watched while its Resource exists, is not suspended, and does not ignore drift.
+    /// An object is watched while its Resource exists and is not suspended.
     fn update_watch(&mut self, address: &Address, environment: &dyn Environment) {
         let Some(tracked) = self.objects.get_mut(address) else { return };
-        let instance = tracked.instance.clone().filter(|instance| {
-            instance.is_desired() && !instance.suspended && instance.drift.action != DriftAction::Ignore
-        });
+        let instance = tracked.instance.clone().filter(|instance| instance.is_desired() && !instance.suspended);
         let record = self.schedule.records().get(address).map(|stored| &stored.record);
         let object = record.and_then(|record| Some((&record.type_name, record.current.as_ref()?)));
         match (instance, object) {
             (Some(instance), Some((type_name, object))) => {
                 if environment.can_watch(type_name) {
                     tracked.watched = Some(type_name.clone());
+                    tracked.seen |= !environment.reports_health(type_name);
                     self.commands.push(Command::Watch {
                         address: address.clone(),
                         type_name: type_name.clone(),
@@ -45,6 +48,7 @@ impl Reconciler {
                 }
             }
             _ => {
+                (tracked.seen, tracked.health) = (false, None);
                 if let Some(type_name) = tracked.watched.take() {
                     self.commands.push(Command::Unwatch { address: address.clone(), type_name });
                 }
@@ -60,8 +64,92 @@ impl Reconciler {
         }
     }
 
+    /// Handles what a watch or a call of the driver saw of an object.
+    pub(super) fn object_seen(&mut self, address: &Address, seen: Observed) {
+        let Some(tracked) = self.objects.get(address).filter(|tracked| tracked.watched.is_some()) else { return };
+        let ignores = tracked.instance.as_ref().is_some_and(|i| i.drift.action == DriftAction::Ignore);
+        let missing = || Health::Failed("the object no longer exists".to_owned());
+        let health = seen.health.or_else(|| (seen.deleted && ignores).then(missing));
+        if let Some(health) = health {
+            let record = self.schedule.records().get(address).map(|stored| &stored.record);
+            let values = || record.and_then(|record| Some(record.current.as_ref()?.value.clone()));
+            self.set_health(address, &health.redacted(|text| Secrets::of(values()).redact(text)));
+        } else if let Some(tracked) = self.objects.get_mut(address).filter(|_| seen.deleted) {
+            // The next plan reads it.
+            (tracked.seen, tracked.health) = (false, None);
+        }
+        match seen.unwatched {
+            true if ignores => self.set_health(address, &Health::Current),
+            true => self.read_now([address.clone()].into()),
+            false => {}
+        }
+        if seen.changed && !ignores {
+            self.object_changed(address, seen.deleted);
+        }
+    }
+
+    /// Changes nothing but the status, unless changes wait for the object.
+    fn set_health(&mut self, address: &Address, health: &Health) {
+        let Some(tracked) = self.objects.get_mut(address) else { return };
+        let before = tracked.set_health(health.clone());
+        if before.as_ref() == Some(health) {
+            return;
+        }
+        let is_terminating = |health: &Health| matches!(health, Health::Terminating(_));
+        let is_planned = is_terminating(health) != before.as_ref().is_some_and(is_terminating);
+        if is_planned || (health.is_current() && self.is_awaited(address)) {
+            self.touch(&address.name);
+        }
+        let was_ready = before.is_none_or(|before| before.is_current());
+        match health {
+            Health::Current => _ = self.resources.changed.insert(address.name.clone()),
+            // It may pass at once.
+            _ if was_ready => self.publish_later(&address.name),
+            _ => self.publish_after(&address.name, HEALTH_INTERVAL),
+        }
+    }
+
+    /// The objects to read because they were not seen since the start: those that a user wants to replace, which may exist
+    /// in another cluster only, and those on which new objects depend, which may have to wait.
+    pub(super) fn unseen_objects(
+        &self,
+        names: &BTreeSet<Arc<str>>,
+        config: &Config,
+        environment: &dyn Environment,
+    ) -> BTreeSet<Address> {
+        let is_new = |name: &Arc<str>| {
+            self.recorded(name).next().is_none() || self.index.instance(name).is_some_and(|i| i.repetition.is_some())
+        };
+        let resource = |name: &Arc<str>| config.resource(&Address::single(name.clone()));
+        let new = names.iter().filter(|name| is_new(name)).filter_map(resource);
+        let targets: BTreeSet<&Arc<str>> =
+            new.flat_map(|instance| instance.references.iter()).map(|reference| &reference.target.name).collect();
+        let is_needed = |address: &Address, stored: &Stored| {
+            let requested = resource(&address.name).map(|instance| &instance.replace_requested);
+            targets.contains(&address.name)
+                || requested.is_some_and(|at| !at.is_empty() && *at != stored.record.handled_replace_request)
+        };
+        let is_unseen = |address: &Address| self.objects.get(address).is_none_or(|tracked| !tracked.seen);
+        let unseen = names.iter().flat_map(|name| self.recorded(name)).filter(|(address, stored)| {
+            is_unseen(address)
+                && stored.record.current.is_some()
+                && is_needed(address, stored)
+                && environment.reports_health(&stored.record.type_name)
+        });
+        unseen.map(|(address, _)| address.clone()).collect()
+    }
+
+    /// Whether a change waits until the object is ready.
+    fn is_awaited(&self, address: &Address) -> bool {
+        let waits = |change: &Change| {
+            change.blocked == Some(Reason::DependencyNotReady)
+                && change.waiting_for.iter().any(|awaited| awaited.name == address.name)
+        };
+        self.objects.all().any(|(_, tracked)| tracked.change.as_deref().is_some_and(waits))
+    }
+
     /// Another client changed or destroyed an object. It is read soon.
-    pub(super) fn object_changed(&mut self, address: &Address, is_destroyed: bool) {
+    fn object_changed(&mut self, address: &Address, is_destroyed: bool) {
         let (now, random) = (self.now.time, self.random.number());
         let Some(tracked) = self.objects.get_mut(address).filter(|tracked| tracked.watched.is_some()) else { return };
         if tracked.check_at.is_none() || is_destroyed {

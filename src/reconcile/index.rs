@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::load::{Config, DataLookup, Instance};
-use crate::model::{Address, Diagnostics, Stored, Value, Version, in_family};
+use crate::model::{Address, Diagnostics, Observed, Stored, Value, Version, in_family};
 use crate::plan::ObjectBlock;
 use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
@@ -117,8 +117,8 @@ pub enum Event {
     ApprovalApplied(Arc<str>, Box<ApprovalPlan>),
     /// A Plan was deleted.
     ApprovalDeleted(Arc<str>),
-    /// Another client has changed the object of an instance, or destroyed it (`true`).
-    ObjectChanged(Address, bool),
+    /// What was seen of the object of an instance.
+    ObjectSeen(Address, Observed),
     /// The desired state is incomplete, for these reasons: missing Resources may exist. Empty: it is complete.
     Incomplete(Diagnostics),
     /// The namespace has changed.
@@ -167,8 +167,8 @@ pub struct Index {
     unconfirmed: BTreeSet<Address>,
     /// Objects with a running step, with the deferred events of the watch.
     busy: BTreeMap<Address, DeferredEvents>,
-    /// Objects that another client has changed, with whether they were destroyed.
-    changed_objects: BTreeMap<Address, bool>,
+    /// What was seen of objects.
+    seen_objects: BTreeMap<Address, Observed>,
     /// Names to plan.
     to_plan: BTreeSet<Arc<str>>,
     /// Names that were removed as planned.
@@ -338,9 +338,7 @@ impl Index {
                 let names = self.approvals.deleted(&name);
                 self.wake_known(names);
             }
-            Event::ObjectChanged(address, is_destroyed) => {
-                *self.changed_objects.entry(address).or_default() |= is_destroyed;
-            }
+            Event::ObjectSeen(address, seen) => self.seen_objects.entry(address).or_default().add(seen),
             Event::Incomplete(why) => self.incomplete(why),
             Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
         }

@@ -220,6 +220,9 @@ pub enum ReportSubject {
 pub trait Environment: Permits {
     fn can_watch(&self, type_name: &str) -> bool;
 
+    /// Whether the watch of a type reports the health of objects, so that they are ready only when they were seen.
+    fn reports_health(&self, type_name: &str) -> bool;
+
     /// Whether the object of an instance is being watched.
     fn is_watching(&self, type_name: &str, address: &Address) -> bool;
 
@@ -230,6 +233,10 @@ pub trait Environment: Permits {
 /// An environment without watches of objects.
 impl Environment for Workers {
     fn can_watch(&self, _type_name: &str) -> bool {
+        false
+    }
+
+    fn reports_health(&self, _type_name: &str) -> bool {
         false
     }
 

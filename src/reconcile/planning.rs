@@ -10,7 +10,7 @@ use super::index::Index;
 use super::plan_request::{PartKind, PlanPart, PlanRequest, PlanResult, PlanScope};
 use super::scope::BacklogShare;
 use super::time::Time;
-use super::{Command, Phase, Reconciler};
+use super::{Command, Environment, Phase, Reconciler};
 use crate::execute::Adoption;
 use crate::load::Config;
 use crate::model::{Address, Reason, Recorded, Step, in_family};
@@ -95,7 +95,7 @@ pub(super) struct DeferredPart {
 
 impl Reconciler {
     /// Requests a plan of a scope.
-    pub(super) fn start_planning(&mut self, scope: PlanScope) {
+    pub(super) fn start_planning(&mut self, scope: PlanScope, environment: &dyn Environment) {
         tracing::debug!(namespace = &**self.namespace(), names = ?scope.names, "planning");
         self.planning.debounce.begin(&scope.names);
         self.pause_if_stale(&scope.names);
@@ -113,6 +113,7 @@ impl Reconciler {
         for address in &addresses {
             self.add_object_options(address, &config, fingerprints[address], &mut options, &mut due);
         }
+        due.extend(self.unseen_objects(&scope.names, &config, environment));
         self.read_together(&mut options, &mut due);
         let (records, objects) = (self.schedule.records(), self.schedule.object_counts());
         options.missing_counts = self.objects.missing.others(records, objects, &addresses, &due, self.now.time);
@@ -202,6 +203,9 @@ impl Reconciler {
             let message = "Purlin is resolving an interrupted operation".to_owned();
             options.blocked.insert(address.clone(), ObjectBlock { reason: Reason::OperationInProgress, message });
             return;
+        }
+        if let Some(health) = tracked.health.as_deref() {
+            options.health.insert(address.clone(), health.clone());
         }
         let doubted = tracked.has_failed_condition();
         if let Some(held) = tracked.held(fingerprint, now) {

@@ -12,7 +12,7 @@ use super::tracked::{Hold, StepStart, TrackedObject};
 use super::{Command, Reconciler, ReportSubject, retry};
 use crate::execute::{HookNote, ProgressKind, WorkerCommand};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Diagnostic, Operation, Reason, Severity, Step};
+use crate::model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step};
 use crate::plan::ObjectBlock;
 
 impl Reconciler {
@@ -138,7 +138,8 @@ impl Reconciler {
                 }
             }
             ProgressKind::Delayed(why) => {
-                self.set_state(step, StepState::Delayed { reason: why.reason, message: why.message() });
+                let is_stalled = why.severity == Severity::Error;
+                self.set_state(step, StepState::Delayed { reason: why.reason, message: why.message(), is_stalled });
             }
             ProgressKind::Finished => self.step_ended(step, StepState::Finished),
             ProgressKind::Failed { reason, message, retryable } => {
@@ -230,6 +231,10 @@ impl Reconciler {
         self.set_state(step, state);
         if let Some(tracked) = self.objects.get_mut(address).filter(|tracked| exists && !tracked.is_open()) {
             tracked.unread = false;
+            if step.operation != Operation::Record {
+                // Such a step ends when the object is ready. The watch reports if it is not any more.
+                tracked.set_health(Health::Current);
+            }
         }
         self.sync_record(address);
         self.objects.watch(address);

@@ -80,7 +80,7 @@ impl StepQuota for NamespaceQuota {
                 )
             }
         };
-        Delay { reason: Reason::QuotaExceeded, message }
+        Delay::new(Reason::QuotaExceeded, message)
     }
 
     fn started(&mut self) {

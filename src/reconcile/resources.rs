@@ -236,12 +236,17 @@ impl Reconciler {
     }
 
     /// Schedules an interim status for a Resource that is still in progress.
-    fn publish_later(&mut self, name: &Arc<str>) {
+    pub(super) fn publish_later(&mut self, name: &Arc<str>) {
+        self.publish_after(name, INTERIM_DELAY);
+    }
+
+    /// Schedules an interim status.
+    pub(super) fn publish_after(&mut self, name: &Arc<str>, delay: Duration) {
         let now = self.now.time;
         let Some(followed) = self.resources.get_mut(name) else { return };
-        if followed.publish_at.is_none() {
-            let again = followed.published_at.filter(|_| followed.has_keys()).map(|at| at + FAMILY_INTERVAL);
-            let at = again.map_or(now + INTERIM_DELAY, |again| again.max(now + INTERIM_DELAY));
+        let again = followed.published_at.filter(|_| followed.has_keys()).map(|at| at + FAMILY_INTERVAL);
+        let at = again.map_or(now + delay, |again| again.max(now + delay));
+        if followed.publish_at.is_none_or(|planned| at < planned) {
             followed.publish_at = Some(at);
             self.objects.wake_at(&Address::single(name.clone()), at);
         }
@@ -348,6 +353,7 @@ impl Reconciler {
             lifecycle: tracked.lifecycle.as_ref(),
             dependencies: &tracked.dependencies,
             steps: &tracked.steps,
+            health: tracked.known_health(),
             awaits_plan: tracked.awaits_plan(),
             waiting_for,
             last_failure: tracked.last_failure.as_deref(),

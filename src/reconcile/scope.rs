@@ -47,11 +47,11 @@ impl Reconciler {
     pub(super) fn plan_due(&mut self, environment: &dyn Environment) -> Option<Time> {
         self.planning.share = BacklogShare::new(&self.policy, environment.sharing_namespaces());
         let released = Queue::ALL.map(|queue| self.release_held(queue));
-        let due = self.plan_scopes();
+        let due = self.plan_scopes(environment);
         released.into_iter().flatten().chain(due).min()
     }
 
-    fn plan_scopes(&mut self) -> Option<Time> {
+    fn plan_scopes(&mut self, environment: &dyn Environment) -> Option<Time> {
         let now = self.now.time;
         if let Some(Sleep { until }) = self.planning.debounce.current_sleep(now) {
             return until;
@@ -62,7 +62,7 @@ impl Reconciler {
         let mut room = share.map_or([usize::MAX; 2], |share| self.room(share));
         while let Some(scope) = self.next_scope(&mut waiting, &mut room) {
             waiting.extend(self.planning.drop_deferred(&scope.names));
-            self.start_planning(scope);
+            self.start_planning(scope, environment);
         }
         self.planning.debounce.sleep(now)
     }

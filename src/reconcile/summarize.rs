@@ -3,7 +3,8 @@
 //!
 //! Every status satisfies these rules:
 //! - kstatus interprets it correctly: `observedGeneration` is a generation that was planned, `Reconciling` and
-//!   `Stalled` exist only while they are true, and `Ready` is never `True` while a change is rejected or pending;
+//!   `Stalled` exist only while they are true, and `Ready` is never `True` while a change is rejected or pending, or while
+//!   Purlin looks away because the Resource is suspended;
 //! - it is stable: the same input results in the same bytes, so an unchanged status is not written again;
 //! - it contains no sensitive value and is at most 16 KiB.
 
@@ -22,10 +23,10 @@ use super::index::PublishedStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Operation, ReadResult, Reason, Record, Step, display_id, visible};
+use crate::model::{Action, Address, Change, Health, Operation, ReadResult, Reason, Record, Step, display_id, visible};
 use crate::plan;
 
-use self::verdict::{Class, Verdict};
+use self::verdict::{Class, Judged, Verdict};
 
 pub use family::{FamilyInput, InstanceCount, Member, summarize_family};
 pub use steps::Steps;
@@ -75,6 +76,8 @@ pub enum StepState {
     Delayed {
         reason: Reason,
         message: String,
+        /// Whether it ends only when somebody changes something.
+        is_stalled: bool,
     },
     Finished,
     Failed {
@@ -100,6 +103,16 @@ impl StepState {
     }
 }
 
+/// What is known of the health of an object.
+#[derive(Clone, Copy, Debug)]
+pub enum KnownHealth<'a> {
+    /// It was ready when it was last seen, or its type has no readiness.
+    Ready,
+    NotReady(&'a Health),
+    /// This replica has not seen it yet: it may exist in another cluster.
+    Unseen,
+}
+
 /// The state of one object.
 #[derive(Clone, Copy)]
 pub struct ObjectInput<'a> {
@@ -116,6 +129,7 @@ pub struct ObjectInput<'a> {
     pub dependencies: &'a [Address],
     /// The steps of the plan that is being executed.
     pub steps: &'a Steps<StepState>,
+    pub health: KnownHealth<'a>,
     /// A step was running when the plan was computed, and no plan covers its outcome yet.
     pub awaits_plan: bool,
     pub waiting_for: &'a [Step],
@@ -149,15 +163,12 @@ pub struct Summary {
 }
 
 pub fn summarize(input: &ObjectInput<'_>) -> Summary {
-    let (object, rest) = verdict::judge(input);
-    // Problems of the object itself take precedence over work on its deposed objects.
-    let overall = if object.class == Class::Ready { &rest } else { &object };
-    let suspended = object.class == Class::Suspended;
-    let revision = revision(input.record);
-    let resource = Resource { instance: input.instance, previous: input.previous, revision: revision.as_deref() };
-    let considered = resource.observed_generation(&object);
-    let new = conditions(resource, &object, overall, drifted(input, considered));
-    let notes = notes(resource, overall, overall, &new);
+    let judged = verdict::judge(input);
+    let suspended = judged.object.class == Class::Suspended;
+    let resource = Resource { instance: input.instance, previous: input.previous };
+    let considered = input.instance.generation;
+    let new = conditions(resource, &judged, drifted(input, considered));
+    let notes = notes(resource, &judged, judged.worst(), &new);
     let conditions = merge(&input.previous.conditions(), new, input.now);
     let current = input.record.and_then(|record| record.current.as_deref());
     let mut status = ResourceStatus {
@@ -165,7 +176,7 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
         conditions,
         id: current.and_then(|object| object.visible_id()).map(cut),
         display_id: current.and_then(|object| display_id(&object.value)).map(|id| cut(&id)),
-        revision: revision.clone(),
+        revision: revision(input.record),
         attributes: serde_json::Map::new(),
         lifecycle: lifecycle(input),
         dependencies: names(input.dependencies.iter()),
@@ -179,7 +190,7 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
         let used = serde_json::to_vec(&status).map_or(STATUS_LIMIT, |bytes| bytes.len());
         status.attributes = attributes::visible(value, STATUS_LIMIT.saturating_sub(used));
     }
-    Summary { status, notes, state: state(resource, &object, overall), reason: overall.reason }
+    Summary { status, notes, state: state(resource, &judged), reason: judged.worst().reason }
 }
 
 /// A Resource with its current status.
@@ -187,66 +198,41 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
 struct Resource<'a> {
     instance: &'a Instance,
     previous: &'a PublishedStatus,
-    /// The revision of its current objects.
-    revision: Option<&'a str>,
 }
 
 impl Resource<'_> {
-    /// The generation that the new status describes. A suspended Resource keeps its previous one.
-    fn observed_generation(self, object: &Verdict) -> i64 {
-        if object.class == Class::Suspended && !self.instance.deleting {
-            self.previous.observed_generation
-        } else {
-            self.instance.generation
-        }
-    }
-
     fn previous(self, kind: ConditionType) -> Option<Condition> {
         self.previous.condition(kind)
     }
-
-    /// The `Ready` condition of a suspended Resource: the previous one, or `Unknown` if a step that was already running
-    /// has changed the object since.
-    fn suspended_ready(self) -> Option<Condition> {
-        let ready = self.previous(ConditionType::Ready)?;
-        let is_changed = self.previous.revision.as_deref().is_some_and(|before| self.revision != Some(before));
-        if ready.status != "True" || !is_changed {
-            return Some(ready);
-        }
-        let message = "a step that started before the Resource was suspended changed the object";
-        let generation = self.previous.observed_generation;
-        Some(condition(ConditionType::Ready, "Unknown", Reason::Suspended, message, generation))
-    }
 }
 
-fn conditions(
-    resource: Resource<'_>,
-    object: &Verdict,
-    overall: &Verdict,
-    drifted: Option<Condition>,
-) -> Vec<Condition> {
-    let generation = resource.observed_generation(object);
-    let with =
-        |kind, status, verdict: &Verdict| condition(kind, status, verdict.reason, cut(&verdict.message), generation);
-    let truth = |yes| if yes { "True" } else { "False" };
-    let deleting = resource.instance.deleting;
-    let mut all = Vec::new();
-    let suspended = (object.class == Class::Suspended && !deleting).then(|| resource.suspended_ready()).flatten();
-    all.push(suspended.unwrap_or_else(|| with(ConditionType::Ready, truth(object.class == Class::Ready), object)));
-    all.push(with(ConditionType::Synced, truth(overall.class == Class::Ready), overall));
-    match overall.class {
-        Class::Progressing => all.push(with(ConditionType::Reconciling, "True", overall)),
-        Class::Stalled => all.push(with(ConditionType::Stalled, "True", overall)),
+fn conditions(resource: Resource<'_>, judged: &Judged, drifted: Option<Condition>) -> Vec<Condition> {
+    let Resource { instance, .. } = resource;
+    let with = |kind, status, verdict: &Verdict| {
+        condition(kind, status, verdict.reason, cut(&verdict.message), instance.generation)
+    };
+    let truth = |verdict: &Verdict| match verdict.class {
+        Class::Ready => "True",
+        // Purlin does not look at the object.
+        Class::Suspended if !instance.deleting => "Unknown",
+        _ => "False",
+    };
+    let (ready, overall, worst) = (&judged.ready, judged.overall(), judged.worst());
+    let mut all =
+        vec![with(ConditionType::Ready, truth(ready), ready), with(ConditionType::Synced, truth(overall), overall)];
+    match worst.class {
+        Class::Progressing => all.push(with(ConditionType::Reconciling, "True", worst)),
+        Class::Stalled => all.push(with(ConditionType::Stalled, "True", worst)),
         Class::Ready | Class::Suspended => {}
     }
     all.extend(drifted);
     if overall.reason == Reason::ApprovalRequired {
         all.push(with(ConditionType::ApprovalRequired, "True", overall));
     }
-    if deleting && overall.blocks_deletion {
+    if instance.deleting && overall.blocks_deletion {
         all.push(with(ConditionType::DeletionBlocked, "True", overall));
     }
-    if object.class != Class::Ready || overall.class != Class::Ready {
+    if worst.class != Class::Ready {
         refer_to_first(&mut all);
     }
     all
@@ -276,9 +262,10 @@ fn drifted(input: &ObjectInput<'_>, generation: i64) -> Option<Condition> {
     (is_reported || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
 }
 
-/// A problem is reported once, when it starts: the same failure of the next attempt is no new event. `cause` provides
-/// the text. For a family it is the verdict on the leading instance, without the counts of the others.
-fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Condition]) -> Vec<Note> {
+/// A problem is reported once, when it starts: the same failure of the next attempt is no new event, and neither is
+/// another text about an object that is still not ready. `cause` provides the text. For a family it is the verdict on the
+/// leading instance, without the counts of the others.
+fn notes(resource: Resource<'_>, judged: &Judged, cause: &Verdict, new: &[Condition]) -> Vec<Note> {
     let action = if resource.instance.deleting { "Delete" } else { "Reconcile" };
     let blocked = new.iter().find(|condition| condition.type_ == ConditionType::DeletionBlocked.as_str());
     if let Some(blocked) = blocked {
@@ -287,10 +274,14 @@ fn notes(resource: Resource<'_>, overall: &Verdict, cause: &Verdict, new: &[Cond
         let note = format!("{}: {}", blocked.reason, cut(&cause.message));
         return is_new.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
-    let said = |before: Condition| before.reason == overall.reason.as_str() && before.message == cut(&overall.message);
+    let worst = judged.worst();
+    let is_health = matches!(worst.reason, Reason::Degraded | Reason::Terminating);
+    let said = |before: Condition| {
+        before.reason == worst.reason.as_str() && (is_health || before.message == cut(&worst.message))
+    };
     let same =
         [ConditionType::Ready, ConditionType::Synced].into_iter().any(|kind| resource.previous(kind).is_some_and(said));
-    if !overall.is_error || same {
+    if !worst.is_error || same {
         return Vec::new();
     }
     vec![Note { warning: true, reason: cause.reason.as_str(), action, note: cut(&cause.message) }]
@@ -338,8 +329,8 @@ fn revision<'a, R: IntoIterator<Item = &'a Record>>(records: R) -> Option<String
     (!is_empty).then(|| digest.iter().take(REVISION_BYTES).map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn state(resource: Resource<'_>, object: &Verdict, overall: &Verdict) -> ObjectState {
-    match (resource.instance.deleting, object.class, overall.class) {
+fn state(resource: Resource<'_>, judged: &Judged) -> ObjectState {
+    match (resource.instance.deleting, judged.object.class, judged.worst().class) {
         (true, ..) => ObjectState::Deleting,
         (_, Class::Suspended, _) => ObjectState::Suspended,
         (_, _, Class::Ready) => ObjectState::Ready,

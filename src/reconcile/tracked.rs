@@ -8,9 +8,9 @@ use super::time::Time;
 
 use super::drift_backoff::DriftBackoff;
 use super::retry;
-use super::summarize::{StepState, Steps};
+use super::summarize::{KnownHealth, StepState, Steps};
 use crate::load::{DriftAction, Instance};
-use crate::model::{Action, Address, Change, Reason, Step};
+use crate::model::{Action, Address, Change, Health, Reason, Step};
 use crate::plan::{EffectiveLifecycle, ObjectBlock};
 
 #[derive(Debug, Default)]
@@ -55,6 +55,10 @@ pub(super) struct TrackedObject {
     pub(super) drift_backoff: Option<Box<DriftBackoff>>,
     /// The type whose driver watches the object.
     pub(super) watched: Option<Arc<str>>,
+    /// Whether this replica has seen its object since it started.
+    pub(super) seen: bool,
+    /// The health of its object, as last seen, if it is not ready.
+    pub(super) health: Option<Box<Health>>,
     /// It must be read before it is compared: it may differ from its record, or the last reading found that.
     pub(super) unread: bool,
     /// The last planned value of the `reconcile-requested-at` annotation.
@@ -219,6 +223,23 @@ impl TrackedObject {
         self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
     }
 
+    /// The health of the object, as far as the status shows it.
+    pub(super) fn known_health(&self) -> KnownHealth<'_> {
+        match &self.health {
+            Some(health) => KnownHealth::NotReady(health),
+            None if self.watched.is_some() && !self.seen => KnownHealth::Unseen,
+            None => KnownHealth::Ready,
+        }
+    }
+
+    /// Sets what was seen of the object. Returns the health before; `None` if it was not seen.
+    pub(super) fn set_health(&mut self, health: Health) -> Option<Health> {
+        let was_seen = std::mem::replace(&mut self.seen, true);
+        let current = health.is_current();
+        let before = std::mem::replace(&mut self.health, (!current).then(|| Box::new(health)));
+        was_seen.then(|| before.map_or(Health::Current, |before| *before))
+    }
+
     /// Whether one of its preconditions or postconditions failed at the last check.
     pub(super) fn has_failed_condition(&self) -> bool {
         matches!(self.held_for(), Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
@@ -308,7 +329,11 @@ mod tests {
     fn a_delayed_step_keeps_its_reason_in_a_new_plan() {
         let operation = crate::model::Operation::Create;
         let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
-        let delayed = StepState::Delayed { reason: Reason::Progressing, message: "0 of 1 Pods are available".into() };
+        let delayed = StepState::Delayed {
+            reason: Reason::Progressing,
+            message: "0 of 1 Pods are available".into(),
+            is_stalled: false,
+        };
         let mut tracked = TrackedObject::default();
         tracked.set_steps(vec![(step.clone(), false)]);
         tracked.set(&step, delayed.clone());

@@ -132,6 +132,7 @@ fn judge(generation: Option<i64>, status: &ResourceStatus) -> (State, String, St
             let is_idle = waits || idle.iter().any(|text| ready.message.starts_with(text));
             if is_idle { State::Waiting } else { State::Running }
         }
+        Ok(Reason::Terminating) => State::Waiting,
         Ok(reason) if waits_for_others(reason) => State::Waiting,
         _ => State::Failed,
     };

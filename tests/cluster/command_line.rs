@@ -28,6 +28,9 @@ fn a_resource_is_suspended_resumed_and_reconciled() {
 
     ok(&["suspend", "base", "-n", &ns]);
     wait_reason(&ns, "base", "Synced", "Suspended");
+    assert_eq!(ok(&["tree", "-n", &ns]), "top  ready\n└─ base  Suspended\n");
+    let listed = ok(&["get", "base", "-n", &ns]);
+    assert!(listed.contains("Suspended") && !listed.contains("True"), "{listed}");
     plane.apply(&["-n", &ns], &data("base", "two", ""));
     ok(&["resume", "base", "-n", &ns]);
     wait_until("the change is carried out", LIMIT, || {

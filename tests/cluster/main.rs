@@ -55,6 +55,7 @@ mod providers;
 mod proxy;
 mod publish;
 mod quotas;
+mod readiness;
 mod runners;
 mod pushed_records;
 mod shards;

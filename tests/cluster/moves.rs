@@ -309,7 +309,8 @@ fn a_record_is_moved_with_state_mv() {
     plane().apply(&["-n", &ns], &site("dns-zone", "", "suspend: true"));
     wait_reason(&ns, "dns-zone", "Ready", "Suspended");
     refused("the Resource `zone` is still active");
-    plane().kubectl_ok(&["-n", &ns, "annotate", "pres", "zone", "purlin.dev/paused=true"]);
+    let suspend = "{\"spec\":{\"suspend\":true}}";
+    plane().kubectl_ok(&["-n", &ns, "patch", "pres", "zone", "--type=merge", "-p", suspend]);
     wait_reason(&ns, "zone", "Synced", "Suspended");
     let moved = purlin(&ns, &["state", "mv", "zone", "dns-zone"]);
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));

@@ -401,13 +401,15 @@ impl Judge {
             .find(|resource| resource["metadata"]["generation"].as_i64() == Some(generation))
             .cloned();
         let resource = resource.filter(|_| ready.is_some_and(|(status, _)| status == "True"))?;
+        if resource["spec"]["suspend"].as_bool() == Some(true) && is_desired(&resource) {
+            return Some(format!(
+                "{replica} reports {} as Ready although generation {generation} is suspended",
+                place.1
+            ));
+        }
         // This does not compare the instances of families, nor objects of the cluster, which `log` checks.
         let is_here = resource["spec"]["type"].as_str().is_some_and(|name| name.starts_with("scripted"));
-        if !is_here
-            || is_family(&resource)
-            || resource["spec"]["suspend"].as_bool() == Some(true)
-            || !is_desired(&resource)
-        {
+        if !is_here || is_family(&resource) || !is_desired(&resource) {
             return None;
         }
         let values = inside.values_between(place, worked_out, now);
@@ -494,8 +496,7 @@ pub(crate) fn matches_spec(object: &Plain, spec: &Value) -> bool {
 fn permits_destroy(resource: &Value, record: &Record, address: &Address, id: Option<&str>) -> Result<(), String> {
     let spec = &resource["spec"];
     let generation = &resource["metadata"]["generation"];
-    let paused = resource["metadata"]["annotations"]["purlin.dev/paused"].as_str() == Some("true");
-    if spec["suspend"].as_bool() == Some(true) || paused {
+    if spec["suspend"].as_bool() == Some(true) {
         return Err(format!("it is suspended (generation {generation})"));
     }
     if spec["lifecycle"]["preventDestroy"].as_bool() == Some(true) {

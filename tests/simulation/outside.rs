@@ -16,7 +16,7 @@ use purlin::driver::{
     ObjectWatcher, ReadinessError, Scripted,
 };
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
     RecordedObject, Schema, Value,
 };
 use purlin::process::lock;
@@ -393,7 +393,7 @@ impl Driver for FaultyDriver {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        report: &'a (dyn Fn(&str) + Send + Sync),
+        report: &'a (dyn Fn(&Health) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         self.scripted.wait_ready(context, object, report)
     }

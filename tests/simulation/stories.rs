@@ -15,6 +15,7 @@ mod moves;
 mod others;
 mod play;
 mod processes;
+mod readiness;
 mod replacements;
 mod replicas;
 mod settings;

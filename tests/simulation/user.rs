@@ -128,8 +128,8 @@ impl User {
         if self.random.chance(40) {
             annotations["purlin.dev/replace-requested-at"] = json!(format!("again-{}", self.count));
         }
-        if self.is_wild && self.random.chance(40) {
-            annotations["purlin.dev/paused"] = json!("true");
+        if self.is_wild && self.random.chance(80) {
+            spec["suspend"] = json!(self.random.chance(500));
         }
         (spec, annotations)
     }

@@ -193,5 +193,5 @@ impl ClusterEditor {
 }
 
 fn is_suspended(resource: &Resource) -> bool {
-    resource.spec.suspend || resource.annotation(api::PAUSED) == "true"
+    resource.spec.suspend
 }

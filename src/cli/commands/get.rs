@@ -19,6 +19,9 @@ use crate::model::{
 };
 use crate::store::LastFailure;
 
+/// The reason of a suspended object, which is not known to be ready.
+const SUSPENDED: &str = "Suspended";
+
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// Of a cluster; empty on files.
@@ -118,7 +121,11 @@ fn show(
 
 impl Row {
     fn cells(&self) -> [String; 6] {
-        let ready = if self.ready { "True" } else { "False" };
+        let ready = match self.reason.as_str() {
+            _ if self.ready => "True",
+            SUSPENDED => "Suspended",
+            _ => "False",
+        };
         [&self.address, ready, &self.type_name, &self.id, &self.action, &self.message].map(str::to_owned)
     }
 }

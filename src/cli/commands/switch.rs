@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::api::{self, Resource};
+use crate::api::Resource;
 use crate::cli::args::ResourceArgs;
 use crate::cli::cluster::selection::{self, Selection};
 use crate::cli::failure::{Exit, Failure};
@@ -13,13 +13,13 @@ use crate::model::text::counted;
 pub async fn suspend(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
     let words =
         Words { hint: "set `spec.suspend: true` in the manifest", done: "suspended", already: "is already suspended" };
-    switch(args, &words, pause, console).await
+    switch(args, &words, suspended, console).await
 }
 
 pub async fn resume(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
     let words =
         Words { hint: "set `spec.suspend: false` in the manifest", done: "resumed", already: "is not suspended" };
-    switch(args, &words, unpause, console).await
+    switch(args, &words, resumed, console).await
 }
 
 struct Words {
@@ -73,30 +73,17 @@ pub fn shown_name(object: &Resource, with_namespace: bool) -> String {
     if with_namespace { format!("{namespace}/{name}") } else { name }
 }
 
-fn annotate(name: &str, value: Json) -> Json {
-    json!({"metadata": {"annotations": {name: value}}})
-}
-
 pub fn is_suspended(resource: &Resource) -> bool {
-    resource.spec.suspend || is_paused(resource)
+    resource.spec.suspend
 }
 
-fn is_paused(resource: &Resource) -> bool {
-    resource.annotation(api::PAUSED) == "true"
+/// The patch that suspends a Resource. A client that applies a manifest without the field leaves it as it is.
+fn suspended(resource: &Resource) -> Option<Json> {
+    (!resource.spec.suspend).then(|| json!({"spec": {"suspend": true}}))
 }
 
-/// Sets the annotation, because the next apply of the manifest would revert the spec.
-fn pause(resource: &Resource) -> Option<Json> {
-    (!is_suspended(resource)).then(|| annotate(api::PAUSED, json!("true")))
-}
-
-/// Removes the annotation and `spec.suspend`, since each of them suspends the Resource.
-fn unpause(resource: &Resource) -> Option<Json> {
-    let mut patch = annotate(api::PAUSED, Json::Null);
-    if resource.spec.suspend {
-        patch["spec"] = json!({"suspend": false});
-    }
-    is_suspended(resource).then_some(patch)
+fn resumed(resource: &Resource) -> Option<Json> {
+    resource.spec.suspend.then(|| json!({"spec": {"suspend": null}}))
 }
 
 #[cfg(test)]
@@ -104,13 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resume_reverts_the_annotation_and_the_spec() {
+    fn suspending_twice_patches_once() {
         let mut resource = Resource::default();
-        assert_eq!(unpause(&resource), None);
-        assert_eq!(pause(&resource), Some(json!({"metadata": {"annotations": {"purlin.dev/paused": "true"}}})));
+        assert_eq!(resumed(&resource), None);
+        assert_eq!(suspended(&resource), Some(json!({"spec": {"suspend": true}})));
         resource.spec.suspend = true;
-        assert_eq!(pause(&resource), None);
-        let expected = json!({"metadata": {"annotations": {"purlin.dev/paused": null}}, "spec": {"suspend": false}});
-        assert_eq!(unpause(&resource), Some(expected));
+        assert_eq!(suspended(&resource), None);
+        assert_eq!(resumed(&resource), Some(json!({"spec": {"suspend": null}})));
     }
 }

@@ -248,7 +248,7 @@ impl DataSources for ReplayDriver {
 mod tests {
     use super::*;
     use crate::driver::scripted::{Script, World};
-    use crate::driver::{Scripted, Warnings};
+    use crate::driver::{CallDelay, Scripted, Warnings};
 
     #[tokio::test]
     async fn provider_configuration_is_saved_and_replayed() {
@@ -261,6 +261,7 @@ mod tests {
             deadline: jiff::Timestamp::MAX,
             operation_id: "".into(),
             warnings: Warnings::default(),
+            delay: CallDelay::default(),
         };
         let (world, tape) = (World::new(Script::default()), Arc::new(ReplyLog::default()));
         let driver: Arc<dyn Driver> = Arc::new(Scripted::new(Arc::clone(&world)));

@@ -8,8 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Diagnostic, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanResponse, Reason, Refusal,
-    Remedy, Severity, Value,
+    Diagnostic, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path, PlanResponse, Reason,
+    Refusal, Remedy, Severity, Value,
 };
 use crate::store::codec::{self, CodecError};
 
@@ -48,6 +48,8 @@ pub struct ObjectReply {
     value: String,
     private: String,
     identity: Option<String>,
+    #[serde(default)]
+    health: Option<Health>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -151,6 +153,7 @@ impl Replayable for Option<ObjectState> {
             value: encode_value(&state.value).ok()?,
             private: BASE64_STANDARD.encode(&state.private),
             identity: state.identity.as_ref().map(encode_value).transpose().ok()?,
+            health: state.health.clone(),
         })))
     }
 
@@ -161,6 +164,7 @@ impl Replayable for Option<ObjectState> {
             value: decode_value(&state.value).ok()?,
             private: decode_bytes(&state.private)?,
             identity: state.identity.as_deref().map(decode_value).transpose().ok()?,
+            health: state.health.clone(),
         }))
     }
 }
@@ -293,7 +297,9 @@ mod tests {
     fn replies_are_restored_from_the_file() {
         let value = Value::map([("a", Value::Unknown), ("b", Value::from("x").into_sensitive()), ("c", Value::Null)]);
         let (private, identity): (Arc<[u8]>, _) = (Arc::from([0, 255]), Some(Value::from(1)));
-        let state = Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone() });
+        let health = Some(Health::Terminating(vec!["a/b".to_owned()]));
+        let state =
+            Some(ObjectState { value: value.clone(), private: private.clone(), identity: identity.clone(), health });
         assert_eq!(Option::<ObjectState>::from_reply(&state.to_reply().unwrap()).unwrap(), state);
         let requires_replace = vec![Path::default().name("rule").index(0).name("port")];
         let until_ready = Some(value.clone());

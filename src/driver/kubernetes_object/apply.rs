@@ -4,11 +4,11 @@ use http::Method;
 use serde_json::{Value as Json, json};
 
 use crate::driver::{ApplyRequest, ApplyResponse, CallContext, Observation, ReadinessError};
-use crate::model::{DriverError, ErrorKind, ObjectState, RecordedObject, Value};
+use crate::model::{DriverError, ErrorKind, Health, ObjectState, RecordedObject, Value, held_by};
 
 use super::api_error::{self, ApiError, ErrorContext, RequestError};
 use super::discovery::ApiKind;
-use super::kstatus::{Verdict, evaluate};
+use super::kstatus;
 use super::patch::{Patch, PatchTarget};
 use super::read::namespace;
 use super::rehearsal::already_exists;
@@ -76,18 +76,13 @@ impl PendingApply<'_> {
 
     /// The response with the object after the call. `wait_ready` waits for an object that is not ready yet.
     fn into_response(self, object: &Json) -> ApplyResponse {
-        let verdict = if manifest::waits_until_ready(&self.manifest) { evaluate(object) } else { Verdict::Current };
-        let (ready_by, error) = match verdict {
-            Verdict::Current => (None, None),
-            Verdict::InProgress(_) | Verdict::Terminating => (Some(self.context.deadline), None),
-            Verdict::Failed(why) => (None, Some(WaitError::Failed(why).into_driver_error(&self.target))),
-        };
+        let ready_by = (!kstatus::of_live(object).is_current()).then_some(self.context.deadline);
         if let Some(call) = self.call {
             call.finish(object);
         }
         // Webhooks and controllers may change the object.
         let object = Some(object::state(object, &self.manifest));
-        ApplyResponse { object, error, ready_by, allows_differences: true, ..ApplyResponse::default() }
+        ApplyResponse { object, ready_by, allows_differences: true, ..ApplyResponse::default() }
     }
 }
 
@@ -165,7 +160,7 @@ impl KubernetesObject {
                 if live["metadata"]["deletionTimestamp"].is_null() {
                     return self.adopt(work, &live).await;
                 }
-                self.wait_until_deleted(&place, live, deadline)
+                self.wait_until_deleted(work.context, &work.target, &place, live)
                     .await
                     .map_err(|error| error.into_driver_error(&work.target))?;
             }
@@ -260,14 +255,14 @@ impl KubernetesObject {
         &self,
         context: &CallContext,
         object: &RecordedObject,
-        report: &(dyn Fn(&str) + Send + Sync),
+        report: &(dyn Fn(&Health) + Send + Sync),
     ) -> Result<ObjectState, ReadinessError> {
         let target = recorded_target(object)?;
         let kind = self.kind(context, &target.api_version, &target.kind).await?;
         let kind = kind.ok_or_else(|| no_such_kind(&target.api_version, &target.kind))?;
         let collection = kind.collection(&target.namespace);
         let place = ObjectRef { caller: self.caller(context)?, collection: &collection, name: &target.name };
-        // Changes during the wait follow from the apply and are not drift.
+        // Changes during the wait follow from the apply and are not drift, unless somebody has changed the spec.
         let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
         let watch_error = |failure: &RequestError| {
             api_error::to_driver_error(failure, &error_context(context, "watch", &kind.resource(), &target))
@@ -276,7 +271,7 @@ impl KubernetesObject {
         let mut last = found.clone();
         let outcome = self.wait_until_current(&place, found, object.id(), context.deadline, &mut last, report).await;
         let state = last.map(|last| {
-            if let Some(call) = call {
+            if let Some(call) = call.filter(|_| has_same_generation(object, &last)) {
                 call.finish(&last);
             }
             let manifest = object.value.get("manifest").unwrap_or(&Value::Null);
@@ -303,7 +298,7 @@ impl KubernetesObject {
         uid: Option<&str>,
         deadline: jiff::Timestamp,
         last: &mut Option<Json>,
-        report: &(dyn Fn(&str) + Send + Sync),
+        report: &(dyn Fn(&Health) + Send + Sync),
     ) -> Result<(), WaitError> {
         let mut missing = String::new();
         let mut watcher = |state: Option<&Json>| {
@@ -311,13 +306,12 @@ impl KubernetesObject {
                 return Some(Err(WaitError::Missing));
             };
             *last = Some(live.clone());
-            missing = match evaluate(live) {
-                Verdict::Current => return Some(Ok(())),
-                Verdict::Failed(why) => return Some(Err(WaitError::Failed(why))),
-                Verdict::InProgress(why) => why,
-                Verdict::Terminating => String::from("it is being deleted"),
-            };
-            report(&missing);
+            let health = kstatus::of_live(live);
+            if health.is_current() {
+                return Some(Ok(()));
+            }
+            missing = health.to_string();
+            report(&health);
             None
         };
         match self.server.wait_for(place, start, deadline, &mut watcher).await {
@@ -386,36 +380,38 @@ impl KubernetesObject {
         };
         match remaining.filter(|live| live["metadata"]["uid"] == json!(uid)) {
             None => Ok(()),
-            Some(live) => self.wait_until_deleted(&place, live, context.deadline).await,
+            Some(live) => self.wait_until_deleted(context, target, &place, live).await,
         }
     }
 
     /// Waits until the object is deleted or another object has its name.
     async fn wait_until_deleted(
         &self,
+        context: &CallContext,
+        target: &Target,
         place: &ObjectRef<'_>,
         live: Json,
-        deadline: jiff::Timestamp,
     ) -> Result<(), WaitError> {
         let uid = live["metadata"]["uid"].clone();
-        let mut held_by = String::new();
+        let mut finalizers = Vec::new();
         let mut watcher = |state: Option<&Json>| {
             let Some(live) = state.filter(|live| live["metadata"]["uid"] == uid) else { return Some(()) };
-            let finalizers = live["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
-            held_by = finalizers
-                .iter()
-                .filter_map(Json::as_str)
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(", ");
+            finalizers = kstatus::finalizers(live);
+            context.delay.set(format!("{target} is being deleted{}", held_by(&finalizers)));
             None
         };
-        match self.server.wait_for(place, Some(live), deadline, &mut watcher).await {
+        match self.server.wait_for(place, Some(live), context.deadline, &mut watcher).await {
             Ok(()) => Ok(()),
-            Err(RequestError::Timeout) => Err(WaitError::NotDeleted(held_by)),
+            Err(RequestError::Timeout) => Err(WaitError::NotDeleted(finalizers)),
             Err(failure) => Err(WaitError::Request(failure)),
         }
     }
+}
+
+/// Whether nobody has changed the spec of the object since it was recorded.
+fn has_same_generation(recorded: &RecordedObject, live: &Json) -> bool {
+    let before = recorded.value.get("object").and_then(|object| object.get("metadata")?.get("generation"));
+    before.is_none_or(|before| before.to_json() == live["metadata"]["generation"])
 }
 
 fn is_already_deleted(api_error: &ApiError) -> bool {
@@ -433,9 +429,8 @@ fn propagation(target: &Target) -> &'static str {
 /// Why a wait failed.
 enum WaitError {
     Missing,
-    Failed(String),
     NotReady(String),
-    NotDeleted(String),
+    NotDeleted(Vec<String>),
     Request(RequestError),
     Driver(DriverError),
 }
@@ -450,19 +445,15 @@ impl WaitError {
         };
         match self {
             Self::Missing => error(ErrorKind::Transient, format!("{target} no longer exists"), None),
-            Self::Failed(why) => error(ErrorKind::Terminal, format!("{target} has failed: {why}"), None),
             Self::NotReady(missing) => error(
                 ErrorKind::Transient,
                 format!("{target} was not ready before the deadline: {missing}"),
                 Some("increase `timeouts`, or skip the wait with the annotation `purlin.dev/wait: \"false\"`"),
             ),
-            Self::NotDeleted(finalizers) if finalizers.is_empty() => {
-                error(ErrorKind::Transient, format!("{target} was not deleted before the deadline"), None)
-            }
             Self::NotDeleted(finalizers) => error(
                 ErrorKind::Transient,
-                format!("{target} was not deleted before the deadline: the finalizers {finalizers} block it"),
-                Some("the controllers of these finalizers must remove them"),
+                format!("{target} was not deleted before the deadline{}", held_by(&finalizers)),
+                (!finalizers.is_empty()).then_some("the controllers of these finalizers must remove them"),
             ),
             Self::Request(_) => error(ErrorKind::Transient, format!("{target} can no longer be watched"), None),
             Self::Driver(error) => error,

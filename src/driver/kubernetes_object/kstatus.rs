@@ -6,38 +6,61 @@
 
 use serde_json::Value as Json;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The object has reached its desired state.
-    Current,
-    /// The object is not ready, for this reason.
-    InProgress(String),
-    /// The object will not become ready without a change, for this reason.
-    Failed(String),
-    Terminating,
+use super::manifest::WAIT_ANNOTATION;
+use super::target::group_of;
+use crate::model::Health as Verdict;
+
+/// The health of an object that the server returned on its own.
+pub fn of_live(live: &Json) -> Verdict {
+    let text = |name: &str| live[name].as_str().unwrap_or_default();
+    health(text("apiVersion"), text("kind"), live)
 }
 
-pub fn evaluate(object: &Json) -> Verdict {
-    if object["metadata"]["deletionTimestamp"].is_string() {
-        return Verdict::Terminating;
+/// The health of a live object. An object with `purlin.dev/wait: "false"` is ready when it exists. `api_version` and
+/// `kind` are arguments, because the items of a list have none.
+pub fn health(api_version: &str, kind: &str, live: &Json) -> Verdict {
+    if live["metadata"]["deletionTimestamp"].is_string() {
+        return Verdict::Terminating(finalizers(live));
     }
-    if let Some(verdict) = general(object) {
+    if live["metadata"]["annotations"][WAIT_ANNOTATION] == "false" {
+        return Verdict::Current;
+    }
+    if let Some(verdict) = general(live) {
         return verdict;
     }
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    match (group, object["kind"].as_str().unwrap_or_default()) {
-        ("apps", "Deployment") => because(deployment(object), workload_problem(object)),
-        ("apps", "StatefulSet") => because(stateful_set(object), workload_problem(object)),
-        ("apps", "DaemonSet") => because(daemon_set(object), workload_problem(object)),
-        ("apps", "ReplicaSet") => because(replica_set(object), workload_problem(object)),
-        ("", "Pod") => because(pod(object), container_problem(object)),
-        ("", "PersistentVolumeClaim") => because(claim(object), first_message(object)),
-        ("", "Service") => because(service(object), first_message(object)),
-        ("batch", "Job") => job(object),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        _ => ready_condition(object),
+    let group = group_of(api_version);
+    match (group, kind) {
+        ("apps", "Deployment") => because(deployment(live), workload_problem(live)),
+        ("apps", "StatefulSet") => because(stateful_set(live), workload_problem(live)),
+        ("apps", "DaemonSet") => because(daemon_set(live), workload_problem(live)),
+        ("apps", "ReplicaSet") => because(replica_set(live), workload_problem(live)),
+        ("", "Pod") => because(pod(live), container_problem(live)),
+        ("", "PersistentVolumeClaim") => because(claim(live), first_message(live)),
+        ("", "Service") => because(service(live), first_message(live)),
+        ("batch", "Job") => job(live),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(live),
+        _ => ready_condition(live),
     }
+}
+
+/// Whether objects of a kind have a status that shows their readiness. All others are ready as long as they exist, so
+/// their metadata suffices, and a watch of Secrets does not receive their contents.
+pub fn has_status(api_version: &str, kind: &str) -> bool {
+    !matches!(
+        (group_of(api_version), kind),
+        ("", "ConfigMap" | "Secret" | "ServiceAccount" | "Endpoints" | "LimitRange" | "PodTemplate" | "Event")
+            | ("rbac.authorization.k8s.io" | "admissionregistration.k8s.io" | "scheduling.k8s.io", _)
+            | ("coordination.k8s.io" | "discovery.k8s.io", _)
+            | ("networking.k8s.io", "NetworkPolicy" | "IngressClass")
+            | ("storage.k8s.io", "StorageClass" | "CSIDriver")
+            | ("apps", "ControllerRevision")
+    )
+}
+
+/// The finalizers of an object.
+pub(super) fn finalizers(live: &Json) -> Vec<String> {
+    let all = live["metadata"]["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// The rules for every kind: the controller must have observed the generation, and its own conditions come first.

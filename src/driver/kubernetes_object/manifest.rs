@@ -151,12 +151,6 @@ pub(crate) fn is_secret(object: &Value) -> bool {
         && object.get("kind").and_then(Value::as_str) == Some("Secret")
 }
 
-/// Whether Purlin waits until the object is ready.
-pub(crate) fn waits_until_ready(manifest: &Value) -> bool {
-    let annotations = manifest.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    annotations.and_then(|annotations| annotations.get(WAIT_ANNOTATION)).and_then(Value::as_str) != Some("false")
-}
-
 /// The object for server-side apply: without nulls, with name, namespace and owner annotation, and with the
 /// `stringData` of a Secret encoded into `data`. If the server merged `stringData`, a key that is removed from the
 /// manifest would stay in the Secret. Unknown values and sensitive marks are preserved.

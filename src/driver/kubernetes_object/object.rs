@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use crate::model::{ObjectState, Value};
 
+use super::kstatus;
 use super::manifest::{entries, is_secret};
 use super::target::Target;
 
@@ -18,7 +19,7 @@ pub(crate) fn state(live: &Json, manifest: &Value) -> ObjectState {
     let id = live["metadata"]["uid"].as_str().map_or(Value::Null, Value::from);
     let identity = Target::of_object(&object).map(|target| target.identity());
     let value = Value::map([("id", id), ("manifest", manifest.clone()), ("object", object)]);
-    ObjectState { value, private: Arc::from([]), identity }
+    ObjectState { value, private: Arc::from([]), identity, health: Some(kstatus::of_live(live)) }
 }
 
 /// The attribute `object`: without `managedFields` and `resourceVersion` (which changes with every write to the

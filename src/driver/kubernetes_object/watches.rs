@@ -1,5 +1,6 @@
-//! Watches managed objects, so that changes by other clients are detected immediately. There is one watch for each
-//! kind, namespace and service account. It requests only metadata and keeps a digest of it.
+//! Watches managed objects, so that changes by other clients are detected immediately, and their health is known. There
+//! is one watch for each kind, namespace and service account. It keeps a digest of the metadata and the health, and
+//! requests only metadata if the kind has no status.
 //!
 //! If a service account may not watch, its objects are read at their refresh interval, and the watch is retried.
 
@@ -18,10 +19,11 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use self::index::{ObjectVersion, ObservedState, Scope, Subscription, WatchIndex};
 use super::api_error::RequestError;
+use super::kstatus;
 use super::server::{Call, Caller, METADATA_LIST, Server, request};
 use super::target::Target;
 use crate::driver::{CallContext, ObjectChange, ObjectWatcher, WatchedInstance};
-use crate::model::{Address, RecordedObject};
+use crate::model::{Address, Health, RecordedObject};
 
 /// The page size of lists, as in kubectl.
 const PAGE: u32 = 500;
@@ -46,7 +48,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The pause after a forbidden request, until the service account may have been granted access.
 const FORBIDDEN_PAUSE: Duration = Duration::from_mins(5);
 
-const WATCH_ACCEPT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_WATCH: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+const WHOLE: &str = "application/json";
 
 /// Receives the changes of watched objects.
 pub type Sink = Arc<dyn Fn(ObjectChange) + Send + Sync>;
@@ -77,13 +81,13 @@ pub(crate) struct CallGuard {
     shared: Arc<Shared>,
     scope: Scope,
     name: Arc<str>,
-    left: Option<ObjectVersion>,
+    left: Option<(ObjectVersion, Health)>,
 }
 
 impl CallGuard {
     /// Sets the object that the call returned.
     pub(crate) fn finish(mut self, object: &Json) {
-        self.left = ObjectVersion::of(&object["metadata"]);
+        self.left = ObjectVersion::of(&object["metadata"]).map(|version| (version, kstatus::of_live(object)));
     }
 }
 
@@ -111,7 +115,9 @@ impl Watches {
     pub(crate) fn record_read(&self, context: &CallContext, target: &Target, object: &Json) {
         if let Some(version) = ObjectVersion::of(&object["metadata"]) {
             let scope = scope(&context.namespace, &context.service_account, target);
-            self.shared.index().record_read(&scope, &target.name.as_str().into(), version);
+            let health = kstatus::of_live(object);
+            let change = self.shared.index().record_read(&scope, &target.name.as_str().into(), version, health);
+            self.shared.report(change);
         }
     }
 
@@ -181,6 +187,10 @@ impl ObjectWatcher for Watches {
         }
     }
 
+    fn reports_health(&self) -> bool {
+        true
+    }
+
     fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool {
         // The locks are taken one after the other: other code locks the index while it holds the list of watches.
         let scope = self.shared.index().scope_of(&(namespace.clone(), address.clone())).cloned();
@@ -219,6 +229,11 @@ impl Shared {
         }
     }
 
+    fn report_unseen(&self, scope: &Scope) {
+        let unseen = self.index().unseen(scope);
+        self.report(unseen);
+    }
+
     fn set_connected(&self, scope: &Scope, connected: bool) {
         if let Some(running) = self.running().get_mut(scope) {
             running.connected = connected;
@@ -227,11 +242,12 @@ impl Shared {
 
     fn observe(&self, scope: &Scope, event: &Json, deleted: bool) {
         let metadata = &event["metadata"];
-        let Some(name) = metadata["name"].as_str() else { return };
+        let Some(name) = metadata["name"].as_str().filter(|name| self.index().knows(scope, name)) else { return };
+        let health = || kstatus::health(&scope.api_version, &scope.kind, event);
         let state = if deleted {
             Some(ObservedState::Deleted)
         } else {
-            ObjectVersion::of(metadata).map(ObservedState::Present)
+            ObjectVersion::of(metadata).map(|version| ObservedState::Present(version, health()))
         };
         if let Some(seen) = state {
             let change = self.index().observe(scope, name, seen);
@@ -248,6 +264,8 @@ enum WatchEnd {
     Stale,
     /// The service account may not list or watch.
     Forbidden,
+    /// The cluster does not serve the kind.
+    Unserved,
     /// Any other error.
     Error(String),
 }
@@ -267,7 +285,13 @@ async fn run_watch(shared: Arc<Shared>, scope: Scope, list: Arc<Notify>) {
             WatchEnd::Stale => FIRST_PAUSE,
             WatchEnd::Forbidden => {
                 tracing::debug!(?scope, "watching is forbidden; objects are read at their refresh interval");
+                shared.report_unseen(&scope);
                 FORBIDDEN_PAUSE
+            }
+            // All objects of a kind are deleted with its definition. A read confirms it.
+            WatchEnd::Unserved => {
+                shared.report_unseen(&scope);
+                LONGEST_PAUSE
             }
             WatchEnd::Error(why) => {
                 tracing::debug!(?scope, why, "a watch was interrupted and restarts");
@@ -297,8 +321,7 @@ async fn list_and_watch(shared: &Shared, scope: &Scope, list: &Notify) -> WatchE
     let kind = server.kind_in_any_version(caller, &scope.api_version, &scope.kind, server.deadline_in(LIST_TIME)).await;
     let kind = match kind {
         Ok(Some(kind)) => kind,
-        // All objects of a kind are deleted with its definition. The next refresh confirms it.
-        Ok(None) => return WatchEnd::Error("the cluster has no such kind".to_owned()),
+        Ok(None) => return WatchEnd::Unserved,
         Err(failure) => return watch_end(&failure),
     };
     let collection = kind.collection(&scope.namespace);
@@ -340,7 +363,7 @@ async fn read_list(
     let mut page = String::new();
     loop {
         let path = format!("{collection}?limit={PAGE}{page}");
-        let call = Call { accept: METADATA_LIST, ..Call::get(path) };
+        let call = Call { accept: list_accept(scope), ..Call::get(path) };
         let answer = shared.server.call(caller, &call, shared.server.deadline_in(LIST_TIME)).await?;
         for item in answer.body["items"].as_array().map(Vec::as_slice).unwrap_or_default() {
             shared.observe(scope, item, false);
@@ -364,7 +387,7 @@ async fn watch(
     path: String,
     version: &mut String,
 ) -> Option<WatchEnd> {
-    let Ok(request) = request(caller, &Call { accept: WATCH_ACCEPT, ..Call::get(path) }) else {
+    let Ok(request) = request(caller, &Call { accept: watch_accept(scope), ..Call::get(path) }) else {
         return Some(WatchEnd::Error("invalid path".to_owned()));
     };
     let client = match shared.server.client().await {
@@ -401,6 +424,14 @@ async fn watch(
         }
     }
     None
+}
+
+fn list_accept(scope: &Scope) -> &'static str {
+    if kstatus::has_status(&scope.api_version, &scope.kind) { WHOLE } else { METADATA_LIST }
+}
+
+fn watch_accept(scope: &Scope) -> &'static str {
+    if kstatus::has_status(&scope.api_version, &scope.kind) { WHOLE } else { METADATA_WATCH }
 }
 
 fn watch_end(failure: &RequestError) -> WatchEnd {

@@ -455,6 +455,7 @@ impl ObjectClient<'_> {
             value,
             private: ObjectPrivate { private, dynamic, identity_version, write_only }.encode(),
             identity,
+            health: None,
         })
     }
 

@@ -17,6 +17,9 @@ use crate::model::{Reason, Record, Secrets, Stored, Value};
 /// The time that drivers need to end a call after its limit.
 const DRIVER_GRACE: Duration = Duration::from_secs(2);
 
+/// A call that waits for something is reported after this time.
+const FIRST_REPORT: Duration = Duration::from_secs(1);
+
 /// How often a call past its limit is checked and reported, because a new plan resets the reported status.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -45,20 +48,30 @@ pub(crate) async fn apply(
     let (planned, prior) = (request.planned.clone(), request.prior.clone());
     let limit = context.deadline.duration_since(engine.clock.now());
     let mut before = before.clone();
+    let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
+    let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
     let mut answer = driver.apply(context, request);
-    let mut wait = limit.unsigned_abs().saturating_add(DRIVER_GRACE);
+    let mut left = limit.unsigned_abs().saturating_add(DRIVER_GRACE);
+    let mut pause = FIRST_REPORT;
     let mut response = loop {
+        let wait = pause.min(left);
         match tokio::time::timeout(wait, &mut answer).await {
             Ok(response) => break response,
-            Err(_) => {
+            Err(_) if wait == left => {
                 engine.in_flight.report_delay(&before.record, time_limit_exceeded(&before.record, limit));
                 before = extend_deadline(engine, before).await;
-                wait = CHECK_INTERVAL;
+                (left, pause) = (CHECK_INTERVAL, CHECK_INTERVAL);
+            }
+            Err(_) => {
+                left -= wait;
+                if let Some(what) = context.delay.get() {
+                    let delay = Delay::new(Reason::Progressing, secrets().redact(what));
+                    engine.in_flight.report_delay(&before.record, delay);
+                    pause = CHECK_INTERVAL;
+                }
             }
         }
     };
-    let own = [Some(&config), planned.as_ref(), prior.as_ref().map(|object| &object.value)];
-    let secrets = || Secrets::of(own.into_iter().flatten().chain(read.iter().copied()));
     context.warnings.mask(secrets);
     response.error = response.error.map(|error| secrets().redact_error(error));
     ApplyResult { response, before }
@@ -71,7 +84,7 @@ fn time_limit_exceeded(record: &Record, limit: SignedDuration) -> Delay {
         "the {operation} exceeds its time limit of {limit:#}: Purlin has requested that the provider stop it, and \
          waits for the result"
     );
-    Delay { reason: Reason::TimeLimitExceeded, message }
+    Delay::new(Reason::TimeLimitExceeded, message)
 }
 
 /// Extends the deadline of the intent if it is near. A failed write is retried at the next check. If another process

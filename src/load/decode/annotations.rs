@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Metadata, invalid};
-use crate::api::{self, ANNOTATIONS, Annotation, AnnotationValue};
+use crate::api::{self, ANNOTATIONS, Annotation};
 use crate::load::suggest::closest;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
 
@@ -12,7 +12,6 @@ const PREFIX: &str = "purlin.dev/";
 
 #[derive(Default)]
 pub(super) struct Annotations {
-    pub(super) paused: bool,
     pub(super) moved_from: Vec<Address>,
     pub(super) replace_requested: Arc<str>,
     pub(super) reconcile_requested: Arc<str>,
@@ -28,8 +27,6 @@ pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diag
     unusable(written, kind, known, problems);
     for (name, value) in written {
         match *name {
-            // An object is not destroyed while it may be meant to be paused.
-            api::PAUSED => found.paused = *value == "true" || (metadata.deleting && *value != "false"),
             api::RECONCILE_REQUESTED_AT => found.reconcile_requested = (*value).into(),
             // The others concern objects that Purlin manages.
             _ if is_data => {}
@@ -89,7 +86,7 @@ pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
 }
 
 fn unusable(written: &[(&str, &str)], kind: &str, applies: impl Fn(&Annotation) -> bool, problems: &mut Diagnostics) {
-    for (name, value) in written.iter().filter(|(name, _)| is_own(name)) {
+    for (name, _) in written.iter().filter(|(name, _)| is_own(name)) {
         let at = Path::of(&["metadata", "annotations", name]);
         let Some(annotation) = ANNOTATIONS.iter().find(|annotation| annotation.name == *name) else {
             problems.push(unknown(at, name, &applies));
@@ -97,9 +94,6 @@ fn unusable(written: &[(&str, &str)], kind: &str, applies: impl Fn(&Annotation) 
         };
         if !applies(annotation) {
             problems.push(invalid(at, format!("this annotation does not apply to a {kind}"), "remove it"));
-        } else if annotation.value == AnnotationValue::Boolean && !matches!(*value, "true" | "false") {
-            let what = format!("must be `true` or `false`, not `{value}`");
-            problems.push(invalid(at, what, "write `\"true\"`, or remove the annotation"));
         }
     }
 }

@@ -184,7 +184,7 @@ fn a_suspended_object_is_unchanged_and_its_dependents_are_planned() {
          have a input=1
          want b input=${a.input}",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b Create {id=? input=1 output=?}
             warning a Suspended"#]],
     );
@@ -197,7 +197,7 @@ fn a_dependent_of_a_suspended_object_that_does_not_exist_waits() {
          want a input=2 suspended
          want b input=${a.input}",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is blocked (Suspended: suspended) <- a
             warning a Suspended
             warning b DependencyNotReady"#]],
@@ -422,7 +422,7 @@ fn a_destroy_first_replacement_waits_for_its_dependencies() {
          want b force=2 after=a
          have b force=1 uses=a",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (Suspended) <- a
             warning a Suspended
             warning b DependencyNotReady"#]],
@@ -438,7 +438,7 @@ fn a_create_first_replacement_does_not_wait() {
          want b force=2 after=a cbd
          have b force=1 uses=a cbd",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b Replace CreateFirst (attributes force replacement) [force] {force=2 id=? output=?}
             warning a Suspended"#]],
     );
@@ -453,7 +453,7 @@ fn an_update_does_not_wait_for_a_suspended_dependency() {
          want b input=2 after=a
          have b input=1 uses=a",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b Update {id=B input=2 output=?}
             warning a Suspended"#]],
     );

@@ -163,7 +163,7 @@ fn a_suspended_data_source_keeps_its_last_reading() {
         &format!("{situation}\n read data.site input=1 output=1"),
         expect![[r#"
         calls: plan web change
-        data.site Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+        data.site Blocked Suspended: suspended (hint: set `spec.suspend: false`)
         web Update {id=WEB input=1 output=?}
         warning data.site Suspended
         readings: data.site=Some(Number(Int(1)))
@@ -173,7 +173,7 @@ fn a_suspended_data_source_keeps_its_last_reading() {
         situation,
         expect![[r#"
             calls: 
-            data.site Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            data.site Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             web Blocked DependencyNotReady: spec.config.input: waits for `data.site`: it is blocked (Suspended: suspended) <- data.site
             warning data.site Suspended
             warning web DependencyNotReady

@@ -213,7 +213,7 @@ fn the_deletion_of_a_suspended_object_waits() {
          have a
          deposed a 1 id=old",
         expect![[r#"
-            a Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             a#1 Blocked Suspended: the deposed object is kept while its object is blocked: suspended
             warning a Suspended"#]],
     );

@@ -128,6 +128,7 @@ impl Fixture {
                 "read" => fixture.read(name.parse().unwrap(), &Words::of(words)),
                 "record" => fixture.set_record(name.parse().unwrap(), &Words::of(words)),
                 "actual" => drop(fixture.reads.insert(name.parse().unwrap(), words.next().unwrap().to_owned())),
+                "health" => drop(fixture.options.health.insert(name.parse().unwrap(), super::health(words.next()))),
                 "option" => fixture.option(name),
                 other => panic!("unknown line: {other}"),
             }
@@ -365,8 +366,7 @@ impl Fixture {
         match &ask.request {
             DriverRequest::Read(object) => {
                 self.driver_calls.lock().unwrap().push(format!("read {}", ask.address));
-                let state =
-                    |value| ObjectState { value, private: object.private.clone(), identity: object.identity.clone() };
+                let state = |value| ObjectState { value, ..object.as_ref().into() };
                 DriverResponse::Object(
                     Vec::new(),
                     match actual.and_then(|actual| actual.split_once('=').or(Some((actual, "")))) {
@@ -398,7 +398,7 @@ impl Fixture {
             DriverRequest::Import(id) => {
                 self.driver_calls.lock().unwrap().push(format!("import {}", ask.address));
                 let value = Value::map([("id", Value::from(id.to_string().as_str())), ("input", Value::from(1))]);
-                let state = ObjectState { value, private: Arc::new([]), identity: None };
+                let state = ObjectState { value, private: Arc::new([]), identity: None, health: None };
                 DriverResponse::Object(Vec::new(), Ok((actual != Some("missing")).then_some(state)), "".into())
             }
             DriverRequest::Plan(request) => {

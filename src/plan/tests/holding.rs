@@ -32,7 +32,7 @@ fn holding_is_transitive() {
             a Blocked InUse: in use by `b`, which is blocked: InUse (hint: resolve the problem that blocks `b` first) <- b
             b Blocked InUse: in use by `c`, which is blocked: InUse (hint: resolve the problem that blocks `c` first) <- c
             c Blocked InUse: in use by `d`, which is blocked: Suspended (hint: resolve the problem that blocks `d` first) <- d
-            d Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            d Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             error a InUse
             error b InUse
             error c InUse
@@ -301,7 +301,7 @@ fn a_held_deposed_object_holds_its_dependencies() {
          deposed b 1 id=old uses=a",
         expect![[r#"
             a Blocked InUse: in use by `b` (deposed 00000001), which is blocked: Suspended (hint: resolve the problem that blocks `b` first) <- b
-            b Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             b#1 Blocked Suspended: the deposed object is kept while its object is blocked: suspended
             error a InUse
             warning b Suspended"#]],

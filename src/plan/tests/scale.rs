@@ -54,11 +54,7 @@ pub(super) fn plan(fixture: &Fixture) -> Plan {
             let reply = match &ask.request {
                 DriverRequest::Read(object) => DriverResponse::Object(
                     Vec::new(),
-                    Ok(Some(ObjectState {
-                        value: object.value.clone(),
-                        private: object.private.clone(),
-                        identity: None,
-                    })),
+                    Ok(Some(ObjectState { identity: None, ..object.as_ref().into() })),
                     "".into(),
                 ),
                 DriverRequest::Copies(_) => DriverResponse::Copies(false),

@@ -147,7 +147,6 @@ mod tests {
         assert_eq!(status.published().digest, 9);
     }
 
-    /// The status of a suspended Resource does not contain the generation.
     #[test]
     fn a_rejected_status_is_written_for_the_next_generation() {
         let mut status = StatusCache::new(says(0));

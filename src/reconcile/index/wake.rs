@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Index;
 use super::families::FamilyCache;
 use crate::load::Instance;
-use crate::model::{Address, Diagnostics};
+use crate::model::{Address, Diagnostics, Observed};
 
 impl Index {
     /// The names to plan, and the records that another process has changed, since the last call.
@@ -24,9 +24,9 @@ impl Index {
         std::mem::take(&mut self.overwritten)
     }
 
-    /// The objects that another client has changed since the last call, with whether they were destroyed.
-    pub fn take_changed_objects(&mut self) -> BTreeMap<Address, bool> {
-        std::mem::take(&mut self.changed_objects)
+    /// What was seen of objects since the last call.
+    pub fn take_seen_objects(&mut self) -> BTreeMap<Address, Observed> {
+        std::mem::take(&mut self.seen_objects)
     }
 
     /// The names that were removed as planned since the last call.

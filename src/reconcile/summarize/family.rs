@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::verdict::{self, Class, Verdict};
+use super::verdict::{self, Class, Judged, Verdict};
 use super::{LIST_LIMIT, MESSAGE_LIMIT, ObjectInput, PublishedStatus, Resource, STATUS_LIMIT, StepState, Summary};
 use crate::api::conditions::merge;
 use crate::api::{Instances, Pending, ResourceStatus, TroubledInstance};
@@ -49,31 +49,31 @@ pub struct FamilyInput<'a> {
 /// Summarizes a Resource with all its instances.
 pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
     let verdicts = Verdicts::of(family);
-    let (object, rest) = (verdicts.object(family), verdicts.rest(family));
-    let overall = if object.class == Class::Ready { &rest } else { &object };
-    let leading = if object.class == Class::Ready { verdicts.leading_rest() } else { verdicts.leading(family) };
-    let cause = leading.unwrap_or_else(|| overall.clone());
+    let object = verdicts.object(family, &verdicts.synced);
+    let judged = Judged { object, ready: verdicts.object(family, &verdicts.desired), rest: verdicts.rest(family) };
+    let is_rest = judged.object.class == Class::Ready && judged.rest.class != Class::Ready;
+    let leading = if is_rest { verdicts.leading_rest() } else { verdicts.leading(family) };
+    let cause = leading.unwrap_or_else(|| judged.worst().clone());
     let members = || family.members.iter().map(|member| &member.object);
-    let revision = super::revision(members().filter_map(|member| member.record));
-    let resource = Resource { instance: family.resource, previous: family.previous, revision: revision.as_deref() };
-    let new = super::conditions(resource, &object, overall, drifted(family, resource.observed_generation(&object)));
-    let notes = super::notes(resource, overall, &cause, &new);
+    let resource = Resource { instance: family.resource, previous: family.previous };
+    let new = super::conditions(resource, &judged, drifted(family, family.resource.generation));
+    let notes = super::notes(resource, &judged, &cause, &new);
     let wants =
         members().flat_map(|member| member.dependencies).filter(|other| other.name != family.resource.address.name);
     let mut status = ResourceStatus {
-        observed_generation: resource.observed_generation(&object),
+        observed_generation: family.resource.generation,
         conditions: merge(&family.previous.conditions(), new, family.now),
-        revision: revision.clone(),
+        revision: super::revision(members().filter_map(|member| member.record)),
         lifecycle: lifecycle(family),
         dependencies: super::names(wants),
         instances: Some(verdicts.instances(family)),
         deposed: members().flat_map(super::deposed).take(LIST_LIMIT).collect(),
         pending: pending(family),
-        last_handled_reconcile_at: super::handled(resource, object.class == Class::Suspended),
+        last_handled_reconcile_at: super::handled(resource, judged.object.class == Class::Suspended),
         ..ResourceStatus::default()
     };
     fit(&mut status);
-    Summary { status, notes, state: super::state(resource, &object, overall), reason: overall.reason }
+    Summary { status, notes, state: super::state(resource, &judged), reason: judged.worst().reason }
 }
 
 /// Drops entries from the end of the lists until the status fits: keys of instances may be long.
@@ -90,6 +90,8 @@ fn fit(status: &mut ResourceStatus) {
 struct Verdicts<'a> {
     /// The desired instances.
     desired: Vec<(&'a Address, Verdict)>,
+    /// The same, regardless of their health.
+    synced: Vec<(&'a Address, Verdict)>,
     /// Instances that are being destroyed, and deposed objects of the desired ones.
     others: Vec<(&'a Address, Verdict)>,
     /// Whether a step of any instance is running or waiting.
@@ -98,14 +100,17 @@ struct Verdicts<'a> {
 
 impl<'a> Verdicts<'a> {
     fn of(family: &FamilyInput<'a>) -> Self {
-        let mut verdicts = Self { desired: Vec::new(), others: Vec::new(), is_active: false };
+        let mut verdicts = Self { desired: Vec::new(), synced: Vec::new(), others: Vec::new(), is_active: false };
         for member in family.members {
-            let (object, rest) = verdict::judge(&member.object);
+            let Judged { object, ready, rest } = verdict::judge(&member.object);
             verdicts.is_active |= member.object.steps.values().any(StepState::is_open);
             // A Resource that is being deleted counts all of its instances.
-            let list =
-                if member.desired || family.resource.deleting { &mut verdicts.desired } else { &mut verdicts.others };
-            list.push((member.address, object));
+            if member.desired || family.resource.deleting {
+                verdicts.desired.push((member.address, ready));
+                verdicts.synced.push((member.address, object));
+            } else {
+                verdicts.others.push((member.address, object));
+            }
             if rest.class != Class::Ready {
                 verdicts.others.push((member.address, rest));
             }
@@ -117,17 +122,21 @@ impl<'a> Verdicts<'a> {
         self.desired.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count()
     }
 
-    fn object(&self, family: &FamilyInput<'_>) -> Verdict {
+    /// The verdict on all desired instances, from one of the lists.
+    fn object(&self, family: &FamilyInput<'_>, list: &[(&Address, Verdict)]) -> Verdict {
         if let Some(gate) = family.gate.and_then(|gate| verdict::blocked(gate, family.resource.deleting)) {
             return gate;
         }
-        if let Some((_, suspended)) = self.desired.iter().find(|(_, verdict)| verdict.class == Class::Suspended) {
+        if let Some((_, suspended)) = list.iter().find(|(_, verdict)| verdict.class == Class::Suspended) {
             return suspended.clone();
         }
         if family.resource.deleting {
             return self.deleting();
         }
-        let ready = self.ready();
+        if family.resource.suspended && list.is_empty() {
+            return verdict::suspended("suspended", false);
+        }
+        let ready = list.iter().filter(|(_, verdict)| verdict.class == Class::Ready).count();
         let at_rest = |reason, message: String| Verdict { reason, message, ..Verdict::ready(family.resource) };
         let kind = family.resource.address.kind();
         let desired = match family.extent {
@@ -140,9 +149,9 @@ impl<'a> Verdicts<'a> {
             }
             InstanceCount::Known(desired) => desired,
         };
-        match lead(&self.desired, self.is_active) {
+        match lead(list, self.is_active) {
             Some((address, verdict)) => {
-                let more = more(self.desired.len() - ready - 1);
+                let more = more(list.len() - ready - 1);
                 let message = format!("{ready} of {desired} ready; {address}: {}{more}", verdict.message);
                 Verdict { message, ..verdict }
             }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Revision, Value};
+use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Value};
 
 fn instance() -> Instance {
     Instance {
@@ -66,7 +66,11 @@ fn reported_drift_is_a_condition_and_only_a_missing_object_is_not_ready() {
 
 #[test]
 fn a_delayed_step_shows_its_reason_and_is_reported_once() {
-    let late = || StepState::Delayed { reason: Reason::TimeLimitExceeded, message: "takes longer than 30m".into() };
+    let late = || StepState::Delayed {
+        reason: Reason::TimeLimitExceeded,
+        message: "takes longer than 30m".into(),
+        is_stalled: false,
+    };
     let summary = case(Action::Create).at(Operation::Create, late()).sum(1);
     let reasons: Vec<_> = summary.status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
     let expected = ["Ready", "Synced", "Reconciling"].map(|kind| (kind, "TimeLimitExceeded"));
@@ -84,7 +88,11 @@ fn a_step_that_is_tried_again_shows_the_last_failure() {
     };
     assert_eq!(tried_again(StepState::Running), "creating the object; the last attempt failed: 503 no capacity");
     assert_eq!(tried_again(StepState::Waiting), "waiting to create; the last attempt failed: 503 no capacity");
-    let delayed = StepState::Delayed { reason: Reason::Progressing, message: "0 of 1 Pods are available".into() };
+    let delayed = StepState::Delayed {
+        reason: Reason::Progressing,
+        message: "0 of 1 Pods are available".into(),
+        is_stalled: false,
+    };
     assert_eq!(tried_again(delayed), "0 of 1 Pods are available");
 }
 
@@ -94,6 +102,8 @@ struct Case {
     change: Option<Change>,
     deposed: Vec<Change>,
     steps: Steps<StepState>,
+    health: Option<Health>,
+    is_unseen: bool,
     waiting_for: Vec<Step>,
     last_failure: Option<&'static str>,
     previous: PublishedStatus,
@@ -106,6 +116,8 @@ fn case(action: Action) -> Case {
         change: Some(change(action)),
         deposed: Vec::new(),
         steps: Steps::default(),
+        health: None,
+        is_unseen: false,
         waiting_for: Vec::new(),
         last_failure: None,
         previous: PublishedStatus::empty(),
@@ -129,6 +141,11 @@ impl Case {
             dependencies: &[],
             provider_is_rejected: false,
             steps: &self.steps,
+            health: match &self.health {
+                Some(health) => KnownHealth::NotReady(health),
+                None if self.is_unseen => KnownHealth::Unseen,
+                None => KnownHealth::Ready,
+            },
             awaits_plan: false,
             waiting_for: &self.waiting_for,
             last_failure: self.last_failure,
@@ -222,45 +239,77 @@ fn a_missing_dependency_is_progressing_and_an_invalid_configuration_is_stalled()
 }
 
 #[test]
-fn a_suspended_object_keeps_its_ready_condition() {
+fn a_suspended_object_is_neither_ready_nor_synced() {
     let before = case(Action::NoOp).sum(1);
     let mut case = case(Action::Blocked).then(&before);
-    case.instance.generation = 4;
     case.change = Some(blocked(Reason::Suspended, "suspended"));
-    let summary = case.sum(2);
-    assert_eq!(conditions(&summary), ["Ready=True/Available", "Synced=False/Suspended"]);
-    assert_eq!(summary.status.observed_generation, 3, "generation 4 was not planned");
-}
-
-#[test]
-fn a_suspended_object_that_a_step_has_changed_is_not_ready() {
-    let mut before = case(Action::NoOp);
-    before.record = Some(record());
-    let before = before.sum(1);
-    let mut case = case(Action::Blocked).then(&before);
-    case.change = Some(blocked(Reason::Suspended, "suspended"));
-    let mut changed = record();
-    changed.current.as_mut().map(Arc::make_mut).unwrap().revision = Revision::new(2, "op-2");
-    for (record, expected) in [
-        (Some(record()), "Ready=True/Available"),
-        (Some(changed), "Ready=Unknown/Suspended"),
-        (None, "Ready=Unknown/Suspended"),
-    ] {
-        case.record = record;
+    for generation in [3, 4] {
+        case.instance.generation = generation;
         let summary = case.sum(2);
-        assert_eq!(conditions(&summary)[0], expected);
-        assert_eq!(summary.status.conditions[0].observed_generation, Some(before.status.observed_generation));
+        assert_eq!(conditions(&summary), ["Ready=Unknown/Suspended", "Synced=Unknown/Suspended"]);
+        assert_eq!(summary.status.observed_generation, generation, "that it is suspended was seen");
+        assert_eq!(summary.state, ObjectState::Suspended);
     }
 }
 
+/// A case with this health, after another status.
+fn with_health(health: Health, before: &Summary) -> Case {
+    Case { health: Some(health), ..case(Action::NoOp).then(before) }
+}
+
 #[test]
-fn an_unplanned_suspended_object_has_no_generation() {
-    let mut case = case(Action::Blocked);
-    case.change = Some(blocked(Reason::Suspended, "suspended"));
-    let summary = case.sum(1);
-    assert_eq!(conditions(&summary), ["Ready=False/Suspended", "Synced=False/Suspended"]);
-    assert_eq!(summary.status.observed_generation, -1);
-    assert!(summary.status.conditions.iter().all(|condition| condition.observed_generation.is_none()));
+fn an_object_that_is_no_longer_ready_is_degraded_and_reported_once() {
+    let before = case(Action::NoOp).sum(1);
+    let degraded = with_health(Health::InProgress("0 of 1 Pods are available".into()), &before).sum(2);
+    let expected = ["Ready=False/Degraded", "Synced=True/Available", "Reconciling=True/Degraded"];
+    assert_eq!(conditions(&degraded), expected);
+    assert_eq!(degraded.status.conditions[0].message, "the object is not ready: 0 of 1 Pods are available");
+    assert_eq!((degraded.notes.len(), degraded.notes[0].reason, degraded.notes[0].warning), (1, "Degraded", true));
+    assert_eq!((degraded.state, degraded.reason), (ObjectState::Progressing, Reason::Degraded));
+    let worse = with_health(Health::Failed("it has crashed".into()), &degraded).sum(3);
+    assert_eq!(conditions(&worse)[2], "Stalled=True/Degraded");
+    assert_eq!(worse.notes, [], "another text is no new event");
+    let recovered = case(Action::NoOp).then(&worse).sum(4);
+    assert_eq!(conditions(&recovered), ["Ready=True/Available", "Synced=True/Available"]);
+}
+
+#[test]
+fn an_object_that_another_client_deletes_is_terminating() {
+    let before = case(Action::NoOp).sum(1);
+    let summary = with_health(Health::Terminating(vec!["a/b".into()]), &before).sum(2);
+    assert_eq!(conditions(&summary)[0], "Ready=False/Terminating");
+    assert!(summary.status.conditions[0].message.contains("`a/b`"));
+}
+
+#[test]
+fn an_object_is_ready_only_if_it_was_seen_since_the_start() {
+    let unseen = |previous: Option<&Summary>| {
+        let case = Case { is_unseen: true, ..case(Action::NoOp) };
+        previous.map_or(case.sum(5), |previous| Case { is_unseen: true, ..case.then(previous) }.sum(5))
+    };
+    let unknown = conditions(&unseen(None));
+    assert_eq!(unknown[..2], ["Ready=False/Progressing", "Synced=False/Progressing"], "it may exist elsewhere only");
+    let ready = case(Action::NoOp).sum(1);
+    let degraded = with_health(Health::Failed("it has crashed".into()), &ready).sum(2);
+    for previous in [&ready, &degraded] {
+        assert_eq!(unseen(Some(previous)).status, previous.status, "a restart changes no status");
+    }
+    let mut other = case(Action::NoOp);
+    other.instance.generation = 2;
+    assert_eq!(conditions(&unseen(Some(&other.sum(1))))[0], "Ready=False/Progressing", "of another generation");
+}
+
+#[test]
+fn a_wait_for_an_object_that_has_failed_is_stalled_until_it_is_ready() {
+    let delayed =
+        |is_stalled| StepState::Delayed { reason: Reason::Degraded, message: "it has failed".into(), is_stalled };
+    let failed = case(Action::Wait).at(Operation::Wait, delayed(true)).sum(1);
+    let expected = ["Ready=False/Degraded", "Synced=False/Degraded", "Stalled=True/Degraded"];
+    assert_eq!(conditions(&failed), expected);
+    let late = case(Action::Wait).at(Operation::Wait, delayed(false)).then(&failed).sum(2);
+    assert_eq!(conditions(&late)[2], "Reconciling=True/Degraded");
+    let ready = case(Action::Wait).at(Operation::Wait, StepState::Finished).then(&late).sum(3);
+    assert_eq!(conditions(&ready), ["Ready=True/Available", "Synced=True/Available"]);
 }
 
 #[test]

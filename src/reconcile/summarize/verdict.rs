@@ -1,8 +1,9 @@
 //! Judges an object: ready, progressing, stalled or suspended, with the reason that explains it.
 
-use super::{ObjectInput, StepState, Steps};
+use super::{KnownHealth, ObjectInput, StepState, Steps};
+use crate::api::conditions::ConditionType;
 use crate::load::Instance;
-use crate::model::{Action, Change, Drift, Operation, Reason, ReplaceOrder, Step};
+use crate::model::{Action, Change, Drift, Health, Operation, Reason, ReplaceOrder, Step};
 
 /// How the conditions describe drift that is only reported.
 pub(super) const REPORTED: &str =
@@ -50,8 +51,30 @@ impl Verdict {
     }
 }
 
-/// The verdict on the object itself, and the verdict on its deposed objects.
-pub(super) fn judge(input: &ObjectInput<'_>) -> (Verdict, Verdict) {
+/// The verdicts on an object.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// Whether the object matches its Resource.
+    pub(super) object: Verdict,
+    /// Whether it also works.
+    pub(super) ready: Verdict,
+    /// Whether nothing is left to do with its deposed objects.
+    pub(super) rest: Verdict,
+}
+
+impl Judged {
+    /// Problems of the object itself take precedence over work on its deposed objects.
+    pub(super) fn overall(&self) -> &Verdict {
+        if self.object.class == Class::Ready { &self.rest } else { &self.object }
+    }
+
+    pub(super) fn worst(&self) -> &Verdict {
+        let overall = self.overall();
+        if overall.class == Class::Ready { &self.ready } else { overall }
+    }
+}
+
+pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
     let created =
         |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
     let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
@@ -69,12 +92,48 @@ pub(super) fn judge(input: &ObjectInput<'_>) -> (Verdict, Verdict) {
     };
     let rest =
         of_steps(input, &rest).or_else(deposed).or_else(held_destroy).unwrap_or_else(|| Verdict::ready(input.instance));
-    (object, rest)
+    let ready = if object.class == Class::Ready { of_health(input, &object) } else { object.clone() };
+    // Whether an object that was not seen matches its Resource is not known either.
+    let is_unknown = matches!(input.health, KnownHealth::Unseen) && ready.reason == Reason::Progressing;
+    let object = if is_unknown { ready.clone() } else { object };
+    Judged { object, ready, rest }
+}
+
+/// The verdict on an object that matches its Resource.
+fn of_health(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
+    match input.health {
+        KnownHealth::Ready => object.clone(),
+        KnownHealth::NotReady(health) => {
+            let (class, reason) = match health {
+                Health::Failed(_) => (Class::Stalled, Reason::Degraded),
+                Health::Terminating(_) => (Class::Progressing, Reason::Terminating),
+                Health::Current | Health::InProgress(_) => (Class::Progressing, Reason::Degraded),
+            };
+            Verdict::error(class, reason, &format!("the object is not ready: {health}"))
+        }
+        KnownHealth::Unseen => unseen(input, object),
+    }
+}
+
+/// Until the object is seen, the previous status of the same generation remains: a restart changes no status.
+fn unseen(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
+    let is_same = input.previous.observed_generation == input.instance.generation;
+    let before = input.previous.condition(ConditionType::Ready).filter(|_| is_same);
+    match before {
+        Some(before) if before.status == "True" => object.clone(),
+        Some(before) if before.reason == Reason::Degraded.as_str() => {
+            let is_stalled = input.previous.is_true(ConditionType::Stalled);
+            let class = if is_stalled { Class::Stalled } else { Class::Progressing };
+            Verdict::error(class, Reason::Degraded, &before.message)
+        }
+        _ => Verdict::progressing(Reason::Progressing, "the object was not seen yet since the controller started"),
+    }
 }
 
 fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
     let deleting = input.instance.deleting;
-    let reason = if deleting { Reason::Deleting } else { Reason::Progressing };
+    let own_reason = if deleting { Reason::Deleting } else { Reason::Progressing };
+    let reason = own_reason;
     let failed = steps.values().find_map(|state| match state {
         StepState::Failed { reason, message, .. } if waits_for_others(*reason) => {
             Some(Verdict::progressing(*reason, message.clone()))
@@ -97,7 +156,10 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     };
     let delayed = || {
         steps.values().find_map(|state| match state {
-            StepState::Delayed { reason, message } => Some(delayed(*reason, message)),
+            StepState::Delayed { reason, message, is_stalled } => {
+                let verdict = delayed(if *reason == Reason::Progressing { own_reason } else { *reason }, message);
+                Some(if *is_stalled { Verdict { class: Class::Stalled, ..verdict } } else { verdict })
+            }
             _ => None,
         })
     };
@@ -122,7 +184,7 @@ fn again(input: &ObjectInput<'_>, text: String) -> String {
 
 /// The step continues. A step that only takes long is no error.
 fn delayed(reason: Reason, message: &str) -> Verdict {
-    let is_error = reason != Reason::Progressing;
+    let is_error = !matches!(reason, Reason::Progressing | Reason::Deleting);
     Verdict { is_error, ..Verdict::progressing(reason, message) }
 }
 
@@ -200,12 +262,14 @@ fn behind_provider(input: &ObjectInput<'_>, verdict: Verdict) -> Verdict {
     }
 }
 
+pub(super) fn suspended(message: &str, blocks_deletion: bool) -> Verdict {
+    let message = with_hint(Reason::Suspended, message);
+    Verdict { class: Class::Suspended, reason: Reason::Suspended, message, is_error: false, blocks_deletion }
+}
+
 fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
     match reason {
-        Reason::Suspended => {
-            let message = with_hint(reason, &change.message);
-            Verdict { class: Class::Suspended, reason, message, is_error: false, blocks_deletion: deleting }
-        }
+        Reason::Suspended => suspended(&change.message, deleting),
         // Nothing is wrong: the change waits for a user.
         Reason::ApprovalRequired => {
             Verdict { blocks_deletion: deleting, ..Verdict::progressing(reason, change.message.clone()) }
@@ -232,6 +296,7 @@ fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
         | Reason::CustomResourceDefinitionUnknown
         | Reason::Forbidden
         | Reason::TooManyDeposedObjects
+        | Reason::Terminating
         | Reason::PreconditionFailed
         | Reason::PostconditionFailed => Verdict::error(Class::Progressing, reason, &change.message),
         _ => Verdict::error(Class::Stalled, reason, &change.message),
@@ -287,7 +352,7 @@ fn with_hint(reason: Reason, message: &str) -> String {
         Reason::PreventDestroy => {
             "set `spec.lifecycle.preventDestroy` to false; you can do this while it is being deleted"
         }
-        Reason::Suspended => "set `spec.suspend` to false, or remove the annotation `purlin.dev/paused`",
+        Reason::Suspended => "set `spec.suspend` to false, or run `purlin resume`",
         Reason::CustomResourceDefinitionTerminating => {
             "restore the CRD, or release the objects with `purlin state release --all`"
         }

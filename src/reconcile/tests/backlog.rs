@@ -27,6 +27,10 @@ impl Environment for SharedEnvironment<'_> {
         self.workers.can_watch(type_name)
     }
 
+    fn reports_health(&self, type_name: &str) -> bool {
+        self.workers.reports_health(type_name)
+    }
+
     fn is_watching(&self, type_name: &str, address: &Address) -> bool {
         self.workers.is_watching(type_name, address)
     }

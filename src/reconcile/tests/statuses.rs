@@ -44,7 +44,7 @@ async fn a_resource_with_a_new_generation_gets_no_status_before_its_change_is_ma
     assert_eq!(written(&bench), ["a Available"]);
 }
 
-/// The status of a suspended Resource keeps its `observedGeneration`, so those of two generations are equal.
+/// The API server rejects a status of an earlier generation.
 #[tokio::test(start_paused = true)]
 async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation() {
     let mut bench = Bench::new();
@@ -69,5 +69,4 @@ async fn a_suspended_status_that_was_rejected_is_written_for_the_next_generation
     let outcome = StatusOutcome::Rejected;
     bench.reconciler.observe(Event::StatusWritten { name: "a".into(), uid: "u".into(), digest, outcome });
     bench.run_until("the status of the newest generation", |bench| writes_for(bench, 4)).await;
-    assert_eq!(bench.reconciler.index().published("a").unwrap().digest, digest);
 }

@@ -50,7 +50,7 @@ impl FakeObject {
     }
 
     fn state(&self) -> ObjectState {
-        ObjectState { value: self.value(), private: Arc::from([]), identity: None }
+        ObjectState { value: self.value(), private: Arc::from([]), identity: None, health: None }
     }
 }
 

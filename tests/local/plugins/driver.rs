@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use purlin::driver::{
-    ApplyRequest, ApplyResponse, CallContext, Driver, Preparation, ProviderOptions, Providers, Warnings,
+    ApplyRequest, ApplyResponse, CallContext, CallDelay, Driver, Preparation, ProviderOptions, Providers, Warnings,
 };
 use purlin::install::{InstallOptions, Installer};
 use purlin::model::{PlanRequest, PlanResponse, Provider, ProviderUse, RecordedObject, Value};
@@ -90,6 +90,7 @@ impl Bench {
             deadline: self.clock.now() + SignedDuration::try_from(limit).unwrap(),
             operation_id: "".into(),
             warnings: Warnings::default(),
+            delay: CallDelay::default(),
         }
     }
 

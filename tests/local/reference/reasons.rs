@@ -111,7 +111,15 @@ fn next_step(reason: Reason) -> &'static str {
             "If the message says when the step starts, nothing. Otherwise, delete other objects. Or ask an administrator to set \
              the annotation of the Namespace that the message names. See `docs/operations.md`."
         }
-        Reason::Suspended => "Set `spec.suspend: false` and remove the annotation `purlin.dev/paused`.",
+        Reason::Suspended => "Set `spec.suspend: false`, or run `purlin resume NAME`.",
+        Reason::Degraded => {
+            "Look at the object with `kubectl describe`, and at its Pods. Correct the Resource if it is the cause. Otherwise, \
+             nothing: Purlin continues when the object is ready."
+        }
+        Reason::Terminating => {
+            "Find out who deletes the object. The controllers of the finalizers in the message must remove them. Purlin then \
+             creates the object again."
+        }
         Reason::Forbidden => {
             "Bind a Role with the missing verbs to the ServiceAccount in the message. In a namespace that is being \
              deleted, clean up the remaining objects."

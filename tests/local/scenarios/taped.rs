@@ -14,8 +14,8 @@ use purlin::driver::{
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::StringData;
 use purlin::model::{
-    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, Record,
-    RecordedObject, Schema, Stored, Value, Version,
+    Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,
+    Record, RecordedObject, Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
 
@@ -108,7 +108,7 @@ impl Driver for TapedDriver {
         &'a self,
         context: &'a CallContext,
         object: &'a RecordedObject,
-        report: &'a (dyn Fn(&str) + Send + Sync),
+        report: &'a (dyn Fn(&Health) + Send + Sync),
     ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
         self.tape.note(format!("  wait for {}", context.address));
         self.inner.wait_ready(context, object, report)

@@ -78,6 +78,12 @@ impl Server {
         }
     }
 
+    /// Replaces a namespace by one of the same name: Purlin identifies a cluster by the UID of `kube-system`.
+    pub(crate) fn renew_namespace(&mut self, now: Timestamp, name: &str) {
+        self.store.remove(now, &("".into(), "namespaces".into()), "", name);
+        self.insert(now, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    }
+
     /// Removes all finalizers of an object. Returns whether the object existed.
     pub(crate) fn force_finalizers(&mut self, now: Timestamp, path: &str) -> bool {
         self.modify(now, path, &json!({"metadata": {"finalizers": null}})).is_some()

@@ -1,8 +1,8 @@
 //! The list of all stories.
 
 use super::{
-    Story, approvals, changes, cluster, deletions, families, minds, moves, replacements, replicas, settings, shards,
-    troubles, values,
+    Story, approvals, changes, cluster, deletions, families, minds, moves, readiness, replacements, replicas, settings,
+    shards, troubles, values,
 };
 
 macro_rules! stories {
@@ -98,6 +98,12 @@ pub(super) const STORIES: &[Story] = stories![
     cluster::objects_namespace_deleted,
     cluster::deployment_becomes_ready,
     cluster::upgraded,
+    readiness::deployment_late_then_ready,
+    readiness::deployment_rolled_back,
+    readiness::deployment_degrades,
+    readiness::object_terminating,
+    readiness::object_held_while_deleted,
+    readiness::restored_in_another_cluster,
     values::publish,
     values::publish_taken_away,
     values::published_deleted,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::play::Play;
 use crate::apiserver::{Change, ChangeKind, Object, Server};
 use crate::cluster_objects;
-use crate::kubectl::SHOP;
+use crate::kubectl::{SHOP, path};
 
 impl Play {
     /// Another client creates or changes an object in the users' namespace.
@@ -90,7 +90,9 @@ impl Play {
     /// Sets the status of the Deployment of an address to available.
     pub(crate) fn run_pods(&self, address: &str) {
         self.env.judge.note(&format!("the Pods of {address} run"));
-        let object = self.cluster_object(address).expect("it is there");
+        let Some(object) = self.cluster_object(address) else {
+            return self.env.judge.object(&format!("{address} has no Deployment"));
+        };
         let count = &object.value["spec"]["replicas"];
         self.report(
             &object.value,
@@ -100,6 +102,37 @@ impl Play {
                 "conditions": [{ "type": "Available", "status": "True" }],
             }),
         );
+    }
+
+    /// Sets the status of the Deployment of an address to failed: no Pod runs, and its deadline has passed.
+    pub(crate) fn fail_pods(&self, address: &str) {
+        self.env.judge.note(&format!("the Pods of {address} do not run"));
+        let Some(object) = self.cluster_object(address) else {
+            return self.env.judge.object(&format!("{address} has no Deployment"));
+        };
+        let late = json!({ "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded" });
+        self.report(
+            &object.value,
+            &json!({
+                "observedGeneration": object.value["metadata"]["generation"],
+                "replicas": 2, "updatedReplicas": 2, "readyReplicas": 0, "availableReplicas": 0,
+                "conditions": [{ "type": "Available", "status": "False" }, late],
+            }),
+        );
+    }
+
+    /// Makes the cluster another one, in which these Resources were restored without their status.
+    pub(crate) fn become_another_cluster(&self, names: &[&str]) {
+        self.env.judge.note("it is another cluster");
+        self.env.cluster.with(|server, now| {
+            server.renew_namespace(now, "kube-system");
+            for name in names {
+                let status = json!({ "status": { "conditions": [], "observedGeneration": -1 } });
+                let place = format!("{}/status", path(SHOP, name));
+                let done = server.send(now, &Method::PATCH, &place, "application/merge-patch+json", &status);
+                assert!(done.is_ok(), "{done:?}");
+            }
+        });
     }
 
     fn report(&self, object: &Value, status: &Value) {

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use crate::driver::{CallContext, Preparation, Providers, ReconstructedConfig, Warnings};
+use crate::driver::{CallContext, CallDelay, Preparation, Providers, ReconstructedConfig, Warnings};
 use crate::migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
 use crate::model::{DriverError, RecordedObject};
 use crate::process::{Clock as _, SystemClock};
@@ -106,5 +106,6 @@ fn context(migration: &Migration, resource: &Resource, address: &str) -> CallCon
         deadline: now.checked_add(TIME_LIMIT).unwrap_or(now),
         operation_id: "".into(),
         warnings: Warnings::default(),
+        delay: CallDelay::default(),
     }
 }

@@ -1,12 +1,12 @@
-use super::{Verdict, evaluate};
+use super::{Verdict, has_status, of_live};
 
 /// Compares the verdict on an object, written as YAML: `current`, `terminating`, `...` (in progress) or `failed: ...`.
 #[track_caller]
 fn check(yaml: &str, expected: &str) {
     let object: serde_json::Value = serde_saphyr::from_str(yaml).unwrap();
-    let status = match evaluate(&object) {
+    let status = match of_live(&object) {
         Verdict::Current => "current".to_owned(),
-        Verdict::Terminating => "terminating".to_owned(),
+        Verdict::Terminating(finalizers) => format!("terminating: {}", finalizers.join(", ")),
         Verdict::InProgress(why) => why,
         Verdict::Failed(why) => format!("failed: {why}"),
     };
@@ -14,9 +14,24 @@ fn check(yaml: &str, expected: &str) {
 }
 
 #[test]
+fn secrets_are_watched_by_their_metadata_only() {
+    for (api_version, kind) in [("v1", "Secret"), ("v1", "ConfigMap"), ("rbac.authorization.k8s.io/v1", "Role")] {
+        assert!(!has_status(api_version, kind), "{kind}");
+    }
+    for (api_version, kind) in [("apps/v1", "Deployment"), ("v1", "Pod"), ("example.com/v1", "Secret")] {
+        assert!(has_status(api_version, kind), "{kind}");
+    }
+}
+
+#[test]
 fn any_kind() {
     check("{apiVersion: v1, kind: ConfigMap}", "current");
-    check("{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}", "terminating");
+    check(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [a/b]}}",
+        "terminating: a/b",
+    );
+    let unready = "{kind: X, metadata: {annotations: {purlin.dev/wait: 'false'}}, status: {conditions: [{type: Ready, status: 'False'}]}}";
+    check(unready, "current");
     check("{kind: X, metadata: {generation: 2}, status: {observedGeneration: 2}}", "current");
     check(
         "{kind: X, metadata: {generation: 2}, status: {observedGeneration: 1}}",

@@ -2,7 +2,8 @@
 //! to report.
 //!
 //! Changes by calls of this driver are not reported: the state after a call is the new baseline, and events during the
-//! call are processed when it ends. Versions are compared as numbers, so that a lagging watch reports no changes.
+//! call are processed when it ends. Versions are compared as numbers, so that a lagging watch reports no changes. The
+//! health of an object is reported whoever changed it, with the first state that is seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::driver::ObjectChange;
-use crate::model::{Address, Value};
+use crate::model::{Address, Health, Observed, Value};
 
 /// The scope of one watch: the objects of a kind in a namespace, as visible to a service account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +39,7 @@ pub(crate) struct ObjectVersion {
 /// The state of an object in a watch event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ObservedState {
-    Present(ObjectVersion),
+    Present(ObjectVersion, Health),
     Deleted,
 }
 
@@ -48,6 +49,8 @@ struct Entry {
     subscriber: Option<(Arc<str>, Address)>,
     /// The last known state. Changes from it are reported.
     baseline: Option<ObjectVersion>,
+    /// The last known health; `None` if the object was not seen yet.
+    health: Option<Health>,
     /// The number of calls of this driver in flight.
     calls: u32,
     /// The last event during a call, or without a subscriber.
@@ -115,41 +118,66 @@ fn metadata_digest(metadata: &Json) -> Option<u64> {
 }
 
 impl Entry {
-    /// Processes a state and returns the change to report.
+    /// Processes a state and returns what to report.
     fn observe(&mut self, state: ObservedState) -> Option<ObjectChange> {
         if self.calls > 0 || self.subscriber.is_none() {
             self.pending = Some(state);
             return None;
         }
-        let deleted = match (&mut self.baseline, state) {
-            (Some(base), ObservedState::Present(version))
+        let mut seen = Observed::default();
+        match (&mut self.baseline, state) {
+            (Some(base), ObservedState::Present(version, _))
                 if base.uid == version.uid && version.version <= base.version =>
             {
                 return None;
             }
-            (Some(base), ObservedState::Present(version)) if !base.differs(&version) => {
+            (Some(base), ObservedState::Present(version, health)) if !base.differs(&version) => {
                 *base = version;
-                return None;
+                seen.health = self.replace_health(health);
             }
-            (base, ObservedState::Present(version)) => {
-                let deleted = base.as_ref().is_some_and(|base| base.uid != version.uid);
+            (base, ObservedState::Present(version, health)) => {
+                seen.changed = true;
+                seen.deleted = base.as_ref().is_some_and(|base| base.uid != version.uid);
                 *base = Some(version);
-                deleted
+                seen.health = self.replace_health(health);
             }
             (base, ObservedState::Deleted) => {
                 // A deletion is reported once.
                 base.take()?;
-                true
+                self.health = None;
+                (seen.changed, seen.deleted) = (true, true);
             }
-        };
-        let (namespace, address) = self.subscriber.clone()?;
-        Some(ObjectChange { namespace, address, deleted })
+        }
+        self.report(seen)
+    }
+
+    /// Sets the health. Returns it if it has changed.
+    fn replace_health(&mut self, health: Health) -> Option<Health> {
+        let is_new = self.health.as_ref() != Some(&health);
+        self.health = Some(health);
+        if is_new { self.health.clone() } else { None }
+    }
+
+    fn report(&self, seen: Observed) -> Option<ObjectChange> {
+        let (namespace, address) = self.subscriber.clone().filter(|_| seen != Observed::default())?;
+        Some(ObjectChange { namespace, address, seen })
     }
 
     /// Processes the pending event.
     fn observe_pending(&mut self) -> Option<ObjectChange> {
         let state = self.pending.take()?;
         self.observe(state)
+    }
+}
+
+/// Both reports as one.
+fn joined(first: Option<ObjectChange>, later: Option<ObjectChange>) -> Option<ObjectChange> {
+    match (first, later) {
+        (Some(mut first), Some(later)) => {
+            first.seen.add(later.seen);
+            Some(first)
+        }
+        (first, later) => first.or(later),
     }
 }
 
@@ -174,7 +202,9 @@ impl WatchIndex {
             entry.baseline = recorded;
             subscription.needs_list = true;
         }
-        subscription.change = entry.observe_pending();
+        let known = entry.health.clone().filter(|_| is_new);
+        let known = entry.report(Observed { health: known, ..Observed::default() });
+        subscription.change = joined(known, entry.observe_pending());
         self.subscribers.insert(subscriber, entry_key);
         subscription
     }
@@ -203,27 +233,53 @@ impl WatchIndex {
     }
 
     /// Ends a call. `left` is the object after it, or `None` if it is unknown.
-    pub(crate) fn end(&mut self, scope: &Scope, name: &Arc<str>, left: Option<ObjectVersion>) -> Option<ObjectChange> {
+    pub(crate) fn end(
+        &mut self,
+        scope: &Scope,
+        name: &Arc<str>,
+        left: Option<(ObjectVersion, Health)>,
+    ) -> Option<ObjectChange> {
         let entry = self.scopes.get_mut(scope)?.get_mut(name)?;
         entry.calls = entry.calls.saturating_sub(1);
         entry.listed = true;
         let known = left.is_some();
-        entry.baseline = left.or(entry.baseline.take());
+        let mut health = None;
+        if let Some((version, left)) = left {
+            entry.baseline = Some(version);
+            health = entry.replace_health(left);
+        }
         if entry.subscriber.is_none() && !known && entry.calls == 0 {
             self.drop_entry(scope, name);
             return None;
         }
-        if entry.calls == 0 { entry.observe_pending() } else { None }
+        let health = entry.report(Observed { health, ..Observed::default() });
+        joined(health, if entry.calls == 0 { entry.observe_pending() } else { None })
     }
 
-    /// Updates the baseline after a read by this driver.
-    pub(crate) fn record_read(&mut self, scope: &Scope, name: &Arc<str>, version: ObjectVersion) {
-        let Some(entry) = self.scopes.get_mut(scope).and_then(|members| members.get_mut(name)) else { return };
+    /// Updates the known state after a read by this driver.
+    pub(crate) fn record_read(
+        &mut self,
+        scope: &Scope,
+        name: &Arc<str>,
+        version: ObjectVersion,
+        health: Health,
+    ) -> Option<ObjectChange> {
+        let entry = self.scopes.get_mut(scope)?.get_mut(name)?;
         let older =
             entry.baseline.as_ref().is_some_and(|base| base.uid == version.uid && base.version > version.version);
-        if entry.calls == 0 && !older {
-            entry.baseline = Some(version);
+        if entry.calls > 0 || older {
+            return None;
         }
+        entry.baseline = Some(version);
+        let health = entry.replace_health(health);
+        entry.report(Observed { health, ..Observed::default() })
+    }
+
+    /// The objects of a scope that cannot be watched and were not seen yet.
+    pub(crate) fn unseen(&self, scope: &Scope) -> Vec<ObjectChange> {
+        let entries = self.scopes.get(scope).into_iter().flat_map(BTreeMap::values);
+        let unseen = entries.filter(|entry| entry.health.is_none());
+        unseen.filter_map(|entry| entry.report(Observed { unwatched: true, ..Observed::default() })).collect()
     }
 
     /// Removes an object that this driver destroys, so that its deletion is not reported.
@@ -236,6 +292,11 @@ impl WatchIndex {
             }
             None => self.drop_entry(scope, name),
         }
+    }
+
+    /// Whether an object is subscribed or being changed, so that events about it matter.
+    pub(crate) fn knows(&self, scope: &Scope, name: &str) -> bool {
+        self.scopes.get(scope).is_some_and(|members| members.contains_key(name))
     }
 
     /// Processes a watch event or an item of a list.
@@ -300,17 +361,26 @@ mod tests {
     fn index_with(base: ObjectVersion) -> WatchIndex {
         let mut index = WatchIndex::default();
         index.begin(&scope(), &"x".into());
-        index.end(&scope(), &"x".into(), Some(base));
-        assert_eq!(index.subscribe(subscriber("a"), scope(), "x".into(), None), Subscription::default());
+        index.end(&scope(), &"x".into(), Some((base, Health::Current)));
+        let expected = Subscription { change: Some(healthy()), ..Subscription::default() };
+        assert_eq!(index.subscribe(subscriber("a"), scope(), "x".into(), None), expected);
         index
     }
 
+    fn report(seen: Observed) -> ObjectChange {
+        ObjectChange { namespace: "shop".into(), address: Address::single("a"), seen }
+    }
+
     fn change(deleted: bool) -> ObjectChange {
-        ObjectChange { namespace: "shop".into(), address: Address::single("a"), deleted }
+        report(Observed { changed: true, deleted, ..Observed::default() })
+    }
+
+    fn healthy() -> ObjectChange {
+        report(Observed { health: Some(Health::Current), ..Observed::default() })
     }
 
     fn present(version: ObjectVersion) -> ObservedState {
-        ObservedState::Present(version)
+        ObservedState::Present(version, Health::Current)
     }
 
     #[test]
@@ -333,6 +403,23 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_the_health_is_reported_whoever_causes_it() {
+        let mut index = index_with(counted(5, 1));
+        let failed = || Health::Failed("it has crashed".to_owned());
+        let seen = |health| Some(report(Observed { health: Some(health), ..Observed::default() }));
+        let observe = |index: &mut WatchIndex, version, health| {
+            index.observe(&scope(), "x", ObservedState::Present(counted(version, 1), health))
+        };
+        assert_eq!(observe(&mut index, 6, failed()), seen(failed()));
+        assert_eq!(observe(&mut index, 7, failed()), None);
+        index.begin(&scope(), &"x".into());
+        let after_call = Some((counted(8, 1), Health::Current));
+        assert_eq!(index.end(&scope(), &"x".into(), after_call), seen(Health::Current));
+        assert_eq!(index.record_read(&scope(), &"x".into(), counted(9, 1), failed()), seen(failed()));
+        assert_eq!(observe(&mut index, 8, Health::Current), None, "an older state");
+    }
+
+    #[test]
     fn writes_of_this_driver_are_not_reported() {
         let mut index = index_with(version("u", 5));
         index.begin(&scope(), &"x".into());
@@ -341,12 +428,12 @@ mod tests {
             None,
             "the event may arrive before the response"
         );
-        assert_eq!(index.end(&scope(), &"x".into(), Some(version("u", 6))), None);
+        assert_eq!(index.end(&scope(), &"x".into(), Some((version("u", 6), Health::Current))), None);
         assert_eq!(index.observe(&scope(), "x", present(version("u", 6))), None, "or after it");
         index.begin(&scope(), &"x".into());
         assert_eq!(index.observe(&scope(), "x", present(version("u", 8))), None);
         assert_eq!(
-            index.end(&scope(), &"x".into(), Some(version("u", 7))),
+            index.end(&scope(), &"x".into(), Some((version("u", 7), Health::Current))),
             Some(change(false)),
             "another client changed the object during the call"
         );
@@ -356,10 +443,11 @@ mod tests {
     fn a_change_between_the_call_and_the_subscription_is_not_lost() {
         let mut index = WatchIndex::default();
         index.begin(&scope(), &"x".into());
-        index.end(&scope(), &"x".into(), Some(version("u", 5)));
+        index.end(&scope(), &"x".into(), Some((version("u", 5), Health::Current)));
         assert_eq!(index.observe(&scope(), "x", present(version("u", 6))), None, "there is no subscriber yet");
         let subscription = index.subscribe(subscriber("a"), scope(), "x".into(), None);
-        assert_eq!((subscription.needs_list, subscription.change), (false, Some(change(false))));
+        let both = Observed { changed: true, health: Some(Health::Current), ..Observed::default() };
+        assert_eq!((subscription.needs_list, subscription.change), (false, Some(report(both))));
     }
 
     #[test]
@@ -371,8 +459,9 @@ mod tests {
         };
         assert!(index.subscribe(subscriber("a"), scope(), "x".into(), recorded(1)).needs_list);
         index.begin_list(&scope());
-        assert_eq!(index.observe(&scope(), "x", present(counted(7, 1))), None);
-        assert_eq!(index.end_list(&scope()), []);
+        assert_eq!(index.unseen(&scope()), [report(Observed { unwatched: true, ..Observed::default() })]);
+        assert_eq!(index.observe(&scope(), "x", present(counted(7, 1))), Some(healthy()));
+        assert_eq!((index.end_list(&scope()), index.unseen(&scope())), (vec![], vec![]));
         index.begin_list(&scope());
         assert_eq!(index.end_list(&scope()), vec![change(true)], "it is not in the list");
         assert!(
@@ -384,7 +473,7 @@ mod tests {
     #[test]
     fn reads_and_destroys_of_this_driver_are_not_reported() {
         let mut index = index_with(version("u", 5));
-        index.record_read(&scope(), &"x".into(), version("u", 8));
+        assert_eq!(index.record_read(&scope(), &"x".into(), version("u", 8), Health::Current), None);
         assert_eq!(index.observe(&scope(), "x", present(version("u", 8))), None);
         index.forget(&scope(), &"x".into());
         assert_eq!(index.observe(&scope(), "x", ObservedState::Deleted), None);

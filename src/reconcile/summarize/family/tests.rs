@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::{DeposedKey, Operation, Record, RecordedObject, Step};
-use crate::reconcile::summarize::Steps;
+use crate::reconcile::summarize::{KnownHealth, Steps};
 
 /// The state of one instance.
 #[derive(Clone)]
@@ -88,6 +88,7 @@ impl Case {
                     lifecycle: None,
                     dependencies: &[],
                     steps,
+                    health: KnownHealth::Ready,
                     awaits_plan: false,
                     waiting_for: &[],
                     last_failure: None,
@@ -147,6 +148,16 @@ fn a_family_is_stalled_only_when_no_step_is_active() {
         case(&[waits, MemberState::Ready]).conditions()[0],
         "Ready=False DependencyNotReady: 1 of 2 ready; web[0]: waits for `a`"
     );
+}
+
+#[test]
+fn a_suspended_family_without_instances_is_suspended() {
+    let mut case = case(&[]);
+    case.resource.suspended = true;
+    for extent in [InstanceCount::Known(0), InstanceCount::Disabled] {
+        case.extent = extent;
+        assert!(case.conditions()[0].starts_with("Ready=Unknown Suspended"), "{:?}", case.conditions());
+    }
 }
 
 #[test]

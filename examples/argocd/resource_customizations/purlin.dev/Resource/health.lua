@@ -18,7 +18,7 @@ if obj.metadata.deletionTimestamp ~= nil then
   end
   return health
 end
-if (obj.spec ~= nil and obj.spec.suspend == true) or annotations["purlin.dev/paused"] == "true" then
+if obj.spec ~= nil and obj.spec.suspend == true then
   health.status = "Suspended"
   health.message = "suspended"
   return health

@@ -1,5 +1,4 @@
-local annotations = obj.metadata.annotations or {}
-local is_suspended = (obj.spec ~= nil and obj.spec.suspend == true) or annotations["purlin.dev/paused"] == "true"
+local is_suspended = obj.spec ~= nil and obj.spec.suspend == true
 return {
   reconcile = {disabled = is_suspended},
   suspend = {disabled = is_suspended},

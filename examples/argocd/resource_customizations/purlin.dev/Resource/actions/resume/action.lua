@@ -1,7 +1,2 @@
-if obj.metadata.annotations ~= nil then
-  obj.metadata.annotations["purlin.dev/paused"] = nil
-end
-if obj.spec.suspend == true then
-  obj.spec.suspend = false
-end
+obj.spec.suspend = nil
 return obj

@@ -1,6 +1,3 @@
--- The annotation, not `spec.suspend`: the Resource stays in sync with Git.
-if obj.metadata.annotations == nil then
-  obj.metadata.annotations = {}
-end
-obj.metadata.annotations["purlin.dev/paused"] = "true"
+-- A manifest in Git without `spec.suspend` leaves it as it is.
+obj.spec.suspend = true
 return obj

@@ -1,0 +1,160 @@
+//! Kubernetes objects that are late, fail, recover, or are deleted by clients that finalizers hold back.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::cluster::web;
+use super::play::{Play, config_map};
+
+/// A ConfigMap that depends on `a`.
+fn dependent(name: &str) -> Value {
+    let mut spec = config_map(name);
+    spec["dependsOn"] = json!([{ "name": "a" }]);
+    spec
+}
+
+impl Play {
+    /// The Deployment of `a` exists with this image.
+    async fn until_image(&self, image: &str) {
+        self.until("the Deployment has the image", || {
+            let found = self.cluster_object("a");
+            found.is_some_and(|one| one.value.pointer("/spec/template/spec/containers/0/image") == Some(&image.into()))
+        })
+        .await;
+    }
+
+    fn uid(&self, address: &str) -> Option<String> {
+        self.cluster_object(address).map(|object| object.uid().to_owned())
+    }
+
+    /// The object must still be the same.
+    fn must_be(&self, address: &str, uid: Option<&str>) {
+        if self.uid(address).as_deref() != uid {
+            self.env.judge.object(&format!("the object of {address} was replaced"));
+        }
+    }
+}
+
+/// A Deployment that exceeds its deadlines is kept, and becomes ready when its Pods run, also after a restart.
+pub(super) async fn deployment_late_then_ready(play: &Play) {
+    play.empty().await;
+    play.apply("a", &web("web:1", "10s"));
+    play.apply("b", &dependent("b"));
+    play.until_image("web:1").await;
+    let uid = play.uid("a");
+    play.fail_pods("a");
+    play.until_says("a", "Stalled", "Degraded").await;
+    play.pass(Duration::from_secs(60)).await;
+    play.must_be("a", uid.as_deref());
+    play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
+    play.pass(Duration::from_secs(5)).await;
+    play.must_be("a", uid.as_deref());
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1", "b ConfigMap b a=b"]).await;
+    play.must_be("a", uid.as_deref());
+}
+
+/// A rollout fails, and the user goes back to the previous image.
+pub(super) async fn deployment_rolled_back(play: &Play) {
+    play.apply("a", &web("web:1", "1m"));
+    play.until_image("web:1").await;
+    play.run_pods("a");
+    play.given().await;
+    let uid = play.uid("a");
+    play.apply("a", &web("web:2", "1m"));
+    play.until_image("web:2").await;
+    play.fail_pods("a");
+    play.until_says("a", "Stalled", "Degraded").await;
+    play.apply("a", &web("web:1", "1m"));
+    play.until_image("web:1").await;
+    // The first status of the new generation still has the old condition.
+    play.fail_pods("a");
+    play.pass(Duration::from_secs(3)).await;
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1"]).await;
+    play.must_be("a", uid.as_deref());
+}
+
+/// A Deployment loses its Pods. Nothing is changed, but a new dependent waits until they run again.
+pub(super) async fn deployment_degrades(play: &Play) {
+    play.apply("a", &web("web:1", "1m"));
+    play.apply("b", &dependent("b"));
+    play.until_image("web:1").await;
+    play.run_pods("a");
+    play.given().await;
+    let uids = [play.uid("a"), play.uid("b")];
+    play.fail_pods("a");
+    play.until_says("a", "Ready", "Degraded").await;
+    play.until_says("a", "Synced", "True").await;
+    play.until_says("b", "Ready", "True").await;
+    play.apply("c", &dependent("c"));
+    play.until_says("c", "Ready", "DependencyNotReady").await;
+    play.pass(Duration::from_secs(30)).await;
+    if play.cluster_object("c").is_some() {
+        play.env.judge.object("c was created while a is not ready");
+    }
+    play.run_pods("a");
+    play.ends(&["a Deployment web image=web:1", "b ConfigMap b a=b", "c ConfigMap c a=b"]).await;
+    play.must_be("a", uids[0].as_deref());
+    play.must_be("b", uids[1].as_deref());
+}
+
+/// A ConfigMap that a finalizer of another controller keeps.
+fn held() -> Value {
+    let mut spec = config_map("held");
+    spec["config"]["manifest"]["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    spec
+}
+
+/// Another client deletes the object, and a finalizer keeps it for a while.
+pub(super) async fn object_terminating(play: &Play) {
+    play.apply("a", &held());
+    play.given().await;
+    play.remove("a");
+    play.until_says("a", "Ready", "Terminating").await;
+    play.apply("b", &dependent("b"));
+    play.until_says("b", "Ready", "DependencyNotReady").await;
+    play.pass(Duration::from_secs(30)).await;
+    play.change("a", &json!({ "metadata": { "finalizers": null } }));
+    play.ends(&["a ConfigMap held a=b", "b ConfigMap b a=b"]).await;
+}
+
+/// A user deletes the Resource, and a finalizer keeps the object for a while.
+pub(super) async fn object_held_while_deleted(play: &Play) {
+    play.apply("a", &held());
+    play.apply("b", &dependent("b"));
+    play.given().await;
+    play.delete("a");
+    play.delete("b");
+    play.until("Purlin deletes the object", || {
+        play.cluster_object("a").is_none_or(|one| one.value["metadata"]["deletionTimestamp"].is_string())
+    })
+    .await;
+    play.pass(Duration::from_secs(20)).await;
+    if play.cluster_object("a").is_some() {
+        play.change("a", &json!({ "metadata": { "finalizers": null } }));
+    }
+    play.ends(&[]).await;
+}
+
+/// The Resources and records are restored in another cluster, where their objects do not exist.
+pub(super) async fn restored_in_another_cluster(play: &Play) {
+    play.apply("a", &config_map("a"));
+    play.apply("b", &web("web:1", "1m"));
+    play.until("the Deployment exists", || play.cluster_object("b").is_some()).await;
+    play.run_pods("b");
+    play.given().await;
+    play.stop().await;
+    play.remove("a");
+    play.remove("b");
+    play.become_another_cluster(&["a", "b"]);
+    play.start();
+    for name in ["a", "b"] {
+        play.until_says(name, "Ready", "ObjectMissingAfterConfigChange").await;
+        play.annotate(name, "purlin.dev/replace-requested-at", "now");
+    }
+    play.until("the Deployment exists", || play.cluster_object("b").is_some()).await;
+    play.run_pods("b");
+    play.ends(&["a ConfigMap a a=b", "b Deployment web image=web:1"]).await;
+}
