@@ -13,7 +13,7 @@ fn a_dependency_of_a_blocked_object_is_held() {
          have b uses=a",
         expect![[r#"
             a Blocked InUse: in use by `b`, which is blocked: Suspended (hint: resolve the problem that blocks `b` first) <- b
-            b Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            b Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             error a InUse
             warning b Suspended"#]],
     );
@@ -71,7 +71,7 @@ fn holding_ends_at_an_object_that_releases_its_dependency() {
         expect![[r#"
             a Destroy (no longer configured)
             b Record (its dependencies changed)
-            c Blocked Suspended: suspended (hint: set `spec.suspend: false` and remove the annotation `purlin.dev/paused`)
+            c Blocked Suspended: suspended (hint: set `spec.suspend: false`)
             warning c Suspended"#]],
     );
 }
