@@ -76,7 +76,7 @@ pub(super) fn count(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// True, false, or an expression. A schema without a type cannot name these types, so `load` reports other values. A
-/// string without an expression is rejected here: nobody should believe that `"true"` protects an object.
+/// string without an expression is rejected here: an author could believe that `"true"` protects an object.
 pub(super) fn boolean_or_expression(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true, "pattern": "\\$\\{"})
 }

@@ -155,7 +155,7 @@ fn read_text(file: &Path) -> std::io::Result<String> {
     } else {
         String::from_utf8(std::fs::read(file)?).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            let line = valid.split(|byte| *byte == b'\n').count();
             std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {line} is not valid UTF-8"))
         })?
     };

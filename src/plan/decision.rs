@@ -190,7 +190,7 @@ impl Decision {
         let deposed = std::mem::take(&mut self.deposed);
         let (at_once, read, gone) = (self.decided_early, self.read, self.missing);
         let health = self.health.take();
-        let blocked = Self { diagnostics, deposed, health, ..Self::blocked(block, current) };
+        let blocked = Self { health, diagnostics, deposed, ..Self::blocked(block, current) };
         *self = Self { read, missing: gone, decided_early: at_once, ..blocked };
     }
 

@@ -95,7 +95,7 @@ impl<'a> Node<'a> {
     /// The Resource as this instance has it, also if the instance is no longer desired.
     pub fn own_instance(&self) -> Option<Cow<'a, Instance>> {
         match (self.family, self.address.is_instance()) {
-            (Some(family), true) if !self.instance.is_some_and(|own| own.address == *self.address) => {
+            (Some(family), true) if self.instance.is_none_or(|own| own.address != *self.address) => {
                 Some(Cow::Owned(family.former_instance(&self.address.key)))
             }
             _ => self.instance.map(|instance| Cow::Borrowed(instance.as_ref())),

@@ -190,14 +190,15 @@ pub fn refused(status: &PlanStatus, message: &str, with_changes: bool) -> PlanSt
     if with_changes { reduced } else { only_digests(reduced) }
 }
 
+/// How many objects without values are named: more names are as good as none.
+const NAMED: usize = 10;
+
 /// What is not shown, as sentences for someone who decides about the changes.
 pub fn not_shown(status: &PlanStatus) -> Vec<String> {
     let what = status
         .omitted
         .and_then(Omitted::what)
         .map(|what| format!("Not shown, because a Plan cannot hold it: {what}. The digest covers it nevertheless."));
-    /// More names are as good as none.
-    const NAMED: usize = 10;
     let without: Vec<String> =
         status.changes.iter().filter(|change| change.values_omitted).map(|change| change.address.to_string()).collect();
     let named = without.len().min(NAMED);

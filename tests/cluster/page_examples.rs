@@ -32,8 +32,13 @@ fn run(page: &Path) -> Vec<String> {
             controller = Some(Controller::start(&plane));
         } else if block.contains("helm uninstall purlin") || block.contains("--context old scale deployment purlin") {
             controller.take().expect("a running controller").terminate(&plane);
-        } else if block.contains("--kube-context new upgrade purlin") {
+        } else if block.contains("--kube-context new upgrade purlin")
+            || block.contains("--kube-context new install purlin") && !block.contains("replicas=0")
+        {
             controller = other.as_ref().map(Controller::start);
+        } else if block.contains("--context new delete namespace purlin-system") {
+            // The Pods of the controller go with their namespace.
+            drop(controller.take());
         }
     })
 }

@@ -121,14 +121,13 @@ where
     let seen = move |event: watcher::Result<Event<K>>| match event {
         Ok(Event::InitApply(object) | Event::Apply(object)) => Some(Ok(Seen::Object(Box::new(shown(&object))))),
         Ok(Event::Delete(object)) => Some(Ok(Seen::Deleted(key(&shown(&object))))),
-        Ok(Event::Init | Event::InitDone) => None,
         Err(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) if matches!(&error, kube::Error::Api(status) if status.is_forbidden()) =>
         {
             let hint = format!("waiting needs the verb `watch` on {}.purlin.dev; or use --no-wait", K::plural(&()));
             Some(Err(Failure::hinted(message(&error), hint)))
         }
         // The watch goes on after other errors.
-        Err(_) => None,
+        Ok(Event::Init | Event::InitDone) | Err(_) => None,
     };
     watcher(api, config).filter_map(move |event| std::future::ready(seen(event))).boxed()
 }

@@ -213,7 +213,7 @@ async fn computed(
             () = context.shutdown.triggered() => Err(interrupted()),
         }
     };
-    let computing = Box::pin(async move { processors.run(computing).await });
+    let computing = Box::pin(async move { Box::pin(processors.run(computing)).await });
     context.threads.compute(computing).await.unwrap_or_else(|| Err(interrupted()))
 }
 

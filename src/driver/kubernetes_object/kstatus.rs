@@ -49,8 +49,14 @@ pub fn has_status(api_version: &str, kind: &str) -> bool {
     !matches!(
         (group_of(api_version), kind),
         ("", "ConfigMap" | "Secret" | "ServiceAccount" | "Endpoints" | "LimitRange" | "PodTemplate" | "Event")
-            | ("rbac.authorization.k8s.io" | "admissionregistration.k8s.io" | "scheduling.k8s.io", _)
-            | ("coordination.k8s.io" | "discovery.k8s.io", _)
+            | (
+                "rbac.authorization.k8s.io"
+                    | "admissionregistration.k8s.io"
+                    | "scheduling.k8s.io"
+                    | "coordination.k8s.io"
+                    | "discovery.k8s.io",
+                _
+            )
             | ("networking.k8s.io", "NetworkPolicy" | "IngressClass")
             | ("storage.k8s.io", "StorageClass" | "CSIDriver")
             | ("apps", "ControllerRevision")

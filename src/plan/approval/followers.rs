@@ -45,8 +45,7 @@ impl<'a> Changes<'a> {
 
     /// What an object uses, or will use, of what is destroyed before its successor exists.
     fn replaced_below(&self, plan: &Plan, recorded: &Recorded, address: &Address) -> Vec<&'a Address> {
-        let is_changed = |change: &&Change| change.is_change();
-        if self.by_address.get(address).copied().filter(is_changed).is_none() {
+        if !self.by_address.get(address).is_some_and(|change| change.is_change()) {
             return Vec::new();
         }
         let planned = plan.dependencies.get(address).into_iter().flat_map(|all| all.iter());

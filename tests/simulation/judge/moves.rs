@@ -39,7 +39,6 @@ fn named(claim: &Claim, key: &InstanceKey) -> Vec<Address> {
     let at = |key: &InstanceKey| Address { name: claim.from.name.clone(), key: key.clone() };
     match (&claim.to, &claim.from.key, key) {
         (Some(to), ..) if to == key => vec![claim.from.clone()],
-        (Some(_), ..) => Vec::new(),
         (None, InstanceKey::None, InstanceKey::Index(0)) => vec![at(key), at(&InstanceKey::None)],
         (None, InstanceKey::None, _) => vec![at(key)],
         (None, _, InstanceKey::None) => vec![claim.from.clone()],

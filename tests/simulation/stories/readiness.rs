@@ -45,7 +45,7 @@ pub(super) async fn deployment_late_then_ready(play: &Play) {
     let uid = play.uid("a");
     play.fail_pods("a");
     play.until_says("a", "Stalled", "Degraded").await;
-    play.pass(Duration::from_secs(60)).await;
+    play.pass(Duration::from_mins(1)).await;
     play.must_be("a", uid.as_deref());
     play.annotate("a", "purlin.dev/reconcile-requested-at", "now");
     play.pass(Duration::from_secs(5)).await;

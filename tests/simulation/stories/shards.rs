@@ -132,7 +132,7 @@ pub(super) async fn paused_while_the_number_of_shards_changes(play: &Play) {
     play.hold("x", Operation::Update);
     play.apply_in(YARD, "x", &plain("v1", "f0"));
     play.until_called("update x").await;
-    play.pause(Duration::from_secs(60));
+    play.pause(Duration::from_mins(1));
     play.kill_last().await;
     let before = Division::new(2).shard(SHOP);
     let takes_its_number = |count: &u16| *count != 2 && Division::new(*count).shard(YARD) == before;

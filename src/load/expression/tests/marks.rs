@@ -195,7 +195,7 @@ fn visible(value: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whoever sees a result without marks learns nothing about the secrets: it is the same for all of them.
+    /// A result without marks says nothing about the secrets: it is the same for all of them.
     #[test]
     fn a_result_that_differs_with_a_secret_is_marked(text in expression(4)) {
         let template = parse(&format!("${{{text}}}")).0;
