@@ -28,6 +28,7 @@ pub mod response_cache;
 pub mod options;
 pub mod planner;
 mod missing_record;
+mod missing_reference;
 pub mod moves;
 mod policy;
 mod preflight;

@@ -22,7 +22,7 @@ pub struct Delay {
     pub reason: Reason,
     /// One line, without sensitive values.
     pub message: String,
-    /// Whether the step ends only when somebody changes something.
+    /// Whether the step ends only when a user or another client changes something.
     pub is_stalled: bool,
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
-use super::preflight::not_found;
+use super::missing_reference::not_found;
 use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
 use crate::model::{Diagnostic, Reason, Severity};
 

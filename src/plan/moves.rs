@@ -134,6 +134,7 @@ pub fn find(config: &Config, recorded: &Recorded, options: &PlanOptions, answers
     search.check_targets();
     search.resolve_claims();
     search.keep_claimed();
+    search.keep_unmoved_families();
     search.check_names();
     search.block_moved_to_other_sources();
     let mut found = search.found;

@@ -8,11 +8,11 @@ use super::decision::{Block, Decision, DeposedDecision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
 use super::missing_record::missing_record;
+use super::missing_reference::not_found;
 use super::provider::unserved;
 use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
-use crate::load::expression::instead_of_missing;
-use crate::load::{BUILT_IN, Config, Instance, MovedFrom, Reference, closest};
+use crate::load::{Config, Instance, MovedFrom};
 use crate::model::{
     Action, Address, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
 };
@@ -237,40 +237,6 @@ fn over_quota(input: &PlanInput<'_>, id: Id, new_objects: &mut usize) -> Option<
         crate::api::MAX_OBJECTS
     );
     Some(Block::broken(Diagnostic::error(node.address, Reason::QuotaExceeded, what).hint(hint)))
-}
-
-/// The error for a reference to an object that does not exist.
-pub(super) fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Reference) -> Diagnostic {
-    const MAX_SHOWN: usize = 5;
-    let target = &missing.target;
-    let what = format!("references `{target}`, which does not exist");
-    let mut error = Diagnostic::error(address, Reason::DependencyNotFound, what).at(missing.at.clone());
-    let Some(junction) = input.junction(&target.name) else {
-        let desired = || input.nodes.iter().filter(|node| node.desired);
-        let exists = |name: &str| desired().any(|node| *node.address.name == *name);
-        let is_type = |name: &str| {
-            let mut types = desired().filter_map(|node| node.instance).map(|instance| &*instance.type_name);
-            BUILT_IN.contains(&name) || types.any(|known| known == name)
-        };
-        let names = desired().map(|node| &*node.address.name).filter(|name| *name != &*address.name);
-        error.hint = match instead_of_missing(target, &missing.segments, exists, is_type) {
-            Some(instead) => Some(instead),
-            None => closest(&target.name, names).map(|meant| format!("did you mean `{meant}`?")),
-        };
-        return error;
-    };
-    let Some(family) = input.nodes[junction].family else { return error };
-    if family.is_disabled() {
-        return error.because(format!("`{}` is disabled", target.name));
-    }
-    let members = || input.members(junction).filter(|member| input.nodes[*member].desired);
-    let shown: Vec<String> = members().take(MAX_SHOWN).map(|member| format!("`{}`", input.address(member))).collect();
-    error.hint = Some(match members().count() {
-        0 => format!("`{}` has no instances", target.name),
-        count if count <= MAX_SHOWN => format!("`{}` is a family, which has {}", target.name, shown.join(", ")),
-        count => format!("`{}` is a family of {count} instances: {}, ...", target.name, shown.join(", ")),
-    });
-    error
 }
 
 /// The block after too many failed creations: a replacement stops until the user changes the Resource.

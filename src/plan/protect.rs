@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
-use super::preflight::not_found;
+use super::missing_reference::not_found;
 use crate::load::expression::{Scope, Variable};
 use crate::load::{Instance, InstanceScope};
 use crate::model::{Action, Diagnostic, Path, Reason, RecordedObject, Value};

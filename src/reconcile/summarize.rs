@@ -76,7 +76,7 @@ pub enum StepState {
     Delayed {
         reason: Reason,
         message: String,
-        /// Whether it ends only when somebody changes something.
+        /// Whether it ends only when a user or another client changes something.
         is_stalled: bool,
     },
     Finished,

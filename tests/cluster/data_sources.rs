@@ -219,7 +219,7 @@ fn a_failed_read_blocks_only_its_dependents_until_it_succeeds() {
 
     // The file is deleted again: the dependents keep their values.
     fs::remove_file(&file).unwrap();
-    ok(&["reconcile", "data.now", "-n", &ns]);
+    ok(&["reconcile", "data.now", "-n", &ns, "--no-wait"]);
     wait_failed(&ns, "now", "OperationFailed");
     wait_reason(&ns, "of-now", "Ready", "DependencyNotReady");
     assert_eq!(output(&ns, "of-now"), "here");

@@ -550,37 +550,6 @@ fn the_controller_survives_throttling_and_expired_watches() {
 
 /// As after the loss of a role binding, or with an expired token.
 #[test]
-fn a_controller_that_may_read_nothing_says_so_once_and_waits_longer_each_time() {
-    let _guard = exclusive();
-    plane().kubectl_ok(&["-n", NAMESPACE, "create", "serviceaccount", "powerless"]);
-    let elected = "create role leases --verb=* --resource=leases.coordination.k8s.io";
-    plane().kubectl_ok(&[&["-n", NAMESPACE], &elected.split(' ').collect::<Vec<_>>()[..]].concat());
-    let account = format!("--serviceaccount={NAMESPACE}:powerless");
-    plane().kubectl_ok(&["-n", NAMESPACE, "create", "rolebinding", "leases", "--role=leases", &account]);
-    let controller = Controller::launch_over(plane(), &[], plane().service_account_kubeconfig(NAMESPACE, "powerless"));
-    let errors = || {
-        let metrics = controller.metrics();
-        let counted = metrics.lines().filter(|line| line.starts_with("purlin_watch_errors_total"));
-        counted.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u32>().ok()).sum::<u32>()
-    };
-    wait_until("each watch has failed several times", LIMIT, || errors() >= 30);
-    wait_until("it says what it cannot read", LIMIT, || {
-        let (status, text) = controller.http("/readyz").unwrap_or_default();
-        let says = ["waiting for the first response of", "resources: ", "is forbidden", "records: "];
-        status == 503 && says.iter().all(|expected| text.contains(expected))
-    });
-    let log = controller.log();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("watch")).collect();
-    // Once each, and again when it begins with the shards of this replica.
-    assert!(lines.len() <= 15, "{} lines: {lines:#?}", lines.len());
-    assert!(!log.contains("ErrorResponse") && !log.contains("Status {"), "{log}");
-    drop(controller);
-    plane().kubectl_ok(&["-n", NAMESPACE, "delete", "rolebinding", "leases"]);
-    plane().kubectl_ok(&["-n", NAMESPACE, "delete", "role", "leases"]);
-    plane().kubectl_ok(&["-n", NAMESPACE, "delete", "serviceaccount", "powerless"]);
-}
-
-#[test]
 fn the_removal_of_a_finalizer_is_retried() {
     let _guard = exclusive();
     let ns = plane().namespace("stuck");

@@ -35,9 +35,6 @@ pub async fn run(args: ImportArgs, console: Console) -> anyhow::Result<Exit> {
         let hint = "in a cluster, set `spec.import.id` in the Resource; for files, use -f";
         return Err(Failure::hinted("`purlin import` works only on files", hint));
     };
-    if args.id.as_deref() == Some("") {
-        return Err(Failure::hinted("the ID is empty", "the documentation of the type describes the form of its IDs"));
-    }
     files.require_sources("import")?;
     let desired = local::read(&files);
     match desired.config.instances.contains_key(&address) {

@@ -13,6 +13,7 @@ use crate::cli::args::ReconcileArgs;
 use crate::cli::cluster::selection::{Key, Seen, Selection, key};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Console;
+use crate::model::Reason;
 use crate::model::text::counted;
 use crate::process::{Clock as _, SystemClock};
 
@@ -82,9 +83,13 @@ fn outcome(object: &Resource, requested: &str) -> Outcome {
         return Outcome::Failed(format!("{}: {}", problem.reason, problem.message));
     }
     let unready = [ConditionType::Ready, ConditionType::Synced].into_iter().find(|kind| is_true(*kind).is_none());
-    match unready {
+    match unready.map(condition) {
         None => Outcome::Ready,
-        Some(kind) => Outcome::Waits(condition(kind).map(|one| one.message.clone()).unwrap_or_default()),
+        // The controller tries again later, but this attempt has its answer.
+        Some(Some(problem)) if problem.reason == Reason::OperationFailed.as_str() => {
+            Outcome::Failed(format!("{}: {}", problem.reason, problem.message))
+        }
+        Some(problem) => Outcome::Waits(problem.map(|problem| problem.message.clone()).unwrap_or_default()),
     }
 }
 
@@ -197,6 +202,9 @@ mod tests {
             let stopped = [("Ready", "False", "no"), ("Synced", "False", "no"), (kind, "True", "no")];
             assert_eq!(at(2, "now", &stopped), Outcome::Failed("Reason: no".to_owned()), "{kind}");
         }
+        let mut failed = object(2, "now", &[("Ready", "False", "no quota"), ("Synced", "False", "no")]);
+        failed.status.as_mut().unwrap().conditions[0].reason = "OperationFailed".to_owned();
+        assert_eq!(outcome(&failed, "now"), Outcome::Failed("OperationFailed: no quota".to_owned()));
         let mut suspended = object(2, "now", &ready);
         suspended.spec.suspend = true;
         assert_eq!(outcome(&suspended, "now"), Outcome::Failed("suspended in the meantime".to_owned()));

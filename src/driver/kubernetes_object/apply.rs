@@ -262,7 +262,7 @@ impl KubernetesObject {
         let kind = kind.ok_or_else(|| no_such_kind(&target.api_version, &target.kind))?;
         let collection = kind.collection(&target.namespace);
         let place = ObjectRef { caller: self.caller(context)?, collection: &collection, name: &target.name };
-        // Changes during the wait follow from the apply and are not drift, unless somebody has changed the spec.
+        // Changes during the wait follow from the apply and are not drift, unless another client has changed the spec.
         let call = self.watches.as_ref().map(|watches| watches.begin(context, &target));
         let watch_error = |failure: &RequestError| {
             api_error::to_driver_error(failure, &error_context(context, "watch", &kind.resource(), &target))
@@ -408,7 +408,7 @@ impl KubernetesObject {
     }
 }
 
-/// Whether nobody has changed the spec of the object since it was recorded.
+/// Whether the spec of the object has not changed since it was recorded.
 fn has_same_generation(recorded: &RecordedObject, live: &Json) -> bool {
     let before = recorded.value.get("object").and_then(|object| object.get("metadata")?.get("generation"));
     before.is_none_or(|before| before.to_json() == live["metadata"]["generation"])

@@ -89,6 +89,8 @@ const RESOURCES: &[(&str, &str)] = &[
     ("spec.hooks[]: exactly one of exec and job must be set", "hooks: [{name: a, when: AfterCreate}]"),
     ("spec.hooks[].name: pattern", "hooks: [{name: A, when: AfterCreate, exec: {command: [x]}}]"),
     ("spec.import: exactly one of id and identity must be set", "import: {id: a, identity: {b: c}}"),
+    ("spec.moved[].from: pattern", "moved: [{from: 'a['}]"),
+    ("spec.moved[].to: pattern", "moved: [{from: a, to: b}]"),
     ("spec.inputs[]: exactly one of configMapKeyRef and secretKeyRef must be set", "inputs: [{name: a}]"),
     ("spec.inputs[].name: pattern", "inputs: [{name: a-b, secretKeyRef: {name: a, key: b}}]"),
     (

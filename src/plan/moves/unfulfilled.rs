@@ -82,7 +82,9 @@ impl<'a> Search<'a> {
         let mut own = self.config.instance_addresses(name);
         let (field, from) = (entry.field(), &entry.from);
         let is_self = from.name == *name && resource.repetition.as_ref().is_none_or(|one| one.repeat.is_none());
-        let is_name = from.key == InstanceKey::None && self.record(from).is_none() && !is_self;
+        // The object of the name itself is that of its own Resource, if there is one.
+        let is_taken = self.record(from).is_none() || is_desired(self.config, from);
+        let is_name = from.key == InstanceKey::None && is_taken && !is_self;
         if is_name && !self.instances_of(from).is_empty() {
             let what = format!("{field} names `{from}`, which has several instances");
             return Some(format!("{what} (hint: name one of them, such as `{}`)", self.instances_of(from)[0]));
@@ -114,7 +116,12 @@ impl<'a> Search<'a> {
     /// Keeps what an entry names that no instance can get. Whether such an object is no longer configured.
     fn hold_misdirected(&mut self, resource: &Instance, entry: &MovedFrom, why: &str) -> bool {
         let exact = Some(entry.from.clone()).filter(|from| self.record(from).is_some() || self.is_running(from));
-        let all = exact.map_or_else(|| self.instances_of(&entry.from), |from| vec![from]);
+        // A configured object stays with its Resource, so another one of the name may be meant.
+        let instances = match &exact {
+            Some(from) if !is_desired(self.config, from) => Vec::new(),
+            _ => self.instances_of(&entry.from),
+        };
+        let all: Vec<Address> = exact.into_iter().chain(instances).collect();
         let mut is_kept = false;
         for from in &all {
             if self.unfinished.contains_key(from) {
@@ -234,6 +241,35 @@ impl<'a> Search<'a> {
         }
         self.found.moves = moves;
         self.block_swaps(&swaps);
+    }
+
+    /// Keeps the objects under a name that a Resource names as a whole, if none of them is moved to it: the objects went
+    /// to another Resource.
+    pub(super) fn keep_unmoved_families(&mut self) {
+        for (name, entries) in self.said {
+            let resource = entries.resource;
+            if !resource.is_desired() || !self.concerns(resource) {
+                continue;
+            }
+            for entry in entries.all().filter(|entry| entry.is_whole() && !entries.is_fulfilled(entry)) {
+                let old = &entry.from.name;
+                let is_moved = self.found.moves.iter().any(|one| one.from.name == *old && one.to.name == **name);
+                if old == *name || is_moved {
+                    continue;
+                }
+                let field = entry.field();
+                let message = format!(
+                    "`{name}` claims this object, but no object of `{old}` is moved to `{name}` (hint: remove {field} of \
+                     `{name}` to destroy the object)"
+                );
+                for from in self.instances_of(&entry.from) {
+                    let goes = self.found.moves.iter().any(|one| one.from == from);
+                    if !goes && !self.found.blocked.contains_key(&from) {
+                        self.block(&from, Reason::MoveBlocked, message.clone());
+                    }
+                }
+            }
+        }
     }
 
     /// Whether the object that arrives from an address is one that the Resource names, or came from one.

@@ -77,7 +77,7 @@ fn import_without_a_manifest_prints_one() {
 fn invalid_imports_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.objects(&[("a", &[])]);
-    assert!(sandbox.run(&["import", "a", "", "-f", "files"]).one_error().contains("the ID is empty"));
+    assert!(sandbox.run(&["import", "a", "", "-f", "files"]).stderr.contains("a value is required for '[ID]'"));
     assert!(sandbox.run(&["import", "a[", "x", "-f", "files"]).one_error().contains("is not a valid address"));
     assert!(sandbox.run(&["import", "a", "x", "--state", "purlin.db"]).one_error().contains("no files are specified"));
     let ran = sandbox.run(&["import", "new", "x", "-f", "files", "--type", "nothing"]);
@@ -97,7 +97,7 @@ fn a_tree_shows_dependencies() {
     assert_eq!(json["roots"], serde_json::json!(["b"]));
     assert_eq!(
         json["objects"][1],
-        serde_json::json!({"address": "b", "state": "ready", "isGood": true, "dependencies": ["a"]})
+        serde_json::json!({"address": "b", "state": "ready", "isGood": true, "label": "", "dependencies": ["a"]})
     );
     sandbox.run(&["tree", "none"]).one_error();
 }

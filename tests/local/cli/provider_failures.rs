@@ -463,13 +463,13 @@ fn provider_start_errors_are_reported_for_each_object() {
     ]);
     let directory = bench.sandbox.path("").display().to_string();
     expect![[r#"
-        absent error: the provider `absent` cannot be used: the program of the provider `absent` is not available: spec.package.path: HERE/absent: No such file or directory (os error 2) (at files/resources.yaml:22)
-        broken error: the provider `broken` cannot be used: the provider broken did not start: it exited before the handshake: exit status: 127: cannot open libfoo.so (at files/resources.yaml:17)
-        chatty error: the provider `chatty` cannot be used: the provider chatty did not start: it is not a provider plugin: it wrote `Hello` instead of a handshake (at files/resources.yaml:12)
+        absent error: the provider `absent` cannot be used: the program of the provider `absent` is not available: spec.package.path: HERE/absent: No such file or directory (os error 2) (at files/more.yaml:22)
+        broken error: the provider `broken` cannot be used: the provider broken did not start: it exited before the handshake: exit status: 127: cannot open libfoo.so (at files/more.yaml:17)
+        chatty error: the provider `chatty` cannot be used: the provider chatty did not start: it is not a provider plugin: it wrote `Hello` instead of a handshake (at files/more.yaml:12)
         good create finished
         odd error: the provider configuration `odd` is not valid: spec.config.colour: unsupported argument (at files/resources.yaml:32; hint: supported arguments: `fail`, `folder`, `secret`, `warn`)
-        old error: the provider `old` cannot be used: the provider old did not start: it uses version 4 of the provider protocol, but Purlin supports only versions 5 and 6 (hint: use a version of the provider for Terraform 0.12 or newer) (at files/resources.yaml:2)
-        older error: the provider `older` cannot be used: the provider older did not start: it uses net/rpc, but Purlin supports only gRPC (hint: use a version of the provider for Terraform 0.12 or newer) (at files/resources.yaml:7)
+        old error: the provider `old` cannot be used: the provider old did not start: it uses version 4 of the provider protocol, but Purlin supports only versions 5 and 6 (hint: use a version of the provider for Terraform 0.12 or newer) (at files/more.yaml:2)
+        older error: the provider `older` cannot be used: the provider older did not start: it uses net/rpc, but Purlin supports only gRPC (hint: use a version of the provider for Terraform 0.12 or newer) (at files/more.yaml:7)
         poor error: the provider `corner` rejected the provider configuration `poor`: spec.config.fail: The configuration is refused: no money (at files/resources.yaml:27)
         recorded: good ready; exist: 1
     "#]].assert_eq(&bench.apply().replace(&directory, "HERE/"));

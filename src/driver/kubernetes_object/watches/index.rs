@@ -3,7 +3,7 @@
 //!
 //! Changes by calls of this driver are not reported: the state after a call is the new baseline, and events during the
 //! call are processed when it ends. Versions are compared as numbers, so that a lagging watch reports no changes. The
-//! health of an object is reported whoever changed it, with the first state that is seen.
+//! health of an object is reported whichever client changed it, with the first state that is seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_health_is_reported_whoever_causes_it() {
+    fn a_change_of_the_health_is_reported_whatever_causes_it() {
         let mut index = index_with(counted(5, 1));
         let failed = || Health::Failed("it has crashed".to_owned());
         let seen = |health| Some(report(Observed { health: Some(health), ..Observed::default() }));
