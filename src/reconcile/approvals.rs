@@ -154,6 +154,8 @@ impl Reconciler {
         others.iter().for_each(|name| self.touch(name));
         let plans = self.index.approvals_mut();
         touched.iter().for_each(|digest| plans.touch_digest(digest));
+        // A Plan whose changes are no longer planned ends when it is known that they are not.
+        plans.touch_names(&part.names);
         if !part.guarded.is_empty() {
             plans.touch_digest_only();
         }

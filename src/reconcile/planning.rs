@@ -57,6 +57,11 @@ impl Planning {
         self.in_progress.clear();
     }
 
+    /// Whether a name has changed since its last plan, or is being planned.
+    pub(super) fn is_unplanned(&self, name: &Arc<str>) -> bool {
+        self.debounce.contains(name) || self.in_progress.contains(name) || self.joining.contains(name)
+    }
+
     pub(super) fn is_quiet(&self) -> bool {
         self.in_progress.is_empty() && self.deferred.is_empty()
     }

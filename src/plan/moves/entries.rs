@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::is_desired;
 use crate::load::{Config, Instance, MovedFrom};
 use crate::model::{Address, InstanceKey, Recorded, in_family};
 
@@ -24,17 +25,19 @@ pub(super) struct Entries<'a> {
 /// The entries of all Resources that have any, by name.
 pub(super) fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Arc<str>, Entries<'a>> {
     let named = config.resources().filter(|resource| !resource.moved_from.is_empty());
-    named.map(|resource| (&resource.address.name, Entries::new(resource, recorded))).collect()
+    named.map(|resource| (&resource.address.name, Entries::new(resource, config, recorded))).collect()
 }
 
 impl<'a> Entries<'a> {
-    fn new(resource: &'a Arc<Instance>, recorded: &'a Recorded) -> Self {
+    fn new(resource: &'a Arc<Instance>, config: &Config, recorded: &'a Recorded) -> Self {
         let mut of_key: BTreeMap<&InstanceKey, Vec<&MovedFrom>> = BTreeMap::new();
         let mut without_key = Vec::new();
         let (mut exact, mut returned) = (BTreeSet::new(), BTreeSet::new());
+        // An object that came from there, and whose address is no longer configured, is to go back.
         let has_returned = |from: &Address, key: &InstanceKey| {
             let to = Address { name: resource.address.name.clone(), key: key.clone() };
-            recorded.get(from).is_some_and(|stored| stored.record.moved_from.contains(&to))
+            let came = recorded.get(from).is_some_and(|stored| stored.record.moved_from.contains(&to));
+            came && is_desired(config, from)
         };
         for entry in resource.moved_from.iter() {
             match &entry.to {

@@ -232,6 +232,22 @@ fn keys_change_and_count_becomes_for_each_and_back() {
 }
 
 #[test]
+fn an_object_that_came_from_a_number_goes_back_to_it() {
+    let manifest = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: f}\nspec: {type: thing, count: 2, \
+                    moved: [{from: 'f[\"a\"]', to: '[\"nowhere\"]'}, {from: 'f[\"b\"]', to: '[1]'}]}\n";
+    let config = read_strings(&[("f.yaml", manifest)]).config;
+    let mut records = recorded(&[("f[\"a\"]", &[]), ("f[\"b\"]", &[])]);
+    for (number, stored) in records.values_mut().enumerate() {
+        let came = Address { key: InstanceKey::Index(number as u64), ..stored.record.address.clone() };
+        Arc::make_mut(&mut stored.record).moved_from.push(came);
+    }
+    let found = find(&config, &records, &PlanOptions::default(), &Takeovers::new());
+    let moves: Vec<String> = found.moves.iter().map(|one| format!("{} -> {}", one.from, one.to)).collect();
+    assert_eq!(moves, ["f[\"b\"] -> f[1]"]);
+    assert!(found.blocked.contains_key(&"f[\"a\"]".parse().unwrap()), "{:?}", found.blocked.keys());
+}
+
+#[test]
 fn a_chain_leads_from_any_of_its_addresses() {
     let spec = "r forEach: [c], moved: [{from: 'r[`a`]', to: '[`b`]'}, {from: 'r[`b`]', to: '[`c`]'}]";
     assert_eq!(forms(&["r[`a`]"], &[spec]), ["r[`a`] -> r[`c`]"]);

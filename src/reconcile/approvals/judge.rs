@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ApprovalTracker;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
-use crate::model::{Action, Address, ChangeKind};
+use crate::model::{Action, Address, ChangeKind, Stored, in_family};
 use crate::plan::approval::{Approver, differences};
 use crate::reconcile::Reconciler;
 use crate::reconcile::index::ApprovalPlan;
@@ -127,6 +127,19 @@ impl Reconciler {
         };
         let is_guarded = |address| self.approvals.guarded.contains_key(address);
         changes.iter().any(|change| is_blocked(&change.address) && !is_guarded(&change.address))
+            || self.is_settling(changes)
+    }
+
+    /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
+    /// then, the objects that depend on that object are planned without its change.
+    fn is_settling(&self, changes: &[ChangeDigest]) -> bool {
+        let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
+        let is_interrupted = |(address, stored): (&Address, &Stored)| {
+            stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
+        };
+        connected.iter().any(|name| {
+            self.planning.is_unplanned(name) || in_family(self.schedule.records(), name).any(is_interrupted)
+        })
     }
 
     /// Whether a change of an object runs, is about to run, or was interrupted by a crash.

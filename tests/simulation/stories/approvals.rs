@@ -130,7 +130,8 @@ pub(super) async fn changed_during_approved_replacement(play: &Play) {
     play.approve_until(&["a v1 f1"]).await;
 }
 
-/// `b` has no approval, so that `a` cannot be replaced, and `c` waits with it. One more approval completes all.
+/// `b` has no approval, so that `a` cannot be replaced, and `c` waits with it. One more approval completes all. After a crash
+/// while they are replaced, `c` may be created for the old `a`, and be replaced once more.
 pub(super) async fn approved_in_parts(play: &Play) {
     let more = |kind: &str| json!({ "approval": { "requireFor": [kind] } });
     play.apply("a", &guarded("v0", "f0", "Replace"));

@@ -120,7 +120,7 @@ pub(super) const STORIES: &[Story] = stories![
     approvals::hook_before_approved_destroy,
     approvals::late_approval_of_a_paused_replica,
     approvals::changed_during_approved_replacement,
-    approvals::approved_in_parts,
+    approvals::approved_in_parts varies,
     approvals::name_taken,
     approvals::digest_alone,
     settings::settings_change,

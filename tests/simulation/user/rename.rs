@@ -72,7 +72,7 @@ impl User {
         }
         let to = self.random.pick(&free).clone();
         let mut spec = spec.clone();
-        spec["moved"] = Value::Null;
+        spec.as_object_mut().expect("a spec").remove("moved");
         if changes_kind {
             spec["count"] = if was_family { Value::Null } else { json!(1 + self.random.below(2)) };
             if let (Some(last), Some(value)) = (last, spec["config"]["value"].as_str()) {
