@@ -225,7 +225,7 @@ fn a_namespace_is_deleted_with_what_its_protections_read() {
         &format!("--serviceaccount={ns}:default"),
     ]);
     let read = "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: { name: read }\nspec: { type: \
-                kubernetes_object, config: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: vars } } } }\n";
+                kubernetes_object, config: { apiVersion: v1, kind: ConfigMap, name: vars } }\n";
     let by_data = data("by-data", "one", "lifecycle: { preventDestroy: \"${data.read.object.data.off == 'true'}\" }");
     plane.apply(
         &["-n", &ns],
