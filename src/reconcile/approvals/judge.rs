@@ -127,12 +127,12 @@ impl Reconciler {
         };
         let is_guarded = |address| self.approvals.guarded.contains_key(address);
         changes.iter().any(|change| is_blocked(&change.address) && !is_guarded(&change.address))
-            || self.is_settling(changes)
+            || self.is_undecided(changes)
     }
 
     /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
     /// then, the objects that depend on that object are planned without its change.
-    fn is_settling(&self, changes: &[ChangeDigest]) -> bool {
+    fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
         let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
         let is_interrupted = |(address, stored): (&Address, &Stored)| {
             stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
