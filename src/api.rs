@@ -18,8 +18,8 @@ mod crds;
 mod schema;
 
 pub use annotations::{
-    ANNOTATIONS, APPROVE_DESTROYS, Annotation, AnnotationValue, DECIDED_BY, MAX_OBJECTS, MAX_RECORD_BYTES,
-    MAX_STEPS_PER_MINUTE, MOVED_FROM, RECONCILE_REQUESTED_AT, RECORD, REPLACE_REQUESTED_AT, REQUIRE_APPROVAL,
+    ANNOTATIONS, APPROVE_DESTROYS, Annotation, AnnotationValue, DECIDED_BY, MOVED_FROM, QUOTA, RECONCILE_REQUESTED_AT,
+    RECORD, REPLACE_REQUESTED_AT, REQUIRE_APPROVAL,
 };
 pub use conditions::ConditionType;
 pub use crds::{crds, data_source_crd, plan_crd, provider_config_crd, provider_crd, resource_crd};

@@ -326,7 +326,8 @@ fn provider_options(
     metrics: &Metrics,
     runners: Arc<RunnerPods>,
 ) -> ProviderOptions {
-    let ProviderProcesses { total, per_namespace, memory: each } = options.provider_processes;
+    let ProviderProcesses { total, memory: each } = options.provider_processes;
+    let per_namespace = (total / 4).max(1);
     // The controller itself needs the rest.
     let memory = memory_limit().map_or(u64::MAX, |limit| limit / 4 * 3);
     let each = each.min(memory);

@@ -20,6 +20,7 @@ pub mod kube_names;
 pub mod number;
 pub mod path;
 pub mod provider;
+pub mod quota;
 pub mod read_result;
 pub mod reason;
 pub mod record;
@@ -51,6 +52,7 @@ pub use import::ImportRequest;
 pub use number::{Number, quantity};
 pub use path::{Path, Segment};
 pub use provider::{Files, Package, Provider, ProviderUse};
+pub use quota::{InvalidQuota, Quota};
 pub use read_result::ReadResult;
 pub use reason::Reason;
 pub use record::{

@@ -164,7 +164,7 @@ pub(crate) fn namespaces_with_rights(plane: &ControlPlane, count: usize) -> Vec<
     let of = |name: &String| {
         [
             json!({"apiVersion": "v1", "kind": "Namespace",
-                   "metadata": {"name": name, "annotations": {"purlin.dev/max-objects": "1000000"}}}),
+                   "metadata": {"name": name, "annotations": {"purlin.dev/quota": "objects=1000000"}}}),
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
                    "metadata": {"name": "edit", "namespace": name},
                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},

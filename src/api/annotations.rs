@@ -12,14 +12,8 @@ pub const REPLACE_REQUESTED_AT: &str = "purlin.dev/replace-requested-at";
 /// Annotation: the UID of the Resource for which the record was written. Without it, no record was written yet.
 pub const RECORD: &str = "purlin.dev/record";
 
-/// Annotation of a Namespace: the maximum number of objects in it.
-pub const MAX_OBJECTS: &str = "purlin.dev/max-objects";
-
-/// Annotation of a Namespace: the maximum size of the records of its objects.
-pub const MAX_RECORD_BYTES: &str = "purlin.dev/max-record-bytes";
-
-/// Annotation of a Namespace: the maximum number of creates, updates and replacements in a minute.
-pub const MAX_STEPS_PER_MINUTE: &str = "purlin.dev/max-steps-per-minute";
+/// Annotation of a Namespace: its limits, such as `objects=100,record-bytes=64Mi,steps-per-minute=600`.
+pub const QUOTA: &str = "purlin.dev/quota";
 
 /// Annotation of a Namespace: the kinds of changes in it that need an approval, such as `Replace,Destroy`.
 pub const REQUIRE_APPROVAL: &str = "purlin.dev/require-approval";

@@ -111,9 +111,7 @@ impl Namespaces {
             max_running_steps: limits.per_namespace,
             max_names_per_plan: MAX_NAMES_PER_PLAN,
             max_waiting_steps: Some(limits.per_namespace.saturating_mul(WAITING_PER_RUNNING_STEP)),
-            max_objects: limits.objects_per_namespace,
-            max_record_bytes: limits.record_bytes_per_namespace,
-            max_steps_per_minute: limits.steps_per_minute,
+            quota: limits.quota,
             destroy_orphans: false,
             requires_approval: true,
         };

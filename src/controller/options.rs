@@ -43,10 +43,8 @@ pub struct Options {
 /// The limits of provider processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderProcesses {
-    /// The maximum number of processes.
+    /// The maximum number of processes. One namespace gets a quarter of them.
     pub total: usize,
-    /// The maximum number of processes of one namespace.
-    pub per_namespace: usize,
     /// The memory limit in bytes of each process whose Provider sets none.
     pub memory: u64,
 }

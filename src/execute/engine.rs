@@ -13,7 +13,7 @@ use crate::driver::hook::{HookRunner, NoHooks};
 use crate::driver::{CallContext, CallDelay, Driver, Registry, Warnings};
 use crate::execute::Journal;
 use crate::load::Instance;
-use crate::model::{Address, Holder, ProviderUse, Schema};
+use crate::model::{Address, Holder, ProviderUse, Quota, Schema};
 use crate::process::{Clock, Random, Threads, lock};
 
 /// The limits of a process.
@@ -23,24 +23,21 @@ pub struct Limits {
     pub total: usize,
     /// Concurrent steps of one namespace.
     pub per_namespace: usize,
-    /// Objects in one namespace. `None`: there is no limit.
-    pub objects_per_namespace: Option<usize>,
-    /// The size of the records of one namespace in bytes. `None`: there is no limit.
-    pub record_bytes_per_namespace: Option<u64>,
-    /// Creates, updates and replacements in one namespace in a minute. `None`: there is no limit.
-    pub steps_per_minute: Option<u32>,
+    /// The quota of a namespace whose annotation sets none.
+    pub quota: Quota,
+}
+
+impl Limits {
+    /// The limits of a process with this number of concurrent steps. One namespace gets half of them, and has no quota.
+    pub fn of(total: usize) -> Self {
+        Self { total, per_namespace: (total / 2).max(1), quota: Quota::default() }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
-        Self {
-            total: 256,
-            per_namespace: 128,
-            objects_per_namespace: None,
-            record_bytes_per_namespace: None,
-            steps_per_minute: None,
-        }
+        Self::of(256)
     }
 }
 

@@ -170,8 +170,6 @@ reasons! {
     RecordedCycle,
     /// An orphaned object that Purlin keeps depends on an object that is destroyed.
     OrphanDependsOnDestroyed,
-    /// A change depends on results of this run. Another run plans it.
-    Deferred,
     /// The Plan was computed. Its status has the changes.
     PlanComputed,
     /// The driver violated its contract: its plan or its result contradicts the configuration, the plan or itself.

@@ -163,6 +163,12 @@ fn after_reads(progress: &mut Progress, input: &PlanInput<'_>, id: Id) -> NextAc
     }
 }
 
+/// The field of `spec.import` that names the object, and its path.
+fn import_field(import: Option<&ImportRequest>) -> (&'static str, Path) {
+    let field = if matches!(import, Some(ImportRequest::Identity(_))) { "identity" } else { "id" };
+    (field, Path::default().name("spec").name("import").name(field))
+}
+
 fn handle_import(
     progress: &mut Progress,
     input: &PlanInput<'_>,
@@ -175,8 +181,7 @@ fn handle_import(
         return handle_changed_import(progress, input, id, result, configuration);
     }
     let import = import_of(input, id);
-    let field = if matches!(import, Some(ImportRequest::Identity(_))) { "identity" } else { "id" };
-    let at = Path::default().name("spec").name("import").name(field);
+    let (field, at) = import_field(import.as_ref());
     let block = match result {
         Ok(Some(state)) => {
             progress.health.clone_from(&state.health);
@@ -217,9 +222,7 @@ fn handle_changed_import(
     let observes = instance.policies.only_observe();
     // An import that was never compared may belong to an object before this one.
     let is_first = node.record.is_some_and(|record| record.handled_import.is_empty());
-    let is_by_identity = matches!(instance.import, Some(ImportRequest::Identity(_)));
-    let field = if is_by_identity { "identity" } else { "id" };
-    let at = Path::default().name("spec").name("import").name(field);
+    let (field, at) = import_field(instance.import.as_ref());
     let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
     let block = match result {
         Ok(Some(state)) => {

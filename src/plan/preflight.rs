@@ -233,8 +233,8 @@ fn over_quota(input: &PlanInput<'_>, id: Id, new_objects: &mut usize) -> Option<
     }
     let what = format!("the namespace has reached its limit of {} objects", quota.limit);
     let hint = format!(
-        "delete other objects, or ask an administrator to set the annotation `{}` of the Namespace",
-        crate::api::MAX_OBJECTS
+        "delete other objects, or ask an administrator to set `objects` in the annotation `{}` of the Namespace",
+        crate::api::QUOTA
     );
     Some(Block::broken(Diagnostic::error(node.address, Reason::QuotaExceeded, what).hint(hint)))
 }

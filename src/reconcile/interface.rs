@@ -12,7 +12,7 @@ use super::time::Time;
 use crate::api::{PlanStatus, ProviderConfigStatus, ResourceStatus};
 use crate::execute::{JournalError, Permits, ProgressKind, Recovery, WorkerCommand, WorkerEvent, Workers};
 use crate::load::Instance;
-use crate::model::{Address, Diagnostics, ProviderUse, Reason, Recorded, RecordedObject, Step, Stored};
+use crate::model::{Address, Diagnostics, ProviderUse, Quota, Reason, Recorded, RecordedObject, Step, Stored};
 use crate::plan::Plan;
 use crate::plan::moves::Move;
 /// The differences between the controller and `purlin dev`.
@@ -25,13 +25,8 @@ pub struct Policy {
     /// While so many steps wait for others to end, components with only new Resources are not planned. `None`: no limit.
     /// Namespaces in which changes wait have equal shares of it.
     pub max_waiting_steps: Option<usize>,
-    /// The maximum number of objects in a namespace, unless its annotation sets another one.
-    pub max_objects: Option<usize>,
-    /// The maximum size of the records of a namespace in bytes, unless its annotation sets another one.
-    pub max_record_bytes: Option<u64>,
-    /// The maximum number of creates, updates and replacements in a minute, unless the annotation of the namespace sets
-    /// another one.
-    pub max_steps_per_minute: Option<u32>,
+    /// The limits of a namespace, unless its annotation sets others.
+    pub quota: Quota,
     /// Whether to destroy an object whose Resource no longer exists without a deletion request. In a cluster,
     /// finalizers request deletion, and a record without a Resource is abandoned.
     pub destroy_orphans: bool,

@@ -10,9 +10,9 @@ use super::step_budget::StepBudget;
 use super::summarize::StepState;
 use super::time::{Moment, Time};
 use super::tracked::TrackedObject;
-use crate::api::{MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE};
+use crate::api::QUOTA;
 use crate::execute::{Delay, StepLimit, StepQuota};
-use crate::model::{Operation, Reason, Value, quantity};
+use crate::model::{Operation, Quota, Reason, Value};
 use crate::plan::ObjectQuota;
 
 /// How often limited steps start at most: a turn looks at all that wait, and there can be ten thousands of them.
@@ -67,8 +67,8 @@ impl StepQuota for NamespaceQuota {
                     (self.record_bytes.0.div_ceil(1024), self.record_bytes.1.unwrap_or(0).div_ceil(1024));
                 format!(
                     "the records of the namespace have {used} KiB of at most {limit} KiB, so nothing is created or changed \
-                     until objects are destroyed (hint: delete other objects, or ask an administrator to set the \
-                     annotation `{MAX_RECORD_BYTES}` of the Namespace)"
+                     until objects are destroyed (hint: delete other objects, or ask an administrator to set \
+                     `record-bytes` in the annotation `{QUOTA}` of the Namespace)"
                 )
             }
             StepLimit::Rate => {
@@ -76,7 +76,7 @@ impl StepQuota for NamespaceQuota {
                 let at = self.now.wall_time_of(self.budget.next(per_minute, before, self.now.time));
                 format!(
                     "the namespace has started its {per_minute} steps per minute; this step starts at {at:.0} (hint: an \
-                     administrator can set the annotation `{MAX_STEPS_PER_MINUTE}` of the Namespace)"
+                     administrator can set `steps-per-minute` in the annotation `{QUOTA}` of the Namespace)"
                 )
             }
         };
@@ -93,7 +93,7 @@ impl StepQuota for NamespaceQuota {
 impl Reconciler {
     /// How many objects the next plan of these names may create. `None`: there is no limit.
     pub(super) fn object_quota(&self, names: &BTreeSet<Arc<str>>) -> Option<ObjectQuota> {
-        let limit = self.annotated(MAX_OBJECTS, |text| text.parse().ok()).or(self.policy.max_objects)?;
+        let limit = self.quota().objects?;
         let known = self.objects.count();
         // Only near the limit is the exact number worth its cost.
         let used = if known < limit / 2 { known } else { self.used_objects(names) };
@@ -112,25 +112,23 @@ impl Reconciler {
         records.len() + others + planned
     }
 
-    /// A limit in an annotation of the Namespace. It takes precedence, because only administrators can set it.
-    fn annotated<T>(&self, annotation: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let annotations = self.index.namespace_value().get("annotations")?;
-        annotations.get(annotation).and_then(Value::as_str).and_then(parse)
+    /// The annotation of the Namespace takes precedence, because only administrators can set it. One that is not valid sets
+    /// nothing.
+    fn quota(&self) -> Quota {
+        let annotations = self.index.namespace_value().get("annotations");
+        let annotation = annotations.and_then(|annotations| annotations.get(QUOTA)).and_then(Value::as_str);
+        let own: Quota = annotation.and_then(|text| text.parse().ok()).unwrap_or_default();
+        own.or(self.policy.quota)
     }
 
     pub(super) fn namespace_quota(&self) -> NamespaceQuota {
-        let bytes = self.annotated(MAX_RECORD_BYTES, quantity).or(self.policy.max_record_bytes);
+        let quota = self.quota();
         NamespaceQuota {
             budget: self.step_budget,
-            per_minute: self.max_steps_per_minute(),
-            record_bytes: (self.index.record_bytes(), bytes),
+            per_minute: quota.steps_per_minute,
+            record_bytes: (self.index.record_bytes(), quota.record_bytes),
             now: self.now,
         }
-    }
-
-    fn max_steps_per_minute(&self) -> Option<u32> {
-        let own = self.annotated(MAX_STEPS_PER_MINUTE, |text| text.parse().ok().filter(|steps| *steps > 0));
-        own.or(self.policy.max_steps_per_minute)
     }
 
     /// When the next step may start that the limit of steps in a minute delays.
@@ -140,7 +138,7 @@ impl Reconciler {
         }
         let now = self.now.time;
         // A step that may start now waits for something else.
-        let next = Some(self.step_budget.next(self.max_steps_per_minute()?, 0, now)).filter(|at| *at > now)?;
+        let next = Some(self.step_budget.next(self.quota().steps_per_minute?, 0, now)).filter(|at| *at > now)?;
         Some(next.max(now + LIMITED_INTERVAL))
     }
 

@@ -27,7 +27,7 @@ use crate::api::ResourceStatus;
 use crate::driver::scripted::{Operation, ScriptLine, ScriptedOutcome, World};
 use crate::driver::{Registry, Scripted};
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Limits, Workers};
-use crate::model::{Holder, Intent, PlannedObject, Record, RecordedObject, Value, Version};
+use crate::model::{Holder, Intent, PlannedObject, Quota, Record, RecordedObject, Value, Version};
 use crate::pipeline;
 use crate::process::{Clock, SystemRandom};
 use crate::store::MemoryJournal;
@@ -82,7 +82,7 @@ impl Bench {
         let mut policy = Policy {
             max_running_steps: 8,
             max_names_per_plan: 256,
-            max_objects: Some(3),
+            quota: Quota { objects: Some(3), ..Quota::default() },
             requires_approval: true,
             ..Policy::default()
         };

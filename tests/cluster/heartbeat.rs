@@ -36,7 +36,7 @@ fn a_controller_with_busy_threads_renews_its_lease_and_answers_health_checks() {
         watch_namespaces: vec![namespace.clone()],
         default_service_account: "default".to_owned(),
         limits: Limits::default(),
-        provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
+        provider_processes: ProviderProcesses { total: 1, memory: 1 << 30 },
         runner_image: None,
         allow_unconfined_providers: true,
         grace: Duration::from_secs(5),

@@ -11,6 +11,12 @@ fn id(namespace: &str, name: &str) -> String {
     resource["status"]["id"].as_str().expect("an id").to_owned()
 }
 
+/// Gives the default ServiceAccount of the namespace the rights of a built-in ClusterRole.
+fn grant(ns: &str, role: &str) {
+    let (role_ref, account) = (format!("--clusterrole={role}"), format!("--serviceaccount={ns}:default"));
+    plane().kubectl_ok(&["-n", ns, "create", "rolebinding", role, &role_ref, &account]);
+}
+
 #[test]
 fn apply_edit_replace_delete() {
     let _guard = shared();
@@ -176,15 +182,7 @@ fn an_input_protects_an_object_while_its_resource_is_deleted_and_its_last_value_
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("protect-input");
-    plane.kubectl_ok(&[
-        "-n",
-        &ns,
-        "create",
-        "rolebinding",
-        "view",
-        "--clusterrole=view",
-        &format!("--serviceaccount={ns}:default"),
-    ]);
+    grant(&ns, "view");
     let all = [
         vars("true"),
         protected_by_input("free", "off"),
@@ -215,15 +213,7 @@ fn a_namespace_is_deleted_with_what_its_protections_read() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("protect-gone");
-    plane.kubectl_ok(&[
-        "-n",
-        &ns,
-        "create",
-        "rolebinding",
-        "view",
-        "--clusterrole=view",
-        &format!("--serviceaccount={ns}:default"),
-    ]);
+    grant(&ns, "view");
     let read = "---\napiVersion: purlin.dev/v1alpha1\nkind: DataSource\nmetadata: { name: read }\nspec: { type: \
                 kubernetes_object, config: { apiVersion: v1, kind: ConfigMap, name: vars } }\n";
     let by_data = data("by-data", "one", "lifecycle: { preventDestroy: \"${data.read.object.data.off == 'true'}\" }");
@@ -418,15 +408,7 @@ fn the_deletion_policy_orphan_forgets_the_object() {
     let _guard = shared();
     let plane = plane();
     let ns = plane.namespace("orphan");
-    plane.kubectl_ok(&[
-        "-n",
-        &ns,
-        "create",
-        "rolebinding",
-        "edit",
-        "--clusterrole=edit",
-        &format!("--serviceaccount={ns}:default"),
-    ]);
+    grant(&ns, "edit");
     let manifest = "---\napiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: { name: kept }\nspec:\n  type: \
                     kubernetes_object\n  deletionPolicy: Orphan\n  config:\n    manifest: { apiVersion: v1, kind: \
                     ConfigMap, metadata: { name: kept }, data: { a: b } }\n";

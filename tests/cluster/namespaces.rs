@@ -74,7 +74,9 @@ fn objects_deleted_while_no_controller_ran_are_detected_without_permissions() {
 /// The content of a namespace that is removed by force stays in the API server, which rejects every change of it.
 /// Removes the finalizers of a namespace, as an administrator does who does not wait for its content.
 fn finalize(ns: &str) {
-    let Ok(mut namespace) = serde_json::from_slice::<Value>(&plane().kubectl(&["get", "-o", "json", "namespace", ns]).stdout) else {
+    let Ok(mut namespace) =
+        serde_json::from_slice::<Value>(&plane().kubectl(&["get", "-o", "json", "namespace", ns]).stdout)
+    else {
         return;
     };
     namespace["spec"]["finalizers"] = serde_json::json!([]);

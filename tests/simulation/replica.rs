@@ -91,7 +91,7 @@ impl Replica {
             watch_namespaces: Vec::new(),
             runner_image: None,
             allow_unconfined_providers: false,
-            provider_processes: ProviderProcesses { total: 1, per_namespace: 1, memory: 1 << 30 },
+            provider_processes: ProviderProcesses { total: 1, memory: 1 << 30 },
             default_service_account: "default".to_owned(),
             limits: env.limits,
             grace: Duration::from_mins(2),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::model::{Provider, quantity};
+use crate::model::{Provider, Quota};
 use crate::process::telemetry;
 
 #[derive(Debug, Args)]
@@ -26,31 +26,18 @@ pub struct ControllerArgs {
     /// The ServiceAccount for Resources that do not specify one.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub default_service_account: String,
-    /// The maximum number of concurrent steps.
+    /// The maximum number of concurrent steps. One namespace gets half of them.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency: u32,
-    /// The maximum number of concurrent steps in one namespace.
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
-    pub concurrency_per_namespace: u32,
-    /// The maximum number of objects in one namespace. The annotation `purlin.dev/max-objects` of a Namespace takes
-    /// precedence.
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_objects_per_namespace: u32,
-    /// The maximum size of the records of one namespace. Beyond it, nothing is created or changed in the namespace. The
-    /// annotation `purlin.dev/max-record-bytes` of a Namespace takes precedence.
-    #[arg(long, value_name = "SIZE", default_value = "256Mi", value_parser = size)]
-    pub max_record_bytes_per_namespace: u64,
-    /// The maximum number of creates, updates and replacements that start in one namespace in a minute. As many start at
-    /// once after a quiet minute. The annotation `purlin.dev/max-steps-per-minute` of a Namespace takes precedence.
-    #[arg(long, value_name = "N", default_value_t = 12_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_steps_per_minute_per_namespace: u32,
+    /// The quota of a namespace: `objects` limits its number of objects, `record-bytes` the size of their records, and
+    /// `steps-per-minute` the creates, updates and replacements that start in a minute. The annotation `purlin.dev/quota` of a
+    /// Namespace takes precedence for the limits that it sets.
+    #[arg(long, value_name = "LIMITS", default_value = "objects=50000,record-bytes=256Mi,steps-per-minute=12000")]
+    pub namespace_quota: Quota,
     /// The maximum number of provider processes. Fewer run if their memory limits exceed three quarters of the
-    /// container's memory.
+    /// container's memory. The objects of one namespace get a quarter of them.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_provider_processes: u32,
-    /// The maximum number of provider processes for the objects of one namespace.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_provider_processes_per_namespace: u32,
     /// The memory limit of each provider process whose Provider sets none.
     #[arg(long, value_name = "SIZE", default_value = "512Mi", value_parser = memory)]
     pub provider_memory: u64,
@@ -116,10 +103,6 @@ impl From<LogFormat> for telemetry::LogFormat {
             LogFormat::Text => Self::Text,
         }
     }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    quantity(text).ok_or_else(|| format!("`{text}` is not a size (write `256Mi`, with a unit such as Mi or Gi)"))
 }
 
 fn memory(text: &str) -> Result<u64, String> {

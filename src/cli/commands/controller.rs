@@ -9,6 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
 use crate::controller::{self, Services};
 use crate::execute::Limits;
+use crate::model::Quota;
 use crate::plugin;
 use crate::process::{Shutdown, panics, telemetry};
 
@@ -63,16 +64,9 @@ fn options(args: ControllerArgs) -> anyhow::Result<Options> {
         pod,
         watch_namespaces: args.watch_namespaces,
         default_service_account: args.default_service_account,
-        limits: Limits {
-            total: args.concurrency as usize,
-            per_namespace: args.concurrency_per_namespace as usize,
-            objects_per_namespace: Some(args.max_objects_per_namespace as usize),
-            record_bytes_per_namespace: Some(args.max_record_bytes_per_namespace),
-            steps_per_minute: Some(args.max_steps_per_minute_per_namespace),
-        },
+        limits: Limits { quota: args.namespace_quota.or(Quota::DEFAULT), ..Limits::of(args.concurrency as usize) },
         provider_processes: ProviderProcesses {
             total: args.max_provider_processes as usize,
-            per_namespace: args.max_provider_processes_per_namespace as usize,
             memory: args.provider_memory,
         },
         runner_image: args.runner_image,

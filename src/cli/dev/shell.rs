@@ -19,8 +19,8 @@ use crate::cli::progress::Reporter;
 use crate::cli::run;
 use crate::cli::signals::{ShutdownMode, Signals};
 use crate::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
-use crate::model::Reason;
 use crate::model::Stored;
+use crate::model::{Quota, Reason};
 use crate::pipeline;
 use crate::plan::ObjectBlock;
 use crate::reconcile::index::Event;
@@ -62,9 +62,7 @@ impl DevSession {
             // The user sees one plan for all changes.
             max_names_per_plan: usize::MAX,
             max_waiting_steps: None,
-            max_objects: None,
-            max_record_bytes: None,
-            max_steps_per_minute: None,
+            quota: Quota::default(),
             destroy_orphans: true,
             requires_approval: false,
         };

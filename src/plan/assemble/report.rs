@@ -130,7 +130,7 @@ pub(super) fn deferred_warning(input: &PlanInput<'_>, decisions: &[Option<Decisi
     let waiting = families + objects.filter(|(id, decision)| waits(decision) || refers(*id, decision)).count();
     (waiting > 0).then(|| {
         let what = format!("{waiting} object(s) wait for changes of this plan");
-        let warning = Diagnostic::general(Reason::Deferred, what).hint("run apply again");
+        let warning = Diagnostic::general(Reason::Waiting, what).hint("run apply again");
         Diagnostic { severity: Severity::Warning, ..warning }
     })
 }

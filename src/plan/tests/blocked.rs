@@ -296,9 +296,9 @@ fn objects_beyond_the_limit_of_the_namespace_are_not_created() {
          option quota=1",
         expect![[r#"
             a Create {id=? input=1 output=?}
-            b Blocked QuotaExceeded: the namespace has reached its limit of 10 objects (hint: delete other objects, or ask an administrator to set the annotation `purlin.dev/max-objects` of the Namespace)
+            b Blocked QuotaExceeded: the namespace has reached its limit of 10 objects (hint: delete other objects, or ask an administrator to set `objects` in the annotation `purlin.dev/quota` of the Namespace)
             c Update {id=C input=2 output=?}
-            d Blocked QuotaExceeded: the namespace has reached its limit of 10 objects (hint: delete other objects, or ask an administrator to set the annotation `purlin.dev/max-objects` of the Namespace)
+            d Blocked QuotaExceeded: the namespace has reached its limit of 10 objects (hint: delete other objects, or ask an administrator to set `objects` in the annotation `purlin.dev/quota` of the Namespace)
             error b QuotaExceeded
             error d QuotaExceeded"#]],
     );

@@ -175,7 +175,7 @@ fn a_new_reference_to_an_object_that_is_being_deleted_waits_for_its_successor() 
             c Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
             warning b DependencyNotReady
             warning c DependencyNotReady
-            warning - Deferred: 2 object(s) wait for changes of this plan (hint: run apply again)"#]],
+            warning - Waiting: 2 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 
@@ -347,7 +347,7 @@ fn a_dependency_of_a_running_step_is_held() {
             a Blocked Waiting: in use by `b`, which has a running step <- b
             b Update (a step of this object is running) {id=? input=9}
             warning a Waiting
-            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
+            warning - Waiting: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 

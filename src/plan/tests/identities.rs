@@ -176,7 +176,7 @@ fn the_object_of_an_orphan_policy_is_released_and_then_imported() {
             a Forget forget (no longer configured; the object is kept (as recorded))
             b Blocked IdentityConflict: waits until `a` gives the object or its name up <- a
             warning b IdentityConflict
-            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
+            warning - Waiting: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 

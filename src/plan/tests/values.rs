@@ -200,7 +200,7 @@ fn a_dependent_of_an_object_with_a_running_destroy_waits() {
             a Destroy (a step of this object is running)
             b Blocked DependencyNotReady: spec.config.input: waits for `a`: it is being deleted <- a
             warning b DependencyNotReady
-            warning - Deferred: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
+            warning - Waiting: 1 object(s) wait for changes of this plan (hint: run apply again)"#]],
     );
 }
 

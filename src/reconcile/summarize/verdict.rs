@@ -312,7 +312,6 @@ pub fn waits_for_others(reason: Reason) -> bool {
             | Reason::DependencyNotReady
             | Reason::Waiting
             | Reason::OperationInProgress
-            | Reason::Deferred
             | Reason::Progressing
             | Reason::Deleting
     )

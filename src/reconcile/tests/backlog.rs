@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::execute::{Permit, Permits};
-use crate::model::{Address, ProviderUse};
+use crate::model::{Address, ProviderUse, Quota};
 
 const NEW: usize = 40;
 
@@ -43,7 +43,7 @@ impl Environment for SharedEnvironment<'_> {
 /// A bench with room for four waiting steps, and plans of two names.
 fn bench() -> Bench {
     Bench::with_policy(|policy| {
-        policy.max_objects = None;
+        policy.quota = Quota::default();
         policy.max_names_per_plan = 2;
         policy.max_waiting_steps = Some(4);
     })

@@ -1,7 +1,7 @@
 //! The limits of a namespace.
 
 use super::*;
-use crate::api::{MAX_OBJECTS, MAX_RECORD_BYTES, MAX_STEPS_PER_MINUTE};
+use crate::api::QUOTA;
 
 impl Bench {
     /// Sets the annotations of the Namespace.
@@ -39,7 +39,7 @@ async fn objects_beyond_the_limit_of_the_namespace_wait_until_others_are_removed
     bench.run_until_idle(Duration::from_secs(1)).await;
     assert_eq!(bench.recorded(), ["b", "c", "d"]);
     // The annotation of the Namespace takes precedence.
-    bench.annotate(&[(MAX_OBJECTS, "10")]);
+    bench.annotate(&[(QUOTA, "objects=10")]);
     bench.react(Signal::Wake);
     bench.run_until_idle(Duration::from_secs(1)).await;
     assert_eq!(bench.recorded(), ["b", "c", "d", "e"]);
@@ -71,7 +71,7 @@ async fn resources_that_are_not_valid_count_for_the_limit_of_objects() {
 #[tokio::test]
 async fn steps_beyond_the_limit_of_a_minute_wait_and_report_when_they_start() {
     let mut bench = Bench::new();
-    bench.annotate(&[(MAX_OBJECTS, "10"), (MAX_STEPS_PER_MINUTE, "2")]);
+    bench.annotate(&[(QUOTA, "objects=10,steps-per-minute=2")]);
     ["a", "b", "c", "d"].iter().for_each(|name| bench.observe(thing(name, 1), 1));
     bench.react(Signal::Started);
     bench.run_for(5).await;
@@ -79,15 +79,15 @@ async fn steps_beyond_the_limit_of_a_minute_wait_and_report_when_they_start() {
     assert_eq!(bench.reconciler.gauges().over_rate, 2);
     let message = bench.ready_message("c");
     let expected = "QuotaExceeded: the namespace has started its 2 steps per minute; this step starts at \
-                    1970-01-01T00:00:30Z (hint: an administrator can set the annotation \
-                    `purlin.dev/max-steps-per-minute` of the Namespace)";
+                    1970-01-01T00:00:30Z (hint: an administrator can set `steps-per-minute` \
+                    in the annotation `purlin.dev/quota` of the Namespace)";
     assert_eq!(message, expected);
     bench.observe(deleting(thing("a", 1)), 2);
     bench.run_for(5).await;
     assert_eq!(bench.recorded(), ["b"], "a destroy does not wait");
     bench.run_for(25).await;
     assert_eq!(bench.recorded(), ["b", "c"]);
-    bench.annotate(&[(MAX_OBJECTS, "10"), (MAX_STEPS_PER_MINUTE, "600")]);
+    bench.annotate(&[(QUOTA, "objects=10,steps-per-minute=600")]);
     bench.run_for(1).await;
     assert_eq!(bench.recorded(), ["b", "c", "d"], "a higher limit has an effect at once");
     assert_eq!((bench.ready("d"), bench.reconciler.gauges().over_rate), ((1, "True Available".to_owned()), 0));
@@ -96,7 +96,7 @@ async fn steps_beyond_the_limit_of_a_minute_wait_and_report_when_they_start() {
 #[tokio::test]
 async fn the_limit_of_steps_delays_a_replacement_only_before_its_first_step() {
     let mut bench = Bench::new();
-    bench.annotate(&[(MAX_STEPS_PER_MINUTE, "1")]);
+    bench.annotate(&[(QUOTA, "steps-per-minute=1")]);
     let forced = |force: i64| {
         let mut manifest = thing("a", 1);
         manifest["spec"]["config"] = serde_json::json!({ "force": force });
@@ -123,7 +123,7 @@ async fn the_limit_of_steps_delays_a_replacement_only_before_its_first_step() {
 #[tokio::test]
 async fn records_beyond_their_limit_delay_creates_and_updates_but_no_destroys() {
     let mut bench = Bench::new();
-    bench.annotate(&[(MAX_RECORD_BYTES, "1Ki")]);
+    bench.annotate(&[(QUOTA, "record-bytes=1Ki")]);
     bench.observe(thing("a", 1), 1);
     bench.observe(thing("b", 1), 1);
     bench.react(Signal::Started);

@@ -6,7 +6,7 @@ impl Bench {
     /// A new process with these Resources, which are named in the manifests. An update of each object was interrupted,
     /// and the service finds none of them.
     async fn with_interrupted_updates(manifests: Vec<serde_json::Value>) -> Self {
-        let mut bench = Self::with_policy(|policy| policy.max_objects = None);
+        let mut bench = Self::with_policy(|policy| policy.quota = Quota::default());
         for mut manifest in manifests {
             manifest["metadata"]["annotations"] = serde_json::json!({ crate::api::RECORD: "u" });
             manifest["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);

@@ -189,7 +189,6 @@ fn next_step(reason: Reason) -> &'static str {
             "Apply the configuration once. This rewrites the records of the objects that the message names."
         }
         Reason::OrphanDependsOnDestroyed => "Check whether the kept object still works. Purlin no longer manages it.",
-        Reason::Deferred => "Run `purlin apply` again. The controller plans the change automatically.",
     }
 }
 
