@@ -23,7 +23,7 @@ use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
 use crate::process::backoff::{LoggedErrors, Pauses};
 use crate::process::{Clock, Gate, Random, Readiness};
-use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus};
+use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, PublishedStatus};
 use crate::store::ResourceMeta;
 
 /// kubectl's copy of the applied manifest, which is no part of the desired state.
@@ -375,17 +375,8 @@ pub fn observe_provider_config(
     accounts: &ServiceAccounts,
     interner: &mut Interner,
 ) -> ObservedProviderConfig {
-    let config = Arc::new(load::provider_config_from_raw(object, accounts, interner));
-    let metadata = &object.metadata;
-    let meta = ProviderConfigMeta {
-        uid: metadata.uid.as_deref().unwrap_or_default().into(),
-        version: version(metadata),
-        generation: metadata.generation.unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
-        finalizers: metadata.finalizers.clone().unwrap_or_default(),
-        status: object.status().unwrap_or_default(),
-    };
-    ObservedProviderConfig { config, meta: Arc::new(meta) }
+    let config = load::provider_config_from_raw(object, accounts, interner);
+    ObservedProviderConfig::of(config, object, version(&object.metadata))
 }
 
 fn version(metadata: &ObjectMeta) -> Version {

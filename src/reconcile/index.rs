@@ -585,4 +585,4 @@ impl Index {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::inputs::config_keys;
 use super::{Entry, Index};
-use crate::api;
+use crate::api::{self, RawObject};
 use crate::load::expression::Scope;
 use crate::load::{
     BUILT_IN, Config, ConfigurationError, Expansion, Family, Instance, InstanceScope, ProviderBinding, ProviderConfig,
@@ -25,6 +25,22 @@ pub type Providers = Arc<BTreeMap<Arc<str>, Arc<ProviderSpec>>>;
 pub struct ObservedProviderConfig {
     pub config: Arc<ProviderConfig>,
     pub meta: Arc<ProviderConfigMeta>,
+}
+
+impl ObservedProviderConfig {
+    /// `version` is the resource version of the object.
+    pub fn of(config: ProviderConfig, object: &RawObject<api::ProviderConfig>, version: Version) -> Self {
+        let metadata = &object.metadata;
+        let meta = ProviderConfigMeta {
+            uid: metadata.uid.as_deref().unwrap_or_default().into(),
+            version,
+            generation: metadata.generation.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            status: object.status().unwrap_or_default(),
+        };
+        Self { config: Arc::new(config), meta: Arc::new(meta) }
+    }
 }
 
 /// The metadata and the status of a `ProviderConfig`.

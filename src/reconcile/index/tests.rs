@@ -389,23 +389,22 @@ fn a_restart_reads_inputs_again() {
     assert_eq!(index.instance("a").unwrap().inputs.problems[0].reason, crate::model::Reason::Waiting);
 }
 
+/// The event of a `ProviderConfig` with this resource version.
+pub(in crate::reconcile) fn observed_provider_config(object: serde_json::Value, version: u64) -> Event {
+    let object = serde_json::from_value(object).unwrap();
+    let config =
+        crate::load::provider_config_from_raw(&object, &"default".into(), &mut crate::load::Interner::default());
+    Event::ProviderConfigApplied(ObservedProviderConfig::of(config, &object, Version(version)))
+}
+
 /// A `ProviderConfig` with one attribute, with this resource version and generation.
 fn provider_config(name: &str, version: u64, generation: i64, setting: &str) -> Event {
     let object = serde_json::json!({
         "apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig",
-        "metadata": {
-            "name": name, "namespace": "shop", "uid": "u", "resourceVersion": version.to_string(),
-            "generation": generation,
-        },
+        "metadata": {"name": name, "namespace": "shop", "uid": "u", "generation": generation},
         "spec": {"provider": {"name": "cloud"}, "config": {"address": setting}},
     });
-    let object = serde_json::from_value(object).unwrap();
-    let account = "default".into();
-    Event::ProviderConfigApplied(crate::controller::watch::observe_provider_config(
-        &object,
-        &account,
-        &mut crate::load::Interner::default(),
-    ))
+    observed_provider_config(object, version)
 }
 
 fn clouds() -> Event {

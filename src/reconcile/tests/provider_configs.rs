@@ -1,15 +1,15 @@
 //! When a `ProviderConfig` is checked.
 
 use super::*;
-use crate::controller::watch::observe_provider_config;
-use crate::load::{Interner, ProviderSpec};
+use crate::load::ProviderSpec;
+use crate::reconcile::index::tests::observed_provider_config;
 
 /// A `ProviderConfig` of the Provider `cloud`. If it is being deleted, another controller keeps it.
 fn provider_config(version: u64, is_deleting: bool) -> Event {
     let mut object = serde_json::json!({
         "apiVersion": "purlin.dev/v1alpha1", "kind": "ProviderConfig",
         "metadata": {
-            "name": "cloud", "namespace": "shop", "uid": "p", "resourceVersion": version.to_string(), "generation": 1,
+            "name": "cloud", "namespace": "shop", "uid": "p", "generation": 1,
             "finalizers": ["example.com/keep"],
         },
         "spec": { "provider": { "name": "cloud" }, "config": { "address": "a" } },
@@ -17,8 +17,7 @@ fn provider_config(version: u64, is_deleting: bool) -> Event {
     if is_deleting {
         object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     }
-    let object = serde_json::from_value(object).unwrap();
-    Event::ProviderConfigApplied(observe_provider_config(&object, &"default".into(), &mut Interner::default()))
+    observed_provider_config(object, version)
 }
 
 impl Bench {
