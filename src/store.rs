@@ -70,3 +70,15 @@ pub struct UnreadableRecord {
     /// The error, on one line.
     pub message: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Secrets};
+    use crate::process::{Shutdown, SystemRandom};
+
+    /// A store of Secrets, and the signal that stops it.
+    pub(super) fn secrets(client: kube::Client) -> (Secrets, Shutdown) {
+        let stop = Shutdown::default();
+        (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stop.clone()), stop)
+    }
+}

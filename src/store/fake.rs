@@ -9,9 +9,6 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::process::{Shutdown, SystemRandom};
-use crate::store::secrets::Secrets;
-
 /// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
@@ -73,11 +70,6 @@ pub(crate) fn server() -> (SharedServer, Client) {
         }
     });
     (shared, Client::new(service, "purlin-system"))
-}
-
-pub(crate) fn secrets(client: Client) -> (Secrets, Shutdown) {
-    let stop = Shutdown::default();
-    (Secrets::new(client, "purlin-system", Arc::new(SystemRandom), stop.clone()), stop)
 }
 
 impl Server {

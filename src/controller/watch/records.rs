@@ -256,9 +256,9 @@ mod tests {
     use crate::controller::shards::Division;
     use crate::execute::Limits;
     use crate::model::{Record, Value};
-    use crate::process::SystemRandom;
+    use crate::process::{Shutdown, SystemRandom};
     use crate::store::codec::arbitrary::typical;
-    use crate::store::fake::{Fault, SharedServer, secrets, server};
+    use crate::store::fake::{Fault, SharedServer, server};
 
     fn alone() -> Leadership {
         Leadership::alone(Division::new(1))
@@ -290,7 +290,7 @@ mod tests {
 
     async fn stage() -> Stage {
         let (server, client) = server();
-        let (secrets, _) = secrets(client);
+        let secrets = Secrets::new(client, "purlin-system", Arc::new(SystemRandom), Shutdown::default());
         let record = large();
         secrets.put(&record, None, RetryPolicy::SHORT).await.unwrap();
         let (namespaces, opened) = Namespaces::new(&Limits::default(), Arc::new(SystemRandom), alone());

@@ -10,8 +10,9 @@ use super::*;
 use crate::model::{Holder, Intent};
 use crate::process::Shutdown;
 use crate::store::codec::arbitrary::typical;
-use crate::store::fake::{Fault, SharedServer, secrets, server};
+use crate::store::fake::{Fault, SharedServer, server};
 use crate::store::secrets::SecretContent;
+use crate::store::tests::secrets;
 
 /// The state of the watches, as set by the test.
 #[derive(Default)]

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Secret;
 use super::*;
 use crate::model::Value;
 use crate::store::codec::arbitrary::typical;
-use crate::store::fake::{self, Fault, SharedServer, secrets, server};
+use crate::store::fake::{self, Fault, SharedServer, server};
+use crate::store::tests::secrets;
 
 const SHORT: RetryPolicy = RetryPolicy::SHORT;
 const LONG: RetryPolicy = RetryPolicy::UntilStopped;
