@@ -9,7 +9,7 @@ pub mod publish;
 pub mod published_files;
 pub mod registry;
 
-mod arguments;
+pub mod arguments;
 mod call;
 mod contract;
 pub mod kubernetes_object;
@@ -18,7 +18,7 @@ pub mod provider;
 pub mod terraform_data;
 mod warnings;
 
-pub(crate) use arguments::unsupported_move;
+pub use arguments::unsupported_move;
 pub use call::{ApplyRequest, ApplyResponse, CallContext, CallDelay, Observation, ReadinessError};
 pub use contract::{
     CreateRecovery, DataPlan, DataSources, Driver, FindCreated, ObjectChange, ObjectWatcher, SearchCreated,

@@ -28,7 +28,7 @@ pub mod revision;
 pub mod runner;
 pub mod schema;
 pub mod secrets;
-pub(crate) mod suggest;
+pub mod suggest;
 pub mod text;
 pub mod unicode;
 pub mod value;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use self::driver_calls::run_calls;
 use self::providers::{configuration_warnings, prepare};
 use self::takeover::take_over;
+use self::types::DriverTypes;
 use crate::execute::Engine;
 use crate::graph::{self, ActionGraph};
 use crate::load::Config;
@@ -63,6 +64,7 @@ async fn plan_within_budget(
     memo: &mut ResponseCache,
 ) -> OrderedPlan {
     prepare(engine, config, recorded).await;
+    let types = DriverTypes(&engine.drivers);
     let mut config = Arc::clone(config);
     let mut takeovers = Takeovers::new();
     let mut warnings = Diagnostics::new();
@@ -84,7 +86,7 @@ async fn plan_within_budget(
             options.blocked.extend(held);
         }
         let now = after.as_ref().unwrap_or(recorded);
-        let mut planner = Planner::new(&config, now, &options, &engine.drivers);
+        let mut planner = Planner::new(&config, now, &options, &types);
         let used = run_calls(engine, &config, now, &mut planner, memo).await;
         if !planner.expansions().is_empty() {
             // The values of other objects determined the instances of a family: plan again with these instances.

@@ -11,7 +11,7 @@ use super::CallContext;
 
 /// Returns one error for each argument that is unknown, computed, of the wrong type, or missing. Paths are relative to
 /// `spec.config`.
-pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> Diagnostics {
+pub fn check(context: &CallContext, schema: &Schema, config: &Value) -> Diagnostics {
     let Value::Map(arguments) = config.unmarked() else {
         return match config.unmarked() {
             Value::Unknown => Diagnostics::new(),
@@ -41,21 +41,21 @@ pub(crate) fn check(context: &CallContext, schema: &Schema, config: &Value) -> D
     found
 }
 
-pub(crate) fn error(context: &CallContext, path: Path, summary: impl Into<String>) -> Diagnostic {
+pub fn error(context: &CallContext, path: Path, summary: impl Into<String>) -> Diagnostic {
     let address =
         context.address.parse::<Address>().unwrap_or_else(|_| Address::single(std::sync::Arc::clone(&context.address)));
     Diagnostic::error(&address, Reason::InvalidConfig, summary).at(path)
 }
 
 /// Returns the ID of an import, for types whose objects have no identity.
-pub(crate) fn import_id<'a>(context: &CallContext, request: &'a ImportRequest) -> Result<&'a str, DriverError> {
+pub fn import_id<'a>(context: &CallContext, request: &'a ImportRequest) -> Result<&'a str, DriverError> {
     match request {
         ImportRequest::Id(id) => Ok(id),
         ImportRequest::Identity(_) => Err(no_identity(context)),
     }
 }
 
-pub(crate) fn no_identity(context: &CallContext) -> DriverError {
+pub fn no_identity(context: &CallContext) -> DriverError {
     DriverError {
         kind: ErrorKind::InvalidConfig,
         message: format!("objects of the type `{}` have no identity", context.type_name),
@@ -64,7 +64,7 @@ pub(crate) fn no_identity(context: &CallContext) -> DriverError {
     }
 }
 
-pub(crate) fn unsupported_move(context: &CallContext, type_name: &str) -> DriverError {
+pub fn unsupported_move(context: &CallContext, type_name: &str) -> DriverError {
     DriverError {
         kind: ErrorKind::Terminal,
         message: format!("an object of type `{type_name}` cannot be moved to type `{}`", context.type_name),
@@ -74,7 +74,7 @@ pub(crate) fn unsupported_move(context: &CallContext, type_name: &str) -> Driver
 }
 
 /// An attribute that the user configures.
-pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -> Attribute {
+pub fn argument(kind: AttributeType, required: bool, description: &str) -> Attribute {
     Attribute {
         kind,
         required,
@@ -86,7 +86,7 @@ pub(crate) fn argument(kind: AttributeType, required: bool, description: &str) -
     }
 }
 
-pub(crate) fn computed(kind: AttributeType, description: &str) -> Attribute {
+pub fn computed(kind: AttributeType, description: &str) -> Attribute {
     Attribute {
         kind,
         required: false,

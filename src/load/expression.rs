@@ -35,9 +35,9 @@ use access::Access;
 use program::Program;
 
 pub(crate) use access::kind;
-pub(crate) use budget::PlanBudget;
+pub use budget::PlanBudget;
 pub(crate) use missing::instead_of_missing;
-pub(crate) use names::{is_identifier, path_expression};
+pub use names::{is_identifier, path_expression};
 pub use reference::{InstanceSelector, Reference};
 
 /// A configuration tree whose leaves may be expressions. Cheap to clone.

@@ -156,7 +156,7 @@ impl Instance {
 
 impl Instance {
     /// An instance without any settings.
-    pub(crate) fn plain(address: Address, type_name: &str) -> Self {
+    pub fn plain(address: Address, type_name: &str) -> Self {
         Self {
             address,
             uid: "".into(),

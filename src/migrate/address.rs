@@ -21,13 +21,12 @@ impl fmt::Display for Key {
     }
 }
 
-impl From<Option<&Key>> for InstanceKey {
-    fn from(key: Option<&Key>) -> Self {
-        match key {
-            None => Self::None,
-            Some(Key::Index(index)) => Self::Index(*index),
-            Some(Key::Key(key)) => Self::Key(key.as_str().into()),
-        }
+/// The key of an instance; `None` without `count` and `for_each`.
+pub fn instance_key(key: Option<&Key>) -> InstanceKey {
+    match key {
+        None => InstanceKey::None,
+        Some(Key::Index(index)) => InstanceKey::Index(*index),
+        Some(Key::Key(key)) => InstanceKey::Key(key.as_str().into()),
     }
 }
 

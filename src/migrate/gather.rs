@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Problem;
-use super::address::ResourceAddress;
+use super::address::{ResourceAddress, instance_key};
 use super::configuration::Configuration;
 use super::state::{Object, ProviderAddress, Resource};
 use crate::cty::{self, Type, json};
@@ -138,7 +138,7 @@ fn migrate_resource(
     let mut notes = Vec::new();
     let mut instances: BTreeMap<InstanceKey, MigratedInstance> = BTreeMap::new();
     for (object, answer) in objects.into_iter().zip(answers) {
-        let key = InstanceKey::from(object.key.as_ref());
+        let key = instance_key(object.key.as_ref());
         let deposed = object.deposed;
         notes.extend(
             answer.problems.iter().map(|problem| format!("correct the arguments of `{name}` manually: {problem}")),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::address::{Key, ResourceAddress};
+use super::address::{Key, ResourceAddress, instance_key};
 use super::arguments::escape;
 use super::configuration::ReferencedValue;
 use super::gather::MigratedResource;
@@ -175,7 +175,7 @@ fn select_instance<'g>(
     };
     match named {
         Some(_) => {
-            let key = InstanceKey::from(named);
+            let key = instance_key(named);
             Some((key.to_string(), object(&key)?))
         }
         None if !one.is_family() => Some((String::new(), object(&InstanceKey::None)?)),

@@ -9,10 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
 use super::Problem;
-use super::address::{self, Key, ModuleStep, ResourceAddress};
+use super::address::{self, Key, ModuleStep, ResourceAddress, instance_key};
 use crate::cty::json;
 use crate::driver::provider::ForeignObject;
-use crate::model::{DeposedKey, InstanceKey, Path, Segment};
+use crate::model::{DeposedKey, Path, Segment};
 
 /// The supported version of states.
 pub const VERSION: u64 = 4;
@@ -48,7 +48,7 @@ pub struct ProviderAddress {
 impl fmt::Display for ProviderAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, key) in &self.module {
-            write!(f, "module.{name}{}.", InstanceKey::from(key.as_ref()))?;
+            write!(f, "module.{name}{}.", instance_key(key.as_ref()))?;
         }
         write!(f, "provider[{}]", serde_json::Value::from(self.source.as_str()))?;
         self.alias.as_ref().map_or(Ok(()), |alias| write!(f, ".{alias}"))
@@ -80,7 +80,7 @@ pub struct Object {
 impl Resource {
     /// Returns the address of the instance of an object.
     pub fn instance(&self, object: &Object) -> String {
-        format!("{}{}", self.address, InstanceKey::from(object.key.as_ref()))
+        format!("{}{}", self.address, instance_key(object.key.as_ref()))
     }
 }
 

@@ -129,10 +129,9 @@ impl Change {
     }
 }
 
-#[cfg(test)]
 impl Change {
-    /// Returns a change with default values for tests.
-    pub(crate) fn plain(address: Address, type_name: &str, action: Action) -> Self {
+    /// A change that says nothing but its action.
+    pub fn plain(address: Address, type_name: &str, action: Action) -> Self {
         Self {
             address,
             deposed: None,

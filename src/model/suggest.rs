@@ -1,7 +1,7 @@
 //! Suggestions for misspelled names.
 
 /// Returns the candidate that is most similar to a misspelled word, if one is similar enough.
-pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.to_lowercase().chars().collect();
     // Like rustc, allow a third of the word to differ.
     let limit = word.len().div_ceil(3);
@@ -18,7 +18,7 @@ pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 /// Whether one name can be a misspelling of the other: at most a third of the letters differ, so a short name is
 /// similar to no other. Comparing the sets of letters first is fast enough to compare thousands of names with each
 /// other.
-pub(crate) fn is_similar(word: &str, other: &str) -> bool {
+pub fn is_similar(word: &str, other: &str) -> bool {
     let limit = word.chars().count() / 3;
     let (letters, others) = (letters(word), letters(other));
     let missing = (letters & !others).count_ones().max((others & !letters).count_ones());

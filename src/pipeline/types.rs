@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use crate::driver::Registry;
-use crate::load::closest;
+use crate::model::suggest::closest;
 use crate::model::{DriverError, ImportRequest, Provider, Schema, Value};
 use crate::plan::Types;
 
-impl Types for Registry {
+/// What the planner asks about the types of drivers.
+pub struct DriverTypes<'a>(pub &'a Registry);
+
+impl Types for DriverTypes<'_> {
     fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.get(type_name)?.schema(type_name, provider)
+        self.0.get(type_name)?.schema(type_name, provider)
     }
 
     fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
-        self.get(type_name)?.data()?.data_schema(type_name, provider)
+        self.0.get(type_name)?.data()?.data_schema(type_name, provider)
     }
 
     fn closest(&self, type_name: &str, provider: Option<&Provider>, is_data: bool) -> Option<String> {
@@ -21,8 +24,8 @@ impl Types for Registry {
             true => self.data_schema(name, None).is_some(),
             false => self.schema(name, None).is_some(),
         };
-        let own = self.types().filter(|_| provider.is_none()).filter(served).map(ToString::to_string);
-        let of_providers = self.providers().map(|providers| providers.types(provider, is_data)).unwrap_or_default();
+        let own = self.0.types().filter(|_| provider.is_none()).filter(served).map(ToString::to_string);
+        let of_providers = self.0.providers().map(|providers| providers.types(provider, is_data)).unwrap_or_default();
         let all: Vec<String> = own.chain(of_providers).collect();
         // All types of a provider share a prefix, which is ignored in the comparison.
         let begins = provider.and_then(|_| type_name.find('_')).map_or("", |end| &type_name[..=end]);
@@ -33,14 +36,14 @@ impl Types for Registry {
     }
 
     fn import_identities(&self, type_name: &str, namespace: &str, request: &ImportRequest) -> Vec<Value> {
-        self.get(type_name).map(|driver| driver.import_identities(namespace, request)).unwrap_or_default()
+        self.0.get(type_name).map(|driver| driver.import_identities(namespace, request)).unwrap_or_default()
     }
 
     fn config_identities(&self, type_name: &str, namespace: &str, config: &Value) -> Vec<Value> {
-        self.get(type_name).map(|driver| driver.config_identities(namespace, config)).unwrap_or_default()
+        self.0.get(type_name).map(|driver| driver.config_identities(namespace, config)).unwrap_or_default()
     }
 
     fn fault(&self, provider: &Provider) -> Option<DriverError> {
-        self.providers()?.preparation_error(provider)
+        self.0.providers()?.preparation_error(provider)
     }
 }

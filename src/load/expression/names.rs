@@ -124,7 +124,7 @@ pub(super) fn resolve(
 }
 
 /// Whether the name can be used in an expression without quotes.
-pub(crate) fn is_identifier(text: &str) -> bool {
+pub fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
@@ -183,7 +183,7 @@ pub(super) fn reserved_word(message: &str, source: &str) -> Option<Problem> {
 }
 
 /// Returns the expression for a value of a Resource, or of a `DataSource` if the name is `data.NAME`.
-pub(crate) fn path_expression(name: &str, path: &[Segment]) -> String {
+pub fn path_expression(name: &str, path: &[Segment]) -> String {
     let address = Address::single(name);
     if address.is_data() {
         return append_path(data_source_expression(address.object_name()), path);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::super::address::ResourceAddress;
+use super::super::address::{ResourceAddress, instance_key};
 use super::super::configuration::Configuration;
 use super::super::gather::built_in;
 use super::super::{Problem, moved, names, state};
@@ -63,7 +63,7 @@ impl Base {
         for (resource, name) in parsed.resources.iter().zip(names) {
             let address = resource.address.clone();
             let current = || resource.objects.iter().filter(|object| object.deposed.is_none());
-            let key = |object: &state::Object| InstanceKey::from(object.key.as_ref());
+            let key = |object: &state::Object| instance_key(object.key.as_ref());
             let known = KnownResource {
                 provider: resource.provider.to_string(),
                 sensitive: current().map(|object| (key(object), object.sensitive_steps.clone())).collect(),
@@ -99,7 +99,7 @@ fn built_in_values(resource: &state::Resource) -> BTreeMap<InstanceKey, (Value, 
     let current = resource.objects.iter().filter(|object| object.deposed.is_none());
     let value = |object: &state::Object| {
         let value = built_in(&object.content).ok()?;
-        Some((InstanceKey::from(object.key.as_ref()), (value, object.content.attributes.clone())))
+        Some((instance_key(object.key.as_ref()), (value, object.content.attributes.clone())))
     };
     current.filter_map(value).collect()
 }
