@@ -32,7 +32,6 @@ pub use provider::{
 pub use publish::Publisher;
 pub use published_files::PublishedFiles;
 pub use registry::Registry;
-pub use scripted::Scripted;
 pub use terraform_data::TerraformData;
 pub use warnings::Warnings;
 

@@ -35,7 +35,6 @@ mod lines;
 mod shape;
 mod yaml;
 
-pub(crate) use crate::model::suggest::{self, closest};
 pub use compressed::{MAX_DECOMPRESSED, compress, decompress};
 pub use condition::Condition;
 pub use config::Config;

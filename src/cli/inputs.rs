@@ -12,6 +12,7 @@ use super::options::Planning;
 use crate::execute::{Adoption, Engine};
 use crate::graph::ActionGraph;
 use crate::load::{self, Config, Coverage, Drift};
+use crate::model::suggest::closest;
 use crate::model::{
     Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
 };
@@ -332,7 +333,7 @@ fn unknown(flag: &str, address: &Address, plan: &Plan) -> anyhow::Error {
         plan.changes.iter().map(|change| &change.address).filter(|other| other.name == address.name).collect();
     let text = address.to_string();
     let names: Vec<String> = plan.changes.iter().map(|change| change.address.to_string()).collect();
-    let hint = match (instances.as_slice(), load::closest(&text, names.iter().map(String::as_str))) {
+    let hint = match (instances.as_slice(), closest(&text, names.iter().map(String::as_str))) {
         ([first, ..], _) => format!("did you mean `{first}`?"),
         ([], Some(meant)) => format!("did you mean `{meant}`?"),
         ([], None) => "`purlin get` lists the objects".to_owned(),

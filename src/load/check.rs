@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::shape::{Items, Shape, Unique};
-use super::suggest::closest;
+use crate::model::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use crate::model::{Diagnostic, Diagnostics, Path, Reason, Segment};
 

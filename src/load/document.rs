@@ -12,7 +12,7 @@ use super::decode::{self, FreeFields, Metadata, Written};
 use super::intern::Interner;
 use super::lines::Lines;
 use super::shape::{self, Shape};
-use super::suggest::closest;
+use crate::model::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{self, Fault};
 use super::{Instance, ProviderConfig, ProviderSpec, ServiceAccounts, deserialize};

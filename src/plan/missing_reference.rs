@@ -2,7 +2,8 @@
 
 use super::input::PlanInput;
 use crate::load::expression::instead_of_missing;
-use crate::load::{BUILT_IN, Reference, closest};
+use crate::load::{BUILT_IN, Reference};
+use crate::model::suggest::closest;
 use crate::model::{Address, Diagnostic, Reason};
 
 /// The error for a reference to an object that does not exist.

@@ -247,8 +247,8 @@ impl DataSources for ReplayDriver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::scripted::{Script, World};
-    use crate::driver::{CallDelay, Scripted, Warnings};
+    use crate::driver::scripted::{Script, Scripted, World};
+    use crate::driver::{CallDelay, Warnings};
 
     #[tokio::test]
     async fn provider_configuration_is_saved_and_replayed() {

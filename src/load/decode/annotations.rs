@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Metadata, invalid};
 use crate::api::{self, ANNOTATIONS, Annotation};
-use crate::load::suggest::closest;
+use crate::model::suggest::closest;
 use crate::model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
 
 /// The prefix that belongs to Purlin.

@@ -5,7 +5,7 @@ use crate::api;
 use crate::load::expression::{self, Template, Variable};
 use crate::load::inputs::{Input, Inputs};
 use crate::load::publication::{NAME_HINT, invalid_name};
-use crate::load::suggest::closest;
+use crate::model::suggest::closest;
 use crate::model::kube_names::is_subdomain;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 

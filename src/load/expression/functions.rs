@@ -10,7 +10,7 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
 use super::{Problem, budget, convert, names, pattern, terraform};
-use crate::load::suggest::closest;
+use crate::model::suggest::closest;
 use crate::model::Value;
 
 /// All functions that an expression can call, including macros.
