@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::shape::{Items, Shape, Unique};
-use crate::model::suggest::closest;
 use super::tree::{Entry, Node, Tree};
+use crate::model::suggest::closest;
 use crate::model::{Diagnostic, Diagnostics, Path, Reason, Segment};
 
 /// The errors of a document. Each has a path.

@@ -12,12 +12,12 @@ use super::decode::{self, FreeFields, Metadata, Written};
 use super::intern::Interner;
 use super::lines::Lines;
 use super::shape::{self, Shape};
-use crate::model::suggest::closest;
 use super::tree::{Entry, Node, Tree};
 use super::yaml::{self, Fault};
 use super::{Instance, ProviderConfig, ProviderSpec, ServiceAccounts, deserialize};
 use crate::api;
 use crate::model::data::StringData;
+use crate::model::suggest::closest;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, HookKind, Path, Reason, Source, Value};
 
 /// The meaning of a document.

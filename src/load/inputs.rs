@@ -9,8 +9,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
 use super::intern::shared_slice;
-use crate::model::suggest::closest;
 use crate::model::data::{StringData, string_from_bytes};
+use crate::model::suggest::closest;
 use crate::model::unicode::to_nfc;
 use crate::model::{Address, DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason, Value};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use purlin::driver::scripted::{self, Script, ScriptLine, ScriptedOutcome, World};
 use purlin::driver::Registry;
 use purlin::driver::scripted::Scripted;
+use purlin::driver::scripted::{self, Script, ScriptLine, ScriptedOutcome, World};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, ProgressKind, Recovery, Run};
 use purlin::model::{Address, Holder, Reason};
 use purlin::plan::{PlanOptions, Refresh, ResponseCache};

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use purlin::driver::scripted::{Effect, Recovery, Script, World};
+use purlin::driver::scripted::{Effect, Recovery, Script, Scripted, World};
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated,
-    ObjectWatcher, ReadinessError, Scripted,
+    ObjectWatcher, ReadinessError,
 };
 use purlin::model::{
     Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider,

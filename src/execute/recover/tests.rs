@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::driver::scripted::{self, ScriptLine, Scripted, ScriptedOutcome, World};
 use crate::driver::Registry;
+use crate::driver::scripted::{self, ScriptLine, Scripted, ScriptedOutcome, World};
 use crate::execute::Limits;
 use crate::model::{Address, Holder, PlannedObject, Version};
 use crate::process::{Clock as _, SystemClock, SystemRandom};

@@ -5,8 +5,8 @@ use crate::api;
 use crate::load::expression::{self, Template, Variable};
 use crate::load::inputs::{Input, Inputs};
 use crate::load::publication::{NAME_HINT, invalid_name};
-use crate::model::suggest::closest;
 use crate::model::kube_names::is_subdomain;
+use crate::model::suggest::closest;
 use crate::model::{DataKind, DataRef, Diagnostic, Diagnostics, Path, Reason};
 
 /// Checks the declarations. An invalid entry still declares its name, so that it is reported once.

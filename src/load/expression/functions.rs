@@ -10,8 +10,8 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 
 use super::{Problem, budget, convert, names, pattern, terraform};
-use crate::model::suggest::closest;
 use crate::model::Value;
+use crate::model::suggest::closest;
 
 /// All functions that an expression can call, including macros.
 const FUNCTIONS: &[&str] = &[

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use purlin::driver::{Registry, scripted};
+use purlin::driver::Registry;
+use purlin::driver::scripted;
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, Instance};

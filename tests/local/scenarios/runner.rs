@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use purlin::driver::scripted::{Script, ScriptedOutcome, World};
 use purlin::driver::Registry;
 use purlin::driver::scripted::Scripted;
+use purlin::driver::scripted::{Script, ScriptedOutcome, World};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
 use purlin::load::{Instance, LoadedSource};
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};

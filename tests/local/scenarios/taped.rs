@@ -7,9 +7,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyTarget;
+use purlin::driver::scripted::Scripted;
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Publisher,
-    ReadinessError, Scripted, TakeOver,
+    ReadinessError, TakeOver,
 };
 use purlin::execute::{Journal, JournalError};
 use purlin::model::data::StringData;
