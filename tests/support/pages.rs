@@ -35,8 +35,9 @@ pub(crate) use output::presentable;
 pub(crate) use shell::Shell;
 
 /// The only reasons for a block not to be run.
-const NOT_RUN: [&str; 8] = [
+const NOT_RUN: [&str; 9] = [
     "builds Purlin, as .ci/run does",
+    "needs an account of a cloud",
     "needs the internet",
     "needs a container engine",
     "needs a second cluster",

@@ -287,3 +287,25 @@ fn the_printed_schema_contains_identities() {
     });
     assert_eq!(provider["resource_identity_schemas"]["corner_identified"], identity);
 }
+
+/// No test has the provider `aws`, so this checks what needs no schema: fields, references to ProviderConfigs, instances.
+#[test]
+fn the_example_of_a_cloud_lacks_nothing_but_its_providers() {
+    for account in ["aws", "aws-in-cluster"] {
+        let sandbox = Sandbox::from_example("aws");
+        let missing = |name: &str| {
+            let head = "---\napiVersion: purlin.dev/v1alpha1\nkind: Provider\n";
+            format!("{head}metadata: {{ name: {name} }}\nspec: {{ package: {{ path: missing }} }}\n")
+        };
+        sandbox.write("files/providers.yaml", &["aws", "random"].map(missing).concat());
+        let path = format!("{}/examples/{account}/account.yaml", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(path, sandbox.path("files/account.yaml")).unwrap();
+        let ran = sandbox.run(&["validate", "-f", "files"]);
+        let errors: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        let is_missing = |name: &str| {
+            let expected = format!("the program of the provider `{name}` is not available");
+            errors.iter().any(|error| error.contains(&expected))
+        };
+        assert!(errors.len() == 2 && is_missing("aws") && is_missing("random"), "{account}: {ran:?}");
+    }
+}
