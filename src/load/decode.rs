@@ -243,7 +243,7 @@ impl Decoder<'_> {
             api::DriftAction::Ignore => DriftAction::Ignore,
         };
         let interval = written.interval.as_ref().and_then(|text| self.duration(text, &["drift", "interval"]));
-        drift.interval = interval.unwrap_or(drift.interval);
+        drift.interval = interval.unwrap_or(drift.interval).max(Drift::SHORTEST);
         drift
     }
 

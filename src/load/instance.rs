@@ -276,6 +276,11 @@ pub enum DriftAction {
     Ignore,
 }
 
+impl Drift {
+    /// An object is not read more often. One tenant with a shorter interval would keep the API servers of all busy.
+    pub const SHORTEST: Duration = Duration::from_secs(1);
+}
+
 impl Default for Drift {
     fn default() -> Self {
         Self { interval: Duration::from_mins(30), action: DriftAction::Correct }

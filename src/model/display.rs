@@ -1,5 +1,6 @@
 //! How objects are called where people read: the ID of a Kubernetes object is a UID, which says nothing.
 
+use super::text::one_line;
 use super::{Path, Value};
 
 /// The ID of an object as lists show it: `KIND/NAME` of a Kubernetes object, otherwise its `id`. `None` if there is none
@@ -22,7 +23,7 @@ pub fn kubernetes_name(value: &Value) -> Option<String> {
 
 fn visible(value: &Value, path: &[&str]) -> Option<String> {
     match value.at(&Path::of(path))? {
-        Value::String(text) => Some(text.to_string()),
+        Value::String(text) => Some(one_line(text).into_owned()),
         _ => None,
     }
 }
@@ -43,6 +44,8 @@ mod tests {
         assert_eq!(shown(json!({"manifest": {"kind": "Job", "metadata": {"generateName": "a-"}}})).unwrap(), "Job");
         assert_eq!(shown(json!({"id": "i-1", "object": "a bucket object"})).unwrap(), "i-1");
         assert_eq!(shown(json!({})), None);
+        let forged = json!({"manifest": {"kind": "Job", "metadata": {"name": "a\nprod  Available"}}});
+        assert!(!shown(forged).unwrap().contains('\n'), "an author writes no line of a list");
         assert_eq!(display_id(&Value::from_json(json!({"id": "u", "object": object})).into_sensitive()), None);
     }
 }

@@ -5,6 +5,7 @@
 
 mod digest;
 pub mod followers;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -146,6 +146,9 @@ impl ClusterSession {
         if let Some(why) = decision::undecidable(&plan, *decision) {
             return Err(Refusal::new(409, why));
         }
+        if let Some((why, hint)) = decision::unseen(&plan, *decision, namespace) {
+            return Err(Refusal::new(409, format!("{why} (hint: {hint})")));
+        }
         let user = self.user().await.ok().map(str::to_owned);
         match decision::write(&plans, &plan, *decision, user, FIELD_MANAGER).await {
             Ok(_) => Ok(format!("{}.", decision.done(name))),

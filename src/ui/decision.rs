@@ -73,6 +73,21 @@ pub fn undecidable(plan: &PlanObject, decision: Decision) -> Option<String> {
     }
 }
 
+/// Why a user cannot know what would be approved, and what to do. `None` if the Plan shows it.
+pub fn unseen(plan: &PlanObject, decision: Decision, namespace: &str) -> Option<(String, String)> {
+    let is_shown = plan.status.as_ref().is_some_and(|status| status.result.is_some());
+    if decision == Decision::Reject || is_shown {
+        return None;
+    }
+    let name = plan.metadata.name.as_deref().unwrap_or_default();
+    let why = format!("the Plan `{name}` does not show what it would approve: its changes are not those that wait now");
+    let hint = format!(
+        "approve the Plan that Purlin creates when changes wait (`kubectl -n {namespace} get pplan`), or approve your own \
+         preview with the output of `purlin plan -o approval`"
+    );
+    Some((why, hint))
+}
+
 /// The name of the user, as the API server knows it.
 ///
 /// # Errors
@@ -132,6 +147,17 @@ mod tests {
         {
             assert!(undecidable(&plan(Some(state), true, false), approve).is_some());
         }
+    }
+
+    /// An author can write a Plan with the digests of changes that were never shown.
+    #[test]
+    fn what_a_plan_does_not_show_can_only_be_rejected() {
+        let mut plan = plan(Some(ApprovalState::Waiting), false, false);
+        let (why, _) = unseen(&plan, Decision::Approve, "shop").unwrap();
+        assert!(why.contains("does not show what it would approve"), "{why}");
+        assert_eq!(unseen(&plan, Decision::Reject, "shop"), None);
+        plan.status.as_mut().unwrap().result = Some(crate::api::PlanOutcome::Changes);
+        assert_eq!(unseen(&plan, Decision::Approve, "shop"), None);
     }
 
     #[test]

@@ -119,6 +119,26 @@ fn a_preview_prints_a_manifest_that_approves_the_change_in_git() {
     wait_state(&namespace, &other, "Superseded");
 }
 
+/// What was approved in Git reads another object, which needs no approval and becomes another one.
+#[test]
+fn an_approval_in_git_covers_what_an_unknown_value_is_made_of() {
+    let _guard = shared();
+    let namespace = plane().namespace("approval-unknown");
+    plane().apply(&["-n", &namespace], &guarded("store", "1"));
+    wait_ready(&namespace, &["store"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let reads = guarded("store", "\"${name.id}: ${name.output}\"");
+    std::fs::write(folder.path().join("all.yaml"), data("name", "good", "") + &reads).expect("a file");
+    let path = folder.path().display().to_string();
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let output = run(&["plan", "-f", &path, "-n", &namespace, "--kubeconfig", &kubeconfig, "-o", "approval"]);
+    plane().apply(&["-n", &namespace], &String::from_utf8(output.stdout).unwrap());
+    plane().apply(&["-n", &namespace], &(data("name", "evil", "") + &reads));
+    wait_ready(&namespace, &["name"]);
+    wait_reason(&namespace, "store", "Ready", "ApprovalRequired");
+    assert_eq!(self::output(&namespace, "store"), 1);
+}
+
 /// Applies a Plan of an author.
 fn write_plan(namespace: &str, metadata: &Value, spec: &Value) {
     let plan = json!({ "apiVersion": "purlin.dev/v1alpha1", "kind": "Plan", "metadata": metadata, "spec": spec });
@@ -158,7 +178,12 @@ fn a_plan_of_the_right_name_with_another_digest_approves_nothing() {
     let labels = json!({ "app.kubernetes.io/managed-by": "purlin" });
     let spec = json!({ "digest": seen["spec"]["digest"], "changes": seen["status"]["approvals"][0]["changes"] });
     write_plan(&namespace, &json!({ "name": evil, "labels": labels }), &spec);
-    approve(&namespace, &evil);
+    // It shows nothing, so only a patch can approve it.
+    let kubeconfig = plane().kubeconfig().display().to_string();
+    let refused = purlin(&["approve", &evil, "-n", &namespace, "--yes", "--kubeconfig", &kubeconfig]);
+    assert!(!refused.0 && refused.1.contains("does not show what it would approve"), "{}", refused.1);
+    let patch = ["patch", "plan", &evil, "--type=merge", "-p", r#"{"spec":{"approved":true}}"#];
+    plane().kubectl_ok(&[&["-n", &namespace][..], &patch].concat());
 
     plane().apply(&["-n", &namespace], &guarded("store", "6"));
     let offered = wait_for("the change is offered under another name", LIMIT, || {

@@ -1,6 +1,9 @@
 //! `purlin approve` and `reject`: decide on the changes of a Plan in a cluster, with the user's permissions.
 
+use std::time::Duration;
+
 use kube::Api;
+use kube::runtime::wait::await_condition;
 
 use crate::api::PlanObject;
 use crate::cli::args::DecisionArgs;
@@ -10,6 +13,7 @@ use crate::cli::inputs::PlanResult;
 use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
 use crate::cli::show;
+use crate::model::kube_names::is_name;
 use crate::plan::approval::noun;
 use crate::plan::render::Detail;
 use crate::plan::{Plan, published};
@@ -17,6 +21,9 @@ use crate::ui::decision::{self, Decision};
 
 /// The field manager of changes by this command line.
 const FIELD_MANAGER: &str = "purlin-cli";
+
+/// How long the controller may take to write what a new Plan shows.
+const UNSEEN: Duration = Duration::from_secs(10);
 
 pub async fn approve(args: DecisionArgs, console: Console) -> anyhow::Result<Exit> {
     decide(args, Decision::Approve, console).await
@@ -30,9 +37,12 @@ async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> any
     let target = require_cluster(&args)?;
     let (client, namespace) = cluster::client(&target, console).await?;
     let plans: Api<PlanObject> = Api::namespaced(client.clone(), &namespace);
-    let Some(plan) = plans.get_opt(&args.name).await? else {
-        let hint = format!("`kubectl -n {namespace} get plans` lists them");
-        return Err(Failure::hinted(format!("the Plan `{}` does not exist", args.name), hint));
+    let hint = format!("`kubectl -n {namespace} get pplan` lists them");
+    let Some(name) = plan_name(&args.name) else {
+        return Err(Failure::hinted(format!("`{}` is not the name of a Plan", args.name), hint));
+    };
+    let Some(plan) = observed(&plans, name).await? else {
+        return Err(Failure::hinted(format!("the Plan `{name}` does not exist"), hint));
     };
     if let Some(why) = decision::undecidable(&plan, decision) {
         console.notice(&format!("{why} Nothing was changed."));
@@ -40,7 +50,10 @@ async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> any
     }
     if plan.spec.digest.is_none() {
         let hint = format!("`kubectl -n {namespace} get plans` shows the Plans that wait for an approval");
-        return Err(Failure::hinted(format!("`{}` is a preview, which changes nothing", args.name), hint));
+        return Err(Failure::hinted(format!("`{name}` is a preview, which changes nothing"), hint));
+    }
+    if let Some((why, hint)) = decision::unseen(&plan, decision, &namespace) {
+        return Err(Failure::hinted(why, hint));
     }
     show_changes(&plan, console)?;
     if !args.yes && !confirmed(decision, console)? {
@@ -50,26 +63,48 @@ async fn decide(args: DecisionArgs, decision: Decision, console: Console) -> any
     let user = decision::user(client).await.ok();
     decision::write(&plans, &plan, decision, user, FIELD_MANAGER).await.map_err(|error| refused(error, &namespace))?;
     let next = match decision {
-        Decision::Approve => format!("; `kubectl -n {namespace} get pplan {}` shows the progress", args.name),
+        Decision::Approve => format!("; `kubectl -n {namespace} get pplan {name}` shows the progress"),
         Decision::Reject => String::new(),
     };
-    console.notice(&format!("{}{next}.", decision.done(&args.name)));
+    console.notice(&format!("{}{next}.", decision.done(name)));
     Ok(Exit::Success)
 }
 
-/// Shows the planned changes, or what is known of changes that are not due yet.
+/// The name of a Plan, which may have its kind before it, as in the output of `kubectl get -o name`.
+fn plan_name(text: &str) -> Option<&str> {
+    let kinds = ["plan/", "plans/", "pplan/", "plan.purlin.dev/", "plans.purlin.dev/"];
+    let name = kinds.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(text);
+    is_name(name).then_some(name)
+}
+
+/// The Plan, with what it shows if the controller writes it soon.
+async fn observed(plans: &Api<PlanObject>, name: &str) -> Result<Option<PlanObject>, kube::Error> {
+    let is_observed = |plan: Option<&PlanObject>| {
+        let is_new = |plan: &PlanObject| plan.spec.digest.is_some() && plan.status.is_none();
+        !plan.is_some_and(is_new)
+    };
+    let plan = plans.get_opt(name).await?;
+    if is_observed(plan.as_ref()) {
+        return Ok(plan);
+    }
+    // Without its status, the Plan is not approved.
+    let _ = tokio::time::timeout(UNSEEN, await_condition(plans.clone(), name, is_observed)).await;
+    plans.get_opt(name).await
+}
+
+/// Shows the planned changes in full, because a user decides about all of them, or what is known of changes that are not due.
 fn show_changes(plan: &PlanObject, console: Console) -> anyhow::Result<()> {
     let status = plan.status.clone().unwrap_or_default();
     if status.result.is_some() {
         let (changes, diagnostics) = published::read(&status);
         let not_shown = published::not_shown(&status);
         let planned = PlanResult { plan: Plan { changes, ..Plan::default() }, diagnostics, ..PlanResult::default() };
-        show::plan(&planned, Detail::default(), console)?;
+        show::plan(&planned, Detail { full: true }, console)?;
         not_shown.iter().for_each(|sentence| console.notice(sentence));
         return Ok(());
     }
     let digest = plan.spec.digest.as_deref().unwrap_or_default();
-    console.notice(&format!("The changes with the digest {digest} are not due yet."));
+    console.notice(&format!("The changes with the digest {digest} are not due."));
     for change in &plan.spec.changes {
         console.notice(&format!("  {}: {}", change.address, noun(change.action)));
     }
@@ -97,5 +132,20 @@ fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
     match decision::hint(&error, namespace) {
         Some(hint) => Failure::hinted(message(&error), hint),
         None => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_named_with_and_without_its_kind() {
+        for text in ["store-1", "plan/store-1", "pplan/store-1", "plan.purlin.dev/store-1"] {
+            assert_eq!(plan_name(text), Some("store-1"));
+        }
+        for text in ["", "store-1 ", "pres/store-1", "../store-1", "store-1?x=1", "plan/plan/store-1", "plan/"] {
+            assert_eq!(plan_name(text), None, "{text}");
+        }
     }
 }

@@ -1,19 +1,20 @@
 //! The digest of a change: it is the same whenever the same change is planned, and another one for any other change.
 //!
 //! It covers what the change does, to which object, with whose rights, and the attributes before and after. A value that
-//! is unknown counts as a placeholder together with what gives it: its expression, or that nothing is configured. It may
-//! become known, and only from there.
+//! is unknown counts as a placeholder together with what gives it ([`super::sources`]): it may become known, and only from
+//! there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::sources::Sources;
 use crate::api::ChangeDigest;
 use crate::load::Config;
 use crate::model::kube_names::generated_suffix;
 use crate::model::text::hex;
-use crate::model::{Action, Address, Change, InstanceKey, Path, Segment, Value};
+use crate::model::{Action, Address, Change, Path, Segment, Value};
 use crate::plan::Plan;
 
 /// Replaces the random part of a name.
@@ -43,7 +44,7 @@ pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -
 }
 
 /// Adds bytes so that two lists of them never look the same.
-fn feed(hasher: &mut Sha256, bytes: &[u8]) {
+pub(super) fn feed(hasher: &mut Sha256, bytes: &[u8]) {
     hasher.update((bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }
@@ -57,6 +58,7 @@ pub(super) struct Digester<'a> {
     salt: &'a [u8],
     plan: &'a Plan,
     config: &'a Config,
+    sources: Sources<'a>,
     /// The random parts of the names that this plan generates.
     suffixes: Vec<String>,
 }
@@ -65,7 +67,7 @@ impl<'a> Digester<'a> {
     pub(super) fn new(salt: &'a [u8], plan: &'a Plan, config: &'a Config) -> Self {
         let new = plan.prepared.values().filter(|prepared| prepared.prior.is_none() && !prepared.record_only);
         let suffixes = new.map(|prepared| generated_suffix(prepared.entropy)).collect();
-        Self { salt, plan, config, suffixes }
+        Self { salt, plan, config, sources: Sources::of(config), suffixes }
     }
 
     pub(super) fn change(&self, change: &Change) -> ChangeDigest {
@@ -85,7 +87,7 @@ impl<'a> Digester<'a> {
             after = with_unknown(&after, path.0.as_slice());
         }
         let mut hasher = Sha256::new();
-        feed(&mut hasher, b"purlin change 3");
+        feed(&mut hasher, b"purlin change 4");
         feed(&mut hasher, self.salt);
         let what = format!("{:?} {:?} {}", change.action, change.order, change.forget);
         for part in [&self.config.namespace, change.address.to_string().as_str(), &change.type_name, &what] {
@@ -95,9 +97,11 @@ impl<'a> Digester<'a> {
             feed(&mut hasher, part.as_bytes());
         }
         // The same attributes of another object are another change.
-        self.value(&mut hasher, before.get("id").unwrap_or(&null));
+        feed_value(&mut hasher, before.get("id").unwrap_or(&null), &self.suffixes);
         feed_paths(&mut hasher, unknown);
-        self.sources(&mut hasher, change, unknown);
+        if let Some(instance) = self.config.instances.get(&change.address) {
+            self.sources.feed(&mut hasher, instance, unknown);
+        }
         let mut paths = before.differences(&after);
         paths.sort();
         for path in paths {
@@ -105,9 +109,9 @@ impl<'a> Digester<'a> {
             let (old, new) = (before.at(&path).unwrap_or_default(), after.at(&path).unwrap_or_default());
             // The old value of an attribute that the service sets, such as a version, may differ at each time.
             if *new.unmarked() != Value::Unknown {
-                self.value(&mut hasher, &old);
+                feed_value(&mut hasher, &old, &self.suffixes);
             }
-            self.value(&mut hasher, &new);
+            feed_value(&mut hasher, &new, &self.suffixes);
         }
         hex(&hasher.finalize())
     }
@@ -134,69 +138,37 @@ impl<'a> Digester<'a> {
         let provider_config = resource.and_then(|resource| resource.provider_config.as_deref());
         [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
     }
-
-    /// What gives the values of unknown places: the configuration of the arguments that contain them, and the values of
-    /// the inputs, which an expression can read beside an unknown value.
-    fn sources(&self, hasher: &mut Sha256, change: &Change, unknown: &[Path]) {
-        let Some(instance) = self.config.instances.get(&change.address).filter(|_| !unknown.is_empty()) else { return };
-        if unknown.iter().any(|path| path.0.is_empty()) {
-            feed(hasher, instance.config.source().as_bytes());
-        }
-        let arguments: BTreeSet<&Arc<str>> = unknown.iter().filter_map(|path| first_name(path)).collect();
-        for name in arguments {
-            feed(hasher, name.as_bytes());
-            match instance.config.attribute(name) {
-                Some(configured) => feed(hasher, configured.source().as_bytes()),
-                None => feed(hasher, b"not configured"),
-            }
-        }
-        if let Some(each) = &instance.each {
-            let entry = match &instance.address.key {
-                InstanceKey::Key(key) => each.source.attribute(key),
-                _ => None,
-            };
-            feed(hasher, entry.unwrap_or_else(|| each.source.clone()).source().as_bytes());
-        }
-        self.value(hasher, instance.inputs.values());
-    }
-
-    fn value(&self, hasher: &mut Sha256, value: &Value) {
-        match value.unmarked() {
-            Value::Null => feed(hasher, b"null"),
-            Value::Unknown => feed(hasher, b"unknown"),
-            Value::String(text) => {
-                feed(hasher, b"string");
-                let random = self.suffixes.iter().filter(|suffix| text.contains(suffix.as_str()));
-                let fixed = random.fold(text.to_string(), |text, suffix| text.replace(suffix.as_str(), GENERATED));
-                feed(hasher, fixed.as_bytes());
-            }
-            Value::List(items) => {
-                feed(hasher, b"list");
-                hasher.update((items.len() as u64).to_le_bytes());
-                items.iter().for_each(|item| self.value(hasher, item));
-            }
-            Value::Map(map) => {
-                let set = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null);
-                let set: Vec<_> = set.collect();
-                feed(hasher, b"map");
-                hasher.update((set.len() as u64).to_le_bytes());
-                for (name, item) in set {
-                    feed(hasher, name.as_bytes());
-                    self.value(hasher, item);
-                }
-            }
-            other => {
-                feed(hasher, b"scalar");
-                feed(hasher, other.to_json_text().as_bytes());
-            }
-        }
-    }
 }
 
-fn first_name(path: &Path) -> Option<&Arc<str>> {
-    match path.0.first()? {
-        Segment::Name(name) => Some(name),
-        Segment::Index(_) => None,
+/// Adds a value. `random`: the parts of strings that count as a placeholder.
+pub(super) fn feed_value(hasher: &mut Sha256, value: &Value, random: &[String]) {
+    match value.unmarked() {
+        Value::Null => feed(hasher, b"null"),
+        Value::Unknown => feed(hasher, b"unknown"),
+        Value::String(text) => {
+            feed(hasher, b"string");
+            let random = random.iter().filter(|part| text.contains(part.as_str()));
+            let fixed = random.fold(text.to_string(), |text, part| text.replace(part.as_str(), GENERATED));
+            feed(hasher, fixed.as_bytes());
+        }
+        Value::List(items) => {
+            feed(hasher, b"list");
+            hasher.update((items.len() as u64).to_le_bytes());
+            items.iter().for_each(|item| feed_value(hasher, item, random));
+        }
+        Value::Map(map) => {
+            let set: Vec<_> = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null).collect();
+            feed(hasher, b"map");
+            hasher.update((set.len() as u64).to_le_bytes());
+            for (name, item) in set {
+                feed(hasher, name.as_bytes());
+                feed_value(hasher, item, random);
+            }
+        }
+        other => {
+            feed(hasher, b"scalar");
+            feed(hasher, other.to_json_text().as_bytes());
+        }
     }
 }
 

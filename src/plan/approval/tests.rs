@@ -1,5 +1,5 @@
 use super::*;
-use crate::load::{Instance, Template};
+use crate::load::{Instance, Reference, Template};
 use crate::model::kube_names::generated_suffix;
 use crate::model::{ApprovalKind, Path, RecordedObject, ReplaceOrder, Stored, Version};
 use crate::plan::PreparedStep;
@@ -12,12 +12,25 @@ fn object(entries: &[(&str, Value)]) -> Value {
     Value::map(entries.iter().map(|(name, value)| (*name, value.clone())))
 }
 
+/// A Resource with a configuration of expressions.
+fn instance(name: &str, config: &serde_json::Value) -> (Address, Arc<Instance>) {
+    let address = Address::single(name);
+    let at = Path::of(&["spec", "config"]);
+    let (template, references, _) = Template::parse_json(config, &at, &[]);
+    let instance =
+        Instance { config: template, references: references.into(), ..Instance::plain(address.clone(), "thing") };
+    (address, Arc::new(instance))
+}
+
 /// A Resource `a` with a configuration of expressions.
 fn configured(config: &serde_json::Value) -> Config {
-    let address = Address::single("a");
-    let template = Template::parse_json(config, &Path::default(), &[]).0;
-    let instance = Instance { config: template, ..Instance::plain(address.clone(), "thing") };
-    Config { instances: BTreeMap::from([(address, Arc::new(instance))]), ..Config::default() }
+    with_others(config, &[])
+}
+
+/// As [`configured`], beside other Resources.
+fn with_others(config: &serde_json::Value, others: &[(&str, serde_json::Value)]) -> Config {
+    let others = others.iter().map(|(name, config)| instance(name, config));
+    Config { instances: others.chain([instance("a", config)]).collect(), ..Config::default() }
 }
 
 fn digest(salt: &[u8], change: &Change) -> ChangeDigest {
@@ -239,6 +252,76 @@ fn an_unknown_value_may_become_known_only_from_its_source() {
     let mut of_other_object = known();
     of_other_object.before = Some(object(&[("size", Value::from(1)), ("id", "other".into())]));
     assert!(!is_approved(serde_json::json!({ "size": "${db.size}" }), of_other_object));
+}
+
+/// What an expression reads decides about its value: the author of another object would decide what `a` becomes.
+#[test]
+fn an_unknown_value_comes_only_from_what_its_expression_reads() {
+    let json = serde_json::json!({ "size": "${db.size}", "zone": "${net.zone}" });
+    let of = |db: &str, below: &str, net: &str| {
+        let others = [
+            ("db", serde_json::json!({ "size": db, "class": "${below.class}" })),
+            ("below", serde_json::json!({ "class": below, "up": "${db.size}" })),
+            ("net", serde_json::json!({ "zone": net })),
+        ];
+        with_others(&json, &others)
+    };
+    let known = of("1", "x", "eu");
+    let update = |size: Value| {
+        let side = |size: Value| object(&[("size", size), ("zone", "eu".into())]);
+        change(Action::Update, Some(side(Value::from(0))), Some(side(size)))
+    };
+    let approved = Digester::new(b"s", &Plan::default(), &known).change(&update(Value::Unknown));
+    let is_approved = |config: &Config| {
+        guarded(vec![approved.clone()], update(Value::from(7)), config, &Recorded::new()).unwrap().held().is_none()
+    };
+    assert!(is_approved(&known));
+    assert!(!is_approved(&of("2", "x", "eu")), "what it reads has changed");
+    assert!(!is_approved(&of("1", "y", "eu")), "and what this reads; that both read each other is an error of its own");
+    assert!(is_approved(&of("1", "x", "us")), "only another argument reads it");
+    let mut moved = of("1", "x", "eu");
+    let other =
+        Instance { provider_config: Some("other".into()), ..Instance::clone(&moved.instances[&Address::single("db")]) };
+    moved.instances.insert(Address::single("db"), Arc::new(other));
+    assert!(!is_approved(&moved), "it is read with other credentials");
+    moved.instances.remove(&Address::single("db"));
+    assert!(!is_approved(&moved));
+}
+
+/// A family whose objects read all objects of another one, and a chain of many objects.
+#[test]
+fn what_gives_an_unknown_value_is_found_in_bounded_time_and_depth() {
+    let mut instances: BTreeMap<Address, Arc<Instance>> = BTreeMap::new();
+    for number in 0..20_000_u64 {
+        let used = format!("${{c{}.size}}", number + 1);
+        let (address, one) = instance(&format!("c{number}"), &serde_json::json!({ "size": used }));
+        instances.insert(address, one);
+    }
+    let member = |name: &str, number| Address { name: name.into(), key: crate::model::InstanceKey::Index(number) };
+    let mut reader = Instance::clone(&instance("x", &serde_json::json!({ "size": "${web.map(one, one.size)}" })).1);
+    let whole = reader.references.iter().map(|one| Reference { target: Address::family("web"), ..one.clone() });
+    reader.references = whole.collect();
+    for number in 0..5_000 {
+        let address = member("web", number);
+        instances.insert(address.clone(), Arc::new(Instance::plain(address, "thing")));
+        let address = member("user", number);
+        instances.insert(address.clone(), Arc::new(Instance { address, ..reader.clone() }));
+    }
+    let changes = |address: Address| Change {
+        address,
+        ..change(Action::Create, None, Some(object(&[("size", Value::Unknown)])))
+    };
+    let config = Config { instances, ..Config::default() };
+    let (plan, began) = (Plan::default(), std::time::Instant::now());
+    let digester = Digester::new(b"s", &plan, &config);
+    let digests: BTreeSet<String> =
+        (0..5_000).map(|number| digester.change(&changes(member("user", number))).digest).collect();
+    assert_eq!(digests.len(), 5_000);
+    assert_ne!(
+        digester.change(&changes(Address::single("c0"))).digest,
+        digester.change(&changes(Address::single("c1"))).digest
+    );
+    assert!(began.elapsed().as_secs() < 20);
 }
 
 #[test]

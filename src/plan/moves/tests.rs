@@ -286,6 +286,29 @@ fn what_a_claim_names_is_kept_if_it_cannot_be_moved() {
     assert_eq!(forms(&["w[`a`]", "w[`b`]"], &["v<w forEach: [a]"]), ["w[`a`] -> v[`a`]"]);
 }
 
+/// The new Resource comes first, as the documentation says. No instance is created in the place of the claimed object.
+#[test]
+fn nothing_is_created_while_what_a_claim_names_is_still_configured() {
+    let both = |old: &str, new: &str| forms(&["db", "s[0]", "s[1]"], &[old, "s count: 2", new]);
+    let kept = ["site[`a`] kept", "site[`b`] kept", "db not replaced"];
+    assert_eq!(both("db config: {}", "site<db forEach: [a, b]"), kept);
+    assert_eq!(both("db config: {}", "site forEach: [a, b], moved: [{from: db}]"), kept);
+    assert_eq!(both("db config: {}", "site forEach: [a, b], moved: [{from: db, to: '[`c`]'}]"), kept);
+    assert_eq!(
+        both("db config: {}", "site<s[1] forEach: [a, b]"),
+        ["site[`a`] kept", "site[`b`] kept", "s[1] not replaced"]
+    );
+    // The others are new, and the old object has none yet.
+    let moved = "site forEach: [a, b], moved: [{from: db, to: '[`b`]'}]";
+    assert_eq!(both("db config: {}", moved), ["site[`b`] kept", "db not replaced"]);
+    assert_eq!(forms(&[], &["db config: {}", "site<db forEach: [a, b]"]), ["site[`a`] kept", "site[`b`] kept"]);
+    // Only objects without a counterpart leave it open which one is meant.
+    assert_eq!(
+        forms(&["s[0]", "s[1]"], &["s count: 2", "r<s count: 3"]),
+        ["r[0] kept", "r[1] kept", "s[0] not replaced", "s[1] not replaced"]
+    );
+}
+
 #[test]
 fn a_swap_a_shift_and_a_name_in_use_are_refused() {
     assert_eq!(

@@ -59,6 +59,7 @@ impl<'a> Search<'a> {
             let mut wrong = None;
             for entry in entries.all().filter(|entry| !entries.is_fulfilled(entry)) {
                 if entry.is_whole() {
+                    self.wait_for_standing(resource, entry);
                     self.check_whole(resource, entry);
                 } else if let Some(why) = self.misses_target(resource, entry)
                     && self.hold_misdirected(resource, entry, &why)
@@ -113,9 +114,32 @@ impl<'a> Search<'a> {
         all.filter(|address| address.is_instance() && self.leaves(address)).cloned().collect()
     }
 
-    /// Keeps what an entry names that no instance can get. Whether such an object is no longer configured.
+    /// Creates nothing while an object is still configured that a Resource names as a whole, and to which none of its
+    /// instances corresponds: any of them may be meant.
+    fn wait_for_standing(&mut self, resource: &Instance, entry: &MovedFrom) {
+        let (name, old) = (&resource.address.name, &entry.from.name);
+        let own = self.config.instance_addresses(name);
+        let mut named: BTreeSet<Address> = own.flat_map(|address| self.named(address)).map(|(_, from)| from).collect();
+        named.extend(self.said[name].exact.iter().copied().cloned());
+        let is_standing = |from: &&Address| is_desired(self.config, from) && !named.contains(*from);
+        let Some(first) = self.config.instance_addresses(old).find(is_standing).filter(|_| name != old) else { return };
+        for new in self.newcomers(resource) {
+            let (field, key) = (entry.field(), &new.key);
+            let to = if *key == InstanceKey::None { String::new() } else { format!(", to: '{key}'") };
+            let message = format!(
+                "{field} names `{old}`, which is still configured, but no instance of `{name}` corresponds to `{first}`; \
+                 nothing is created (hint: say which object is moved: `spec.moved: [{{ from: '{first}'{to} }}]`; if \
+                 `{old}` is another object, remove the entry)"
+            );
+            self.block(&new, Reason::MoveBlocked, message);
+        }
+    }
+
+    /// Keeps what an entry names that no instance can get. Whether one of the new instances may be meant.
     fn hold_misdirected(&mut self, resource: &Instance, entry: &MovedFrom, why: &str) -> bool {
-        let exact = Some(entry.from.clone()).filter(|from| self.record(from).is_some() || self.is_running(from));
+        let exists =
+            |from: &Address| self.record(from).is_some() || self.is_running(from) || is_desired(self.config, from);
+        let exact = Some(entry.from.clone()).filter(exists);
         // A configured object stays with its Resource, so another one of the name may be meant.
         let instances = match &exact {
             Some(from) if !is_desired(self.config, from) => Vec::new(),
@@ -129,6 +153,7 @@ impl<'a> Search<'a> {
             }
             if is_desired(self.config, from) {
                 self.keep_configured(from, why.to_owned());
+                is_kept |= from.name != resource.address.name;
                 continue;
             }
             is_kept = true;
@@ -196,7 +221,7 @@ impl<'a> Search<'a> {
             true => format!("to destroy the objects of `{old}`, remove the entry"),
             false => "to destroy the object, keep its key until the others are moved".to_owned(),
         };
-        let to = match newcomers.first() {
+        let to = match newcomers.first().or(own.first().copied()) {
             Some(Address { key: InstanceKey::None, .. }) | None => String::new(),
             Some(new) => format!(", to: '{}'", new.key),
         };

@@ -34,6 +34,11 @@ impl Reconciler {
             () if plan.rejected => {
                 (ApprovalState::Rejected, "the changes were rejected; they wait until the Resources change".to_owned())
             }
+            () if status.result.is_none() => {
+                let message =
+                    "the changes are not those that wait for an approval now, so this Plan does not show them";
+                (ApprovalState::Waiting, message.to_owned())
+            }
             () => (ApprovalState::Waiting, "the changes wait for an approval".to_owned()),
         };
         let truth = if matches!(state, ApprovalState::Approved | ApprovalState::Applied) { "True" } else { "False" };

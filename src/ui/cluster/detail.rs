@@ -170,7 +170,7 @@ impl Reader<'_> {
 
 fn text_of(change: &crate::model::Change) -> String {
     let mut text = Text::new(false);
-    write_change(change, Amount::default(), &mut text);
+    write_change(change, Amount { full: true }, &mut text);
     text.as_str().to_owned()
 }
 

@@ -173,3 +173,19 @@ pub(super) async fn digest_alone(play: &Play) {
     play.approver().approve_in_git(&plan, false, &play.env.judge);
     play.ends(&["a v1 f0"]).await;
 }
+
+/// An author gets the change of `b` approved, which reads an `a` that does not exist yet. Then another `a` is created, which
+/// needs no approval.
+pub(super) async fn another_source_after_the_approval(play: &Play) {
+    let reader = |value: &str| guarded(value, "f0", "Update");
+    play.apply("b", &reader("v0"));
+    play.given().await;
+    play.apply("a", &guarded("v1", "f0", "Create"));
+    play.apply("b", &reader("${a.id == '' ? '' : a.value}"));
+    let plan = play.offered().await;
+    play.approver().approve_some(&plan, &["b"], &play.env.judge);
+    play.apply("a", &thing("v2", "f0", json!({})));
+    play.pass(Duration::from_secs(20)).await;
+    play.expect("b does not become what was not shown", play.objects() == ["a v2 f0", "b v0 f0"]);
+    play.approve_until(&["a v2 f0", "b v2 f0"]).await;
+}

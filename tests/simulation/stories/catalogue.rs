@@ -123,6 +123,7 @@ pub(super) const STORIES: &[Story] = stories![
     approvals::approved_in_parts varies,
     approvals::name_taken,
     approvals::digest_alone,
+    approvals::another_source_after_the_approval,
     settings::settings_change,
     settings::settings_deleted_first,
 ];

@@ -295,3 +295,42 @@ async fn an_unknown_value_is_no_blank_cheque() {
     let id = bench.reconciler.records()[&"a".parse().unwrap()].record.current.as_ref().unwrap().id().map(Value::from);
     assert_eq!((bench.value("b"), bench.ready("b").1.as_str()), (id, "True Available"));
 }
+
+/// The approved change of `b`, which reads `a`: `a` does not exist yet, and needs no approval any more.
+async fn approved_reader() -> (Bench, Option<Value>) {
+    let reader = |value: &str| {
+        let mut manifest = guarded("b", 0, &["Update"]);
+        manifest["spec"]["config"]["value"] = value.into();
+        manifest
+    };
+    let mut bench = created(&[reader("0")]).await;
+    bench.observe(guarded("a", 1, &["Create"]), 1);
+    bench.observe(reader("${a.id}: ${a.value}"), 2);
+    bench.run_for(5).await;
+    let name = bench.only_plan();
+    let of_b = bench.plans[&name].changes().iter().filter(|change| &*change.address.name == "b");
+    let of_b: Vec<ChangeDigest> = of_b.cloned().collect();
+    assert_eq!(of_b.len(), 1);
+    bench.deliver("of-b", written(&digest_of(&of_b), of_b, true));
+    let before = bench.value("b");
+    (bench, before)
+}
+
+/// The author creates another `a` than the one that was shown.
+#[tokio::test]
+async fn an_approval_covers_what_an_unknown_value_is_made_of() {
+    let (mut bench, before) = approved_reader().await;
+    bench.observe(thing("a", 66), 2);
+    bench.run_for(30).await;
+    assert_eq!((bench.value("a"), bench.value("b")), (Some(Value::from(66)), before), "{:#?}", bench.plans);
+    assert_eq!(bench.ready("b").1, "False ApprovalRequired");
+    assert_eq!(bench.plans["of-b"].status.differences, ["b: other attributes change than were approved"]);
+}
+
+#[tokio::test]
+async fn an_unknown_value_becomes_what_was_approved() {
+    let (mut bench, _) = approved_reader().await;
+    bench.observe(thing("a", 1), 2);
+    bench.run_for(30).await;
+    assert_eq!((bench.state("of-b"), bench.ready("b").1.as_str()), (Some(ApprovalState::Applied), "True Available"));
+}
