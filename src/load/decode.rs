@@ -468,6 +468,17 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_read_at_most_once_per_second() {
+        let head = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: web}\n";
+        let interval = |text: &str| {
+            let drift = format!("{head}spec: {{type: t, drift: {{interval: {text}}}}}");
+            instance(&drift).drift.interval
+        };
+        assert_eq!(interval("1ns"), Duration::from_secs(1));
+        assert_eq!(interval("90s"), Duration::from_secs(90));
+    }
+
+    #[test]
     fn problems_belong_to_the_instance() {
         check("{type: terraform_data}", expect![""]);
         check(
