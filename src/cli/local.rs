@@ -1,7 +1,7 @@
 //! Local mode: the desired state is in files, the records are in one SQLite file.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -20,8 +20,9 @@ use crate::driver::provider::ConfigurationMode;
 use crate::driver::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
 use crate::execute::{self, Engine, HolderState, Limits, Recovery};
 use crate::install::{InstallOptions, Installer, LOCK_FILE};
-use crate::load::{self, Config, Coverage, Instance, SourcePaths};
+use crate::load::{self, Config, Coverage, Instance, STDIN, SourcePaths};
 use crate::model::data::StringData;
+use crate::model::text::counted;
 use crate::model::{
     Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value, errors,
 };
@@ -35,7 +36,8 @@ use crate::store::{LoadedRecords, Snapshot, StateError, StateFile};
 const MAX_RECOVERIES: usize = 16;
 
 /// What resolves an intent that no running process holds.
-const INTERRUPTED: &str = "the run was interrupted; `purlin apply` resolves it";
+const INTERRUPTED: &str =
+    "the run was interrupted; `purlin apply` resolves it, or `purlin state recover` if the provider cannot say";
 
 /// The inputs with the state file open and locked, and an engine that writes to it.
 pub struct Session {
@@ -149,7 +151,7 @@ fn open_steps(recorded: &Recorded) -> Vec<RunningStep> {
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
     let LockedState { engine, desired, loaded, state } = lock(files, limits, console).await?;
     let mut inputs = merge_inputs(desired, loaded);
-    resolve_open_intents(&engine, &mut inputs).await;
+    resolve_open_intents(&engine, &mut inputs, console).await;
     Ok(Session { engine, inputs, state })
 }
 
@@ -175,8 +177,8 @@ pub async fn lock(files: &Files, limits: Limits, console: Console) -> anyhow::Re
     }
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let hooks = ExecHooks::new(working_directory(&files.sources), CURRENT_EXE.into(), Arc::new(SystemClock));
-    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder).with_hooks(Arc::new(hooks)));
+    let directory = hook_directory(files, &loaded.given);
+    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
     Ok(LockedState { engine, desired, loaded, state })
 }
 
@@ -193,12 +195,14 @@ pub async fn open_for_saved_plan(
     let holder = holder();
     let state = StateFile::open(&files.state, &inputs.config.namespace, holder.clone())?;
     let desired = in_namespace(read(files), Some(inputs.config.namespace.to_string()), files)?;
-    let mut inputs = self::merge_inputs(desired, state.load_all()?);
+    let loaded = state.load_all()?;
+    let directory = hook_directory(files, &loaded.given);
+    let mut inputs = self::merge_inputs(desired, loaded);
     check(&inputs)?;
     inputs.hold_open_intents(INTERRUPTED);
     let state = Arc::new(state);
     let drivers = drivers(files, state.owner()).await?;
-    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder));
+    let engine = Arc::new(engine(drivers, Arc::clone(&state), limits, holder, directory));
     Ok(Session { engine, inputs, state })
 }
 
@@ -307,12 +311,23 @@ pub fn in_namespace(
     Ok(desired)
 }
 
-/// Where hooks run: the directory of the first `-f`, or the current directory.
+/// The directory in which hooks run: that of the first source. Without sources, it is that of the last apply, so that
+/// `purlin destroy` finds the same programs. `given`: the sources of the last apply, relative to the state file.
+fn hook_directory(files: &Files, given: &[String]) -> PathBuf {
+    if !files.sources.is_empty() {
+        return working_directory(&files.sources);
+    }
+    let own = files.state.parent().unwrap_or(Path::new(""));
+    let place = |source: &String| if source == STDIN { PathBuf::from(source) } else { own.join(source) };
+    working_directory(&given.iter().map(place).collect::<Vec<_>>())
+}
+
+/// The directory of the first source, or the current directory.
 fn working_directory(sources: &[PathBuf]) -> PathBuf {
     let here = || PathBuf::from(".");
     match sources.first() {
         None => here(),
-        Some(source) if source.as_os_str() == "-" => here(),
+        Some(source) if source.as_os_str() == STDIN => here(),
         Some(source) if source.is_dir() => source.clone(),
         Some(source) => {
             source.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or_else(here, PathBuf::from)
@@ -324,8 +339,10 @@ pub fn holder() -> Holder {
     Holder { pod: "".into(), process: SystemRandom.uuid().into() }
 }
 
-fn engine(drivers: Registry, state: Arc<StateFile>, limits: Limits, holder: Holder) -> Engine {
-    Engine::new(drivers, state, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder)
+fn engine(drivers: Registry, state: Arc<StateFile>, limits: Limits, holder: Holder, hook_directory: PathBuf) -> Engine {
+    let hooks = ExecHooks::new(hook_directory, CURRENT_EXE.into(), Arc::new(SystemClock));
+    let engine = Engine::new(drivers, state, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
+    engine.with_hooks(Arc::new(hooks))
 }
 
 /// A Kubernetes client is created only with `--kubeconfig`; otherwise the driver creates one when it needs one.
@@ -369,22 +386,51 @@ pub fn install_options(files: &Files) -> InstallOptions {
 
 /// Resolves open intents concurrently, as far as possible now. This process holds the lock of the state file, so the
 /// processes that wrote the intents have exited.
-pub async fn resolve_open_intents(engine: &Engine, inputs: &mut Inputs) {
+pub async fn resolve_open_intents(engine: &Engine, inputs: &mut Inputs, console: Console) {
     let open = inputs.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
     let open: Vec<(Stored, Option<Arc<Instance>>)> =
         open.map(|(address, stored)| (stored.clone(), inputs.config.resource(address).cloned())).collect();
+    if !open.is_empty() {
+        // Hooks may run for long.
+        console.notice(&format!("Recovering {} of an interrupted run.", counted(open.len(), "operation")));
+    }
     let recoveries = stream::iter(open).map(|(stored, instance)| async move {
         let recovered = execute::recover(engine, &stored, instance.as_deref(), HolderState::Ended).await;
-        (stored.record.address.clone(), recovered)
+        (stored, recovered)
     });
-    let recovered: Vec<_> = recoveries.buffer_unordered(MAX_RECOVERIES).collect().await;
-    for (address, (recovery, warnings)) in recovered {
+    let mut recovered: Vec<_> = recoveries.buffer_unordered(MAX_RECOVERIES).collect().await;
+    recovered.sort_by(|(a, _), (b, _)| a.record.address.cmp(&b.record.address));
+    for (before, (recovery, warnings)) in recovered {
+        let address = before.record.address.clone();
+        if let Some(outcome) = before.record.intent.as_deref().and_then(|intent| outcome(intent, &recovery)) {
+            console.notice(&format!("{address}: {outcome}"));
+        }
         inputs.problems.extend(warnings);
         match recovery {
             Recovery::Resolved(stored) => drop(inputs.recorded.insert(address, stored)),
             Recovery::Erased | Recovery::Missing => drop(inputs.recorded.remove(&address)),
             Recovery::Blocked(held, _) => drop(inputs.held.insert(address, held)),
         }
+    }
+}
+
+/// Whether an interrupted create or destroy took effect, or recovery completed it, in words.
+fn outcome(intent: &Intent, recovery: &Recovery) -> Option<&'static str> {
+    let after = match recovery {
+        Recovery::Resolved(stored) => Some(&stored.record),
+        Recovery::Erased => None,
+        Recovery::Missing | Recovery::Blocked(..) => return None,
+    };
+    let is_left = |record: &Arc<Record>| match intent.deposed {
+        Some(key) => record.deposed.contains_key(&key),
+        None => record.current.is_some(),
+    };
+    match (intent.operation, after) {
+        (Operation::Destroy, after) if !after.is_some_and(is_left) => Some("its interrupted destroy is complete"),
+        (Operation::Destroy, _) => Some("its interrupted destroy had no effect"),
+        (Operation::Create, Some(record)) if record.current.is_some() => Some("its interrupted create took effect"),
+        (Operation::Create, _) => Some("its interrupted create had no effect"),
+        _ => None,
     }
 }
 

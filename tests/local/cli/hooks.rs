@@ -1,6 +1,7 @@
 //! `exec` hooks: the example of `docs/hooks.md`, and failures.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,56 @@ fn the_documented_hooks_run_in_the_manifest_directory() {
     let warning = warning.unwrap_or_else(|| panic!("{events:?}"));
     assert_eq!((&warning["address"], &warning["summary"]), (&"server".into(), &"the hook `drain` failed".into()));
     assert_eq!(status(&sandbox, "server"), "none");
+}
+
+#[test]
+fn hooks_run_in_the_same_directory_without_sources() {
+    let sandbox = Sandbox::new();
+    let hook = "{ name: drain, when: BeforeDestroy, exec: { command: [./drain.sh] } }";
+    sandbox.write("files/objects.yaml", &with_hook("a", "1", hook));
+    sandbox.write("files/drain.sh", "#!/bin/sh\necho drained > log.txt\n");
+    fs::set_permissions(sandbox.path("files/drain.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    sandbox.ok(&["destroy", "--yes"]);
+    assert_eq!(fs::read_to_string(sandbox.path("files/log.txt")).unwrap(), "drained\n");
+    assert_eq!(status(&sandbox, "a"), "none");
+}
+
+#[test]
+fn hooks_run_for_a_saved_plan() {
+    let sandbox = Sandbox::new();
+    let hook = |name: &str, when: &str| {
+        format!("{{ name: {name}, when: {when}, exec: {{ command: [sh, -c, 'echo {name} >> log.txt'] }} }}")
+    };
+    let hooks = format!("{}\n  - {}", hook("warm", "AfterCreate"), hook("drain", "BeforeDestroy"));
+    sandbox.write("files/objects.yaml", &with_hook("a", "1", &hooks));
+    sandbox.ok(&["plan", "-f", "files", "--out", "plan.json"]);
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(status(&sandbox, "a"), "ready");
+    sandbox.ok(&["plan", "-f", "files", "--destroy", "--out", "plan.json"]);
+    sandbox.ok(&["apply", "plan.json"]);
+    assert_eq!(status(&sandbox, "a"), "none");
+    assert_eq!(fs::read_to_string(sandbox.path("files/log.txt")).unwrap(), "warm\ndrain\n");
+}
+
+#[test]
+fn an_interrupted_destroy_that_is_completed_is_reported() {
+    let sandbox = Sandbox::new();
+    // The first run creates a file and hangs; the second run ends.
+    let script = "if [ -e began ]; then exit 0; fi; echo $$ > pid; touch began; sleep 1000";
+    let hook = format!("{{ name: drain, when: BeforeDestroy, exec: {{ command: [sh, -c, '{script}'] }} }}");
+    sandbox.write("files/objects.yaml", &with_hook("a", "1", &hook));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let mut started = sandbox.start(&["destroy", "-f", "files", "--yes"]);
+    started.wait_until("the hook runs", |_| sandbox.path("files/began").exists());
+    started.signal("KILL");
+    started.end();
+    wait_until_ended(&sandbox, "files/pid");
+    // Without manifests, it is still to be destroyed.
+    let ran = sandbox.run(&["destroy", "--yes"]);
+    assert_eq!(status(&sandbox, "a"), "none");
+    let expected = "Recovering 1 operation of an interrupted run.\na: its interrupted destroy is complete\n";
+    assert!(ran.stderr.contains(expected), "{ran:?}");
 }
 
 #[test]
