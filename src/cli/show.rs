@@ -53,7 +53,7 @@ fn write_headline(planned: &PlanResult, text: &mut Text) {
     let counts = Counts::of(&planned.plan.changes, &planned.diagnostics);
     let headline = if planned.refresh_only { counts.of_refresh() } else { counts.to_string() };
     text.tone(Tone::Strong, headline).end_line();
-    for hint in possible_moves(&planned.plan.changes) {
+    for hint in possible_moves(&planned.plan.changes, |address| planned.config.resource(address).is_some()) {
         text.put(hint).end_line();
     }
 }

@@ -32,7 +32,7 @@ use crate::model::{Address, Diagnostic, Diagnostics, HookKind, Path, Reason, Seg
 
 pub use account::{ServiceAccount, ServiceAccounts};
 pub(crate) use annotations::concerns_moves;
-pub(super) use annotations::{holds_destroys, is_own, unusable_annotations};
+pub(super) use annotations::{holds_destroys, is_own, means_moved_from, unusable_annotations};
 pub(super) use free::FreeFields;
 pub(super) use provider::{provider, provider_config};
 pub use provider::{provider_config_from_raw, provider_from_raw};
@@ -60,6 +60,8 @@ pub(super) struct Metadata<'a> {
     pub(super) generation: i64,
     /// The annotations of Purlin, as names and values.
     pub(super) annotations: Vec<(&'a str, &'a str)>,
+    /// Labels in the place of an annotation that moves an object.
+    pub(super) labels: Vec<(&'a str, &'a str)>,
     pub(super) has_finalizer: bool,
     pub(super) deleting: bool,
 }

@@ -153,9 +153,14 @@ fn metadata<'a>(tree: &'a Tree, name: &str) -> Option<&'a str> {
 
 /// Purlin's annotations in a document.
 fn annotations(tree: &Tree) -> Vec<(&str, &str)> {
-    let all = tree.get("metadata").and_then(|metadata| metadata.get("annotations")).map_or(&[][..], Tree::entries);
+    metadata_texts(tree, "annotations", decode::is_own)
+}
+
+/// The names and texts of a map of the metadata.
+fn metadata_texts<'a>(tree: &'a Tree, field: &str, is_meant: fn(&str) -> bool) -> Vec<(&'a str, &'a str)> {
+    let all = tree.get("metadata").and_then(|metadata| metadata.get(field)).map_or(&[][..], Tree::entries);
     let texts = all.iter().filter_map(|entry| Some((entry.key.as_ref(), entry.value.as_str()?)));
-    texts.filter(|(name, _)| decode::is_own(name)).collect()
+    texts.filter(|(name, _)| is_meant(name)).collect()
 }
 
 /// A document of a file.
@@ -229,6 +234,7 @@ impl Document<'_> {
             name,
             generation: tree.map(Tree::fingerprint).unwrap_or_default(),
             annotations,
+            labels: metadata_texts(self.tree, "labels", decode::means_moved_from),
             ..Metadata::default()
         };
         let free = FreeFields::of_tree(tree);

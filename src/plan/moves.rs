@@ -287,7 +287,8 @@ impl<'a> Search<'a> {
         // record under the Resource's own name takes precedence then.
         let entries = self.said.get(&address.name);
         let was_applied = entries.is_some_and(|entries| entries.is_applied);
-        let is_said = explicit.iter().any(|from| self.record(from).is_some()) && !was_applied;
+        let is_open = |entry: &MovedFrom| !entry.is_whole() || !was_applied;
+        let is_said = claims.iter().any(|(entry, from)| is_open(entry) && self.record(from).is_some());
         let mut implied =
             if occupied || broken || is_said { Vec::new() } else { self.other_keys(&address.name, address) };
         implied.retain(|from| entries.is_none_or(|entries| !entries.exact.contains(from)));

@@ -25,6 +25,13 @@ pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diag
     let kind = if is_data { api::DATA_SOURCE_KIND } else { api::KIND };
     let known = |annotation: &Annotation| !is_data || annotation.on_data_sources;
     unusable(written, kind, known, problems);
+    // As for an unknown annotation, the object that it names is kept.
+    for (name, value) in metadata.labels.iter().filter(|_| !is_data) {
+        let at = Path::of(&["metadata", "labels", name]);
+        let hint = format!("write the annotation `{}`", api::MOVED_FROM);
+        problems.push(invalid(at, "a label does not move an object", &hint));
+        found.moved_from.extend(named(value));
+    }
     for (name, value) in written {
         match *name {
             api::RECONCILE_REQUESTED_AT => found.reconcile_requested = (*value).into(),
@@ -50,13 +57,21 @@ pub(in crate::load) fn unusable_annotations(written: &[(&str, &str)], kind: &str
     problems
 }
 
-/// Whether the annotation belongs to Purlin.
+/// Whether the annotation belongs to Purlin, or is meant to.
 pub(in crate::load) fn is_own(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    name.starts_with(PREFIX) || means_moved_from(name)
+}
+
+/// Whether the name of an annotation or label means the former addresses: `moved-from` in any spelling, with a prefix of
+/// Purlin or without one.
+pub(in crate::load) fn means_moved_from(name: &str) -> bool {
+    let (prefix, end) = name.rsplit_once('/').unwrap_or(("", name));
+    let letters = end.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase());
+    letters.eq("movedfrom".chars()) && (prefix.is_empty() || prefix.to_ascii_lowercase().contains("purlin"))
 }
 
 /// Whether the problem may concern the former addresses of the object: it is in `spec.moved`, in an annotation of
-/// Purlin, or in all annotations.
+/// Purlin or a label in its place, or in all annotations.
 pub(crate) fn concerns_moves(problem: &Diagnostic) -> bool {
     let Some(Path(segments)) = &problem.path else { return false };
     let is =
@@ -64,6 +79,7 @@ pub(crate) fn concerns_moves(problem: &Diagnostic) -> bool {
     let is_own = |segment: &Segment| matches!(segment, Segment::Name(name) if is_own(name));
     (is(0, "spec") && is(1, "moved"))
         || (is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own))
+        || (is(0, "metadata") && is(1, "labels") && segments.get(2).is_some_and(is_own))
 }
 
 /// Whether an error of a manifest leaves open which object the manifest means: its name or a former address may be
@@ -77,8 +93,8 @@ pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
         Segment::Index(_) => "",
     });
     match names.collect::<Vec<_>>().as_slice() {
-        ["metadata", "annotations", ..] | ["spec", "moved", ..] => concerns_moves(problem),
-        ["metadata", "namespace" | "labels", ..] => false,
+        ["metadata", "annotations" | "labels", ..] | ["spec", "moved", ..] => concerns_moves(problem),
+        ["metadata", "namespace", ..] => false,
         // An unknown field may be a misspelled `annotations`.
         ["metadata", ..] => true,
         _ => false,
@@ -103,7 +119,8 @@ fn unknown(at: Path, name: &str, applies: &impl Fn(&Annotation) -> bool) -> Diag
         ANNOTATIONS.iter().filter(|annotation| applies(annotation)).map(|annotation| annotation.name).collect();
     // The common prefix says nothing about similarity.
     let ends = names.iter().filter_map(|name| name.strip_prefix(PREFIX));
-    let hint = match closest(name.strip_prefix(PREFIX).unwrap_or(name), ends) {
+    let end = name.rsplit_once('/').map_or(name, |(_, end)| end);
+    let hint = match closest(end, ends) {
         Some(meant) => format!("did you mean `{PREFIX}{meant}`?"),
         None if names.is_empty() => "remove it".to_owned(),
         None => format!("known annotations are {}", names.join(", ")),

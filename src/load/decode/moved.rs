@@ -63,7 +63,10 @@ fn address(text: &str, at: &Path, problems: &mut Diagnostics) -> Option<Address>
     if let Ok(address) = text.parse() {
         return Some(address);
     }
-    let what = format!("`{text}` is not a valid address");
+    let what = match text {
+        "" => "required field is missing".to_owned(),
+        text => format!("`{text}` is not a valid address"),
+    };
     problems.push(invalid(at.name("from"), what, "write `name`, `name[0]` or `name[\"key\"]`"));
     super::annotations::name_of(text)
 }

@@ -96,6 +96,7 @@ fn decode(
     interner: &mut Interner,
 ) -> Instance {
     let annotations = metadata.annotations.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
+    let labels = metadata.labels.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
     let (service_account, refused) =
         accounts.choose(metadata.namespace.as_deref(), spec.service_account_name.as_deref(), interner);
     let written = Written {
@@ -105,6 +106,7 @@ fn decode(
             uid: metadata.uid.as_deref().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             annotations: annotations.filter(|(name, _)| annotations::is_own(name)).collect(),
+            labels: labels.filter(|(name, _)| annotations::means_moved_from(name)).collect(),
             has_finalizer: metadata.finalizers.iter().flatten().any(|finalizer| finalizer == api::FINALIZER),
             deleting: metadata.deletion_timestamp.is_some(),
         },

@@ -80,9 +80,14 @@ impl<'a> Entries<'a> {
     /// Whether an object of this Resource came from there, so that an object there now is unrelated, or has come back.
     pub fn is_fulfilled(&self, entry: &MovedFrom) -> bool {
         match entry.is_whole() {
-            true => self.came.iter().any(|old| old.name == entry.from.name && !self.exact.contains(*old)),
+            true => self.came.iter().any(|old| old.name == entry.from.name && !self.names_instance(old)),
             false => self.came.contains(&entry.from) || self.returned.contains(&entry.from),
         }
+    }
+
+    /// Whether an entry of its own names the address, and not one for the Resource as a whole.
+    fn names_instance(&self, old: &Address) -> bool {
+        self.all().any(|entry| !entry.is_whole() && entry.from == *old)
     }
 
     /// The field that names an address, in words.

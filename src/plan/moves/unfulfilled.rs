@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::Claim;
 use super::entries::Entries;
-use super::{Mode, Move, Search, is_desired};
+use super::{Mode, Move, Search, exact, is_desired};
 use crate::load::{Expansion, Instance, MovedFrom};
 use crate::model::{Address, Diagnostic, InstanceKey, Reason, in_family};
 use crate::plan::ObjectBlock;
@@ -253,10 +253,11 @@ impl<'a> Search<'a> {
             let instances = self.config.instance_addresses(name);
             for address in instances.filter(|address| self.config.instances[*address].is_desired()) {
                 let arrives = arriving.get(address).map(|one| &one.from);
-                if arrives.is_some_and(|from| self.comes_as_said(address, from)) {
-                    continue;
-                }
-                for (_, from) in self.named(address) {
+                let claimed = match arrives.is_some_and(|from| self.comes_as_said(address, from)) {
+                    true => Vec::new(),
+                    false => self.named(address).into_iter().map(|(_, from)| from).collect(),
+                };
+                for from in claimed.into_iter().chain(self.named_besides(address, arrives)) {
                     let is_there = self.record(&from).is_some_and(|record| record.moving_to.is_none());
                     if from != *address && is_there && !sources.contains(&from) {
                         self.keep(address, &from, arrives.is_some(), &mut swaps);
@@ -295,6 +296,20 @@ impl<'a> Search<'a> {
                 }
             }
         }
+    }
+
+    /// The objects that are no longer configured and from which an instance would get its object, if it had not come from
+    /// another address that the Resource names. The claim to them may be new.
+    fn named_besides(&self, address: &Address, arrives: Option<&Address>) -> Vec<Address> {
+        let entries = &self.said[&address.name];
+        let came = |from: &Address| {
+            let own = arrives.unwrap_or(address);
+            arrives == Some(from) || self.record(own).is_some_and(|record| record.moved_from.contains(from))
+        };
+        let says_target = address.key == InstanceKey::None || self.is_only_instance(address);
+        let open = entries.of(&address.key).filter(|entry| !entries.is_fulfilled(entry));
+        let open = open.filter(|entry| entry.is_whole() || entry.to.is_some() || says_target);
+        open.map(|entry| exact(entry, address)).filter(|from| !came(from) && self.leaves(from)).collect()
     }
 
     /// Whether the object that arrives from an address is one that the Resource names, or came from one.

@@ -122,22 +122,37 @@ fn objection(config: &Config, records: &Recorded, found: &Moves) -> Option<Strin
     None
 }
 
-/// The recorded addresses, the manifests, and the objection to the plan.
-fn judge(before: &[Keys; 3], after: &[Keys; 3], said: &[Claims; 3]) -> (String, String, Option<String>) {
-    let addresses: Vec<String> = NAMES.iter().zip(before).flat_map(|(name, keys)| keys.addresses(name)).collect();
+/// The objects that a Resource has at the beginning.
+fn recorded_objects(keys: &[Keys; 3]) -> Recorded {
+    let addresses: Vec<String> = NAMES.iter().zip(keys).flat_map(|(name, keys)| keys.addresses(name)).collect();
     let all: Vec<(&str, &[&str])> = addresses.iter().map(|address| (address.as_str(), &[] as &[&str])).collect();
     let mut records = recorded(&all);
     for (number, stored) in records.values_mut().enumerate() {
-        let value = format!("{number}");
-        Arc::make_mut(&mut stored.record).current = Some(Arc::new(object(&value, &[])));
+        give_object(stored, number);
     }
-    let wanted = NAMES.iter().zip(after).zip(said).filter(|((_, keys), _)| !matches!(keys, Keys::Absent));
-    let manifests: String = wanted.map(|((name, keys), said)| manifest(name, keys, said)).collect();
-    let config = read_strings(&[("f.yaml", &manifests)]).config;
+    records
+}
+
+fn give_object(stored: &mut crate::model::Stored, number: usize) {
+    Arc::make_mut(&mut stored.record).current = Some(Arc::new(object(&number.to_string(), &[])));
+}
+
+fn manifests(keys: &[Keys; 3], said: &[Claims; 3]) -> String {
+    let wanted = NAMES.iter().zip(keys).zip(said).filter(|((_, keys), _)| !matches!(keys, Keys::Absent));
+    wanted.map(|((name, keys), said)| manifest(name, keys, said)).collect()
+}
+
+fn config(manifests: &str) -> Config {
+    read_strings(&[("f.yaml", manifests)]).config
+}
+
+/// The objection to the plan of the manifests.
+fn judge(records: &Recorded, manifests: &str) -> Option<String> {
+    let config = config(manifests);
     let options = PlanOptions::default();
-    let found = find(&config, &records, &options, &Takeovers::new());
-    let mut problem = objection(&config, &records, &found);
-    let moved = apply_moves(&records, &found.moves);
+    let found = find(&config, records, &options, &Takeovers::new());
+    let mut problem = objection(&config, records, &found);
+    let moved = apply_moves(records, &found.moves);
     if moved.len() != records.len() {
         problem = problem.or(Some("an object is lost".to_owned()));
     }
@@ -150,7 +165,54 @@ fn judge(before: &[Keys; 3], after: &[Keys; 3], said: &[Claims; 3]) -> (String, 
             problem = problem.or(Some(format!("`{address}` is kept, and then not")));
         }
     }
-    (addresses.join(" "), manifests, problem)
+    problem
+}
+
+/// The records after an apply that leaves out what is blocked.
+fn applied(records: &Recorded, manifests: &str) -> Recorded {
+    let config = config(manifests);
+    let found = find(&config, records, &PlanOptions::default(), &Takeovers::new());
+    let mut after = apply_moves(records, &found.moves);
+    after.retain(|address, _| is_desired(&config, address) || found.blocked.contains_key(address));
+    let is_new = |address: &&Address| !after.contains_key(*address) && !found.blocked.contains_key(*address);
+    let new: Vec<String> = config.instances.keys().filter(is_new).map(ToString::to_string).collect();
+    let mut created = recorded(&new.iter().map(|address| (address.as_str(), &[] as &[&str])).collect::<Vec<_>>());
+    for (number, stored) in created.values_mut().enumerate() {
+        give_object(stored, records.len() + number + 100);
+    }
+    after.append(&mut created);
+    after
+}
+
+/// An object that an entry names exactly, that is no longer configured and has never been moved to the Resource, but is
+/// neither moved nor kept.
+fn forgotten(records: &Recorded, manifests: &str) -> Option<String> {
+    let config = config(manifests);
+    let found = find(&config, records, &PlanOptions::default(), &Takeovers::new());
+    for resource in
+        config.resources().filter(|resource| config.instance_addresses(&resource.address.name).next().is_some())
+    {
+        let own = records.iter().filter(|(address, _)| address.name == resource.address.name);
+        let came: BTreeSet<&Address> = own.flat_map(|(_, stored)| &stored.record.moved_from).collect();
+        for entry in resource.moved_from.iter().filter(|entry| !came.contains(&entry.from)) {
+            let is_named = records.contains_key(&entry.from) && !is_desired(&config, &entry.from);
+            // Objects of a family without a corresponding instance are destroyed.
+            let is_part = |one: &Move| {
+                entry.is_whole() && one.from.name == entry.from.name && one.to.name == resource.address.name
+            };
+            let moves = found.moves.iter().any(|one| one.from == entry.from || is_part(one));
+            // An object of the family came, so the name can be used again.
+            let is_used_again = entry.is_whole() && came.iter().any(|old| old.name == entry.from.name);
+            if is_named && !moves && !is_used_again && !found.blocked.contains_key(&entry.from) {
+                return Some(format!("`{}`, which `{}` names, is destroyed", entry.from, resource.address));
+            }
+        }
+    }
+    None
+}
+
+fn shown(records: &Recorded) -> String {
+    records.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 proptest! {
@@ -162,7 +224,29 @@ proptest! {
         after in prop::array::uniform3(keys()),
         said in prop::array::uniform3(claims()),
     ) {
-        let (records, manifests, objection) = judge(&before, &after, &said);
-        prop_assert_eq!(objection, None, "{}\n{}", records, manifests);
+        let (records, manifests) = (recorded_objects(&before), manifests(&after, &said));
+        prop_assert_eq!(judge(&records, &manifests), None, "{}\n{}", shown(&records), manifests);
+    }
+
+    /// Entries stay in the manifests when their objects have come, and others are added.
+    #[test]
+    fn what_an_added_entry_names_is_moved_or_kept(
+        keys in prop::array::uniform4(prop::array::uniform3(keys())),
+        said in prop::array::uniform3(prop::array::uniform3(claims())),
+    ) {
+        let mut records = recorded_objects(&keys[0]);
+        let mut history = shown(&records);
+        let mut claims: [Claims; 3] = Default::default();
+        for (keys, added) in keys[1..].iter().zip(said) {
+            for (all, added) in claims.iter_mut().zip(added) {
+                all.0.extend(added.0);
+                all.1.extend(added.1);
+            }
+            let manifests = manifests(keys, &claims);
+            history.push_str(&format!("\n{manifests}"));
+            prop_assert_eq!(forgotten(&records, &manifests), None, "{}", history);
+            records = applied(&records, &manifests);
+            history.push_str(&shown(&records));
+        }
     }
 }
