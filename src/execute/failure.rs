@@ -67,7 +67,12 @@ impl From<JournalError> for Failure {
             JournalError::Unavailable { .. } => Reason::RecordNotWritten,
             JournalError::Missing(diagnostic) => diagnostic.reason,
         };
-        Self { reason, message: error.to_string(), retryable: true }
+        // The failure belongs to the object, so that many objects with this failure have the same message.
+        let message = match error {
+            JournalError::Unavailable { message, .. } => format!("the record cannot be written: {message}"),
+            other => other.to_string(),
+        };
+        Self { reason, message, retryable: true }
     }
 }
 

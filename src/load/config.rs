@@ -27,6 +27,8 @@ pub struct Config {
     pub provider_config_version: u64,
     /// Errors that block the destruction of all orphans, because part of the source could not be read.
     pub incomplete: Diagnostics,
+    /// The first file or document that cannot be read: it may contain what other manifests refer to.
+    pub unreadable: Option<Arc<str>>,
 }
 
 impl Config {

@@ -244,6 +244,7 @@ fn decode_chunks(pieces: &[Chunk<'_>], cluster: Option<ClusterOrigin<'_>>) -> Ve
 /// Combines the manifests in source order.
 fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
     let mut loaded = LoadedSource::default();
+    loaded.config.unreadable = incomplete.first().map(|problem| problem.to_string().into());
     loaded.config.incomplete = incomplete;
     let mut namespaces = BTreeMap::new();
     let (mut resources, mut configs) = (Vec::new(), Vec::new());
@@ -291,7 +292,10 @@ fn assemble(manifests: Vec<Manifest>, incomplete: Diagnostics) -> LoadedSource {
                 configs.push(*config);
             }
             Manifest::Ignored(problems) => loaded.diagnostics.extend(problems),
-            Manifest::Unreadable(problem) => loaded.config.incomplete.push(problem),
+            Manifest::Unreadable(problem) => {
+                loaded.config.unreadable.get_or_insert_with(|| problem.to_string().into());
+                loaded.config.incomplete.push(problem);
+            }
         }
     }
     let find = |object: &DataRef| {

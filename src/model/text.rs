@@ -145,6 +145,14 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; "))
 }
 
+/// Splits a message of one line into its text and the hint in parentheses at its end.
+pub fn split_hint(message: &str) -> (&str, Option<&str>) {
+    match message.strip_suffix(')').and_then(|text| text.rsplit_once(" (hint: ")) {
+        Some((text, hint)) => (text, Some(hint)),
+        None => (message, None),
+    }
+}
+
 /// Returns the beginning of a long text with its length: `abc… (12,345 characters)`.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     // A character has at least one byte.

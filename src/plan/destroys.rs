@@ -67,7 +67,7 @@ pub(super) fn invalid_resource_block(input: &PlanInput<'_>, id: Id) -> Option<Bl
 /// Blocks a destroy when the options forbid all destroys.
 pub(super) fn all_destroys_held(input: &PlanInput<'_>, node: Node<'_>) -> Option<Block> {
     let held = input.options.hold_destroys.as_ref()?;
-    Some(Block::held(Diagnostic::error(node.address, held.reason, held.message.clone())))
+    Some(Block::held(held.error(node.address)))
 }
 
 /// Decides about an object that is not desired, after the refresh if one was due.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
-use super::missing_reference::not_found;
+use super::missing_reference::{excuse_missing, not_found};
 use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
 use crate::model::{Diagnostic, Reason, Severity};
 
@@ -85,7 +85,7 @@ fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, 
     let address = &family.shared.address;
     let references = &family.repetition().references;
     if let Some(missing) = references.iter().find(|reference| input.resolve(&reference.target).is_none()) {
-        return Err(Box::new(Block::broken(not_found(input, address, missing))));
+        return Err(Box::new(excuse_missing(input, Block::broken(not_found(input, address, missing)))));
     }
     let targets = || references.iter().filter_map(|reference| input.resolve(&reference.target));
     let hidden: Vec<Id> = targets().flat_map(|target| scope.hidden(target)).collect();

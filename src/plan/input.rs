@@ -54,6 +54,8 @@ pub(super) struct PlanInput<'a> {
     pub types: &'a dyn Types,
     /// Why part of the source could not be read. Blocked orphans report it.
     pub incomplete: Option<String>,
+    /// Why a file or document that other manifests may refer to cannot be read.
+    pub unreadable: Option<&'a str>,
     /// All objects in address order, then the junctions.
     pub nodes: Vec<Node<'a>>,
     /// How many nodes are objects.
@@ -230,6 +232,7 @@ impl<'a> PlanInput<'a> {
             options,
             types,
             incomplete: config.incomplete.first().map(ToString::to_string),
+            unreadable: config.unreadable.as_deref(),
             ids: nodes[..objects].iter().map(|node| (node.address, ())).collect(),
             refers_to_itself: false,
             nodes,

@@ -1,5 +1,6 @@
 //! The error for a reference to an object that does not exist, with what its author may have meant.
 
+use super::decision::Block;
 use super::input::PlanInput;
 use crate::load::expression::instead_of_missing;
 use crate::load::{BUILT_IN, Reference};
@@ -38,4 +39,22 @@ pub(super) fn not_found(input: &PlanInput<'_>, address: &Address, missing: &Refe
         count => format!("`{}` is a family of {count} instances: {}, ...", target.name, shown.join(", ")),
     });
     error
+}
+
+/// What is missing may be in a file that cannot be read. The object then waits until that error is corrected.
+pub(super) fn excuse_missing(input: &PlanInput<'_>, mut block: Block) -> Block {
+    let Some(why) = input.unreadable else { return block };
+    let is_missing = |problem: &Diagnostic| match problem.reason {
+        Reason::DependencyNotFound | Reason::InputNotFound | Reason::ProviderNotFound => true,
+        Reason::UnknownType => problem.hint.as_deref().is_some_and(|hint| hint.starts_with("add a Provider")),
+        _ => false,
+    };
+    if block.diagnostics.iter().all(is_missing) {
+        for problem in &mut block.diagnostics {
+            problem.reason = Reason::SourceIncomplete;
+            problem.detail = why.to_owned();
+            problem.hint = None;
+        }
+    }
+    block
 }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::load::Instance;
+use crate::model::text::split_hint;
 use crate::model::{
-    Address, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored, Value,
+    Address, Diagnostic, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored,
+    Value,
 };
 
 /// The target state of the plan.
@@ -36,6 +38,15 @@ pub enum Refresh {
 pub struct ObjectBlock {
     pub reason: Reason,
     pub message: String,
+}
+
+impl ObjectBlock {
+    /// The error of an object that is blocked.
+    pub fn error(&self, address: &Address) -> Diagnostic {
+        let (what, hint) = split_hint(&self.message);
+        let error = Diagnostic::error(address, self.reason, what);
+        Diagnostic { hint: hint.map(str::to_owned), ..error }
+    }
 }
 
 /// A step that is running during planning. It is a fixed node of the new graph.

@@ -8,7 +8,7 @@ use super::decision::{Block, Decision, DeposedDecision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
 use super::missing_record::missing_record;
-use super::missing_reference::not_found;
+use super::missing_reference::{excuse_missing, not_found};
 use super::provider::unserved;
 use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
@@ -122,7 +122,7 @@ fn frozen(input: &PlanInput<'_>, id: Id, cycle_error: Option<&Diagnostic>) -> Op
     let importing = node.desired && import_of(input, id).is_some();
     let held = input.options.blocked.get(address);
     if let Some(held) = held.filter(|held| !(importing && held.reason == Reason::CreateOutcomeUnknown)) {
-        let mut diagnostics = vec![Diagnostic::error(address, held.reason, held.message.clone())];
+        let mut diagnostics = vec![held.error(address)];
         // Nothing is wrong with an object that waits for an approval, and its deposed objects are not a part of the change.
         let waits = matches!(held.reason, Reason::ApprovalRequired | Reason::Rejected | Reason::Waiting);
         if waits {
@@ -200,6 +200,10 @@ fn record_problem(input: &PlanInput<'_>, node: Node<'_>, excused: bool) -> Optio
 
 /// Why a desired object cannot be planned, according to its Resource alone.
 fn broken(input: &PlanInput<'_>, id: Id) -> Option<Block> {
+    Some(excuse_missing(input, fault(input, id)?))
+}
+
+fn fault(input: &PlanInput<'_>, id: Id) -> Option<Block> {
     let node = input.nodes[id];
     let address = node.address;
     let instance = node.instance?;

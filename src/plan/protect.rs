@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::ObjectBlock;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, Node, PlanInput};
@@ -147,8 +148,8 @@ pub(super) fn claimed(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> 
             Some(Action::Destroy | Action::Forget) => "removed",
             _ => continue,
         };
-        let what = format!("the object must be {fate}, but {}", held.message);
-        refused.push((id, Block::held(Diagnostic::error(address, held.reason, what))));
+        let message = format!("the object must be {fate}, but {}", held.message);
+        refused.push((id, Block::held(ObjectBlock { message, ..held.clone() }.error(address))));
     }
     refused
 }

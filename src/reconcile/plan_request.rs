@@ -202,6 +202,7 @@ impl PlanRequest {
                 instances: only(&config.instances, of),
                 families: config.families.iter().filter(|(name, _)| names.contains(*name)).map(cloned).collect(),
                 incomplete: config.incomplete.clone(),
+                unreadable: config.unreadable.clone(),
                 providers: config.providers.clone(),
                 provider_configs: config.provider_configs.clone(),
                 provider_config_version: config.provider_config_version,

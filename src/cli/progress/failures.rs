@@ -1,12 +1,13 @@
 //! The failed steps of a run, each with its cause and what was skipped because of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::cli::messages::subject;
 use crate::cli::output::write_problem;
 use crate::execute::{Progress, ProgressKind};
+use crate::model::text::split_hint;
 use crate::model::{Address, Severity, Step, Text};
-use crate::plan::render::problems::write_waiting;
+use crate::plan::render::problems::{write_others, write_waiting};
 
 /// Failed steps in the order of their failure.
 #[derive(Debug, Default)]
@@ -31,17 +32,33 @@ impl Failures {
         }
     }
 
-    /// Writes each failed step with its cause and the number of objects that wait for it.
+    /// Writes each failure with its cause, the other objects that failed in the same way, and those that wait.
     pub fn write(&self, text: &mut Text) {
-        for (step, message) in &self.failed {
-            let (line, hint) = match message.strip_suffix(')').and_then(|line| line.rsplit_once(" (hint: ")) {
-                Some((line, hint)) => (line, Some(hint)),
-                None => (message.as_str(), None),
-            };
+        for failure in self.grouped() {
+            let (step, message) = failure[0];
+            let (line, hint) = split_hint(message);
             let line = format!("{}: {} failed: {line}", subject(step), step.operation.as_str());
             write_problem(Severity::Error, &line, hint, text);
-            write_waiting(&self.waiting(step), text);
+            let mut others: Vec<&Address> = failure[1..].iter().map(|(step, _)| &step.address).collect();
+            others.sort();
+            write_others(&others, text);
+            let waiting: BTreeSet<&Address> = failure.iter().flat_map(|(step, _)| self.waiting(step)).collect();
+            write_waiting(&waiting.into_iter().collect::<Vec<_>>(), text);
         }
+    }
+
+    /// The failed steps with the same operation and message together, such as those of a provider that crashed.
+    fn grouped(&self) -> Vec<Vec<(&Step, &String)>> {
+        let mut positions = HashMap::new();
+        let mut groups: Vec<Vec<(&Step, &String)>> = Vec::new();
+        for (step, message) in &self.failed {
+            let position = *positions.entry((step.operation, step.deposed, message)).or_insert(groups.len());
+            if position == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[position].push((step, message));
+        }
+        groups
     }
 
     /// Writes what was skipped because of each failed step since the last call, one line for each of them.
@@ -89,5 +106,23 @@ mod tests {
         failures.write_skipped(&mut text);
         failures.write_skipped(&mut text);
         assert_eq!(text.as_str(), waiting);
+    }
+
+    #[test]
+    fn the_same_failure_of_several_objects_is_written_once() {
+        let failed = |name: &str, message: &str| {
+            let message = message.to_owned();
+            event(name, ProgressKind::Failed { reason: Reason::OperationFailed, message, retryable: true })
+        };
+        let because_of = Some(failed("c", "").step);
+        let skipped = event("user", ProgressKind::Skipped { because_of });
+        let events = [failed("b", "it crashed"), failed("c", "it crashed"), failed("a", "it crashed"), skipped];
+        let mut failures = Failures::default();
+        events.iter().chain([&failed("d", "no")]).for_each(|event| failures.event(event));
+        let mut text = Text::new(false);
+        failures.write(&mut text);
+        let expected = "error: b: create failed: it crashed\n  2 more objects have this problem: a, c\n  1 object waits \
+                        for this: user\nerror: d: create failed: no\n";
+        assert_eq!(text.as_str(), expected);
     }
 }

@@ -25,15 +25,19 @@ pub struct Problem<'a> {
 enum Key<'a> {
     /// Something that several objects use is missing, is broken or is used up.
     Shared(Reason, &'a str),
-    Own(Option<&'a Address>, Option<&'a crate::model::Source>, String),
+    /// The instances of a Resource have one manifest.
+    OfResource(Option<(bool, &'a str)>, Option<&'a crate::model::Source>, String),
 }
 
 fn key(diagnostic: &Diagnostic) -> Key<'_> {
     match cause(diagnostic) {
         Some(cause) => Key::Shared(diagnostic.reason, cause),
         // All members of a cycle have the same problem.
-        None if diagnostic.reason == Reason::DependencyCycle => Key::Own(None, None, diagnostic.message()),
-        None => Key::Own(diagnostic.address.as_ref(), diagnostic.source.as_ref(), diagnostic.message()),
+        None if diagnostic.reason == Reason::DependencyCycle => Key::OfResource(None, None, diagnostic.message()),
+        None => {
+            let name = diagnostic.address.as_ref().map(|address| (address.is_data(), &*address.name));
+            Key::OfResource(name, diagnostic.source.as_ref(), diagnostic.message())
+        }
     }
 }
 
@@ -45,6 +49,8 @@ fn cause(diagnostic: &Diagnostic) -> Option<&str> {
         Reason::ProviderNotFound | Reason::DependencyNotFound | Reason::InputNotFound | Reason::QuotaExceeded => {
             Some(&diagnostic.summary)
         }
+        // A crash interrupts many operations.
+        Reason::OperationInProgress | Reason::CreateOutcomeUnknown => Some(text),
         // The types of a provider that is missing differ, but not the way out.
         Reason::UnknownType => diagnostic.hint.as_deref().filter(|hint| hint.starts_with("add a Provider")),
         _ => None,
@@ -74,7 +80,7 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
     for diagnostic in diagnostics.iter().filter(|one| !is_consequence(one)) {
         let position = *positions.entry(key(diagnostic)).or_insert(found.len());
         if position == found.len() {
-            found.push(Group { first: diagnostic, objects: BTreeSet::new() });
+            found.push(Group { first: diagnostic, objects: BTreeSet::new(), held: BTreeSet::new() });
         }
         found[position].objects.extend(&diagnostic.address);
     }
@@ -90,13 +96,16 @@ pub fn collect<'a>(changes: &'a [Change], diagnostics: &'a [Diagnostic]) -> Vec<
 struct Group<'a> {
     first: &'a Diagnostic,
     objects: BTreeSet<&'a Address>,
+    /// Objects that wait until the problem is solved, and whose own problem is not shown.
+    held: BTreeSet<&'a Address>,
 }
 
 impl<'a> Group<'a> {
     fn problem(self, waiting: &mut BTreeMap<&'a Address, Vec<&'a Address>>) -> Problem<'a> {
-        let Self { first, mut objects } = self;
+        let Self { first, mut objects, held } = self;
         let mut waits: BTreeSet<&Address> =
-            objects.iter().flat_map(|one| waiting.remove(*one).unwrap_or_default()).collect();
+            objects.union(&held).flat_map(|one| waiting.remove(*one).unwrap_or_default()).collect();
+        waits.extend(held);
         // What is wrong with a file or a provider is not wrong with the objects.
         if first.address.is_none() || is_of_provider(first.reason) {
             waits.append(&mut objects);
@@ -118,14 +127,21 @@ fn of_provider(diagnostic: &Diagnostic) -> Diagnostic {
     Diagnostic { address: None, summary, detail: String::new(), ..diagnostic.clone() }
 }
 
-/// Objects that are not destroyed because a file cannot be read wait for the error of this file.
+/// Objects that wait for a file that cannot be read, because it may contain their manifest or what they refer to, wait for
+/// its error.
 fn hold_for_unreadable(found: &mut Vec<Group<'_>>) {
-    let is_general = |group: &Group<'_>| group.first.address.is_none() && group.first.severity == Severity::Error;
-    let Some(unreadable) = found.iter().position(is_general) else { return };
     let is_held =
         |group: &mut Group<'_>| group.first.address.is_some() && group.first.reason == Reason::SourceIncomplete;
-    let held: Vec<Group<'_>> = found.extract_if(unreadable + 1.., is_held).collect();
-    found[unreadable].objects.extend(held.into_iter().flat_map(|group| group.objects));
+    let held: Vec<Group<'_>> = found.extract_if(.., is_held).collect();
+    for group in held {
+        let is_error = |other: &Group<'_>| other.first.severity == Severity::Error;
+        let says = |other: &Group<'_>| is_error(other) && cause(group.first) == Some(&other.first.to_string());
+        let is_general = |other: &Group<'_>| is_error(other) && other.first.address.is_none();
+        match found.iter().position(says).or_else(|| found.iter().position(is_general)) {
+            Some(error) => found[error].held.extend(group.objects),
+            None => found.push(group),
+        }
+    }
 }
 
 /// The objects that wait for other blocked objects, each with the blocked object at the end of the chain.
@@ -174,7 +190,8 @@ pub fn write_concerned(problem: &Problem<'_>, text: &mut Text) {
     write_waiting(&problem.waiting, text);
 }
 
-fn write_others(others: &[&Address], text: &mut Text) {
+/// Writes which other objects have a problem: `2 more objects have this problem: b, c`.
+pub fn write_others(others: &[&Address], text: &mut Text) {
     match others.len() {
         0 => return,
         1 => text.put("  1 more object has this problem: "),
@@ -291,6 +308,30 @@ mod tests {
         };
         let bad = Diagnostic::general(Reason::InvalidManifest, "b.yaml is bad");
         assert_eq!(collected(&[], &[bad, kept("a"), kept("c")]), ["b.yaml is bad\n  2 objects wait for this: a, c\n"]);
+        // The manifest with the error may have a name.
+        let bad = Diagnostic::error(&Address::single("b"), Reason::InvalidManifest, "no such field");
+        let kept = |name: &str| {
+            Diagnostic::warning(&Address::single(name), Reason::SourceIncomplete, "not destroyed")
+                .because(bad.to_string())
+        };
+        let changes = [blocked("d", Reason::DependencyNotReady, &["a"]), blocked("a", Reason::SourceIncomplete, &[])];
+        let all = [kept("a"), bad.clone(), kept("c")];
+        assert_eq!(collected(&changes, &all), ["b: no such field\n  3 objects wait for this: a, c, d\n"]);
+    }
+
+    #[test]
+    fn the_same_problem_of_several_instances_is_one() {
+        let at = |key: u64| Address { key: crate::model::InstanceKey::Index(key), ..Address::single("web") };
+        let wrong = |address: &Address| Diagnostic::error(address, Reason::InvalidConfig, "no such size");
+        let other = Diagnostic::error(&at(3), Reason::InvalidConfig, "no such zone");
+        assert_eq!(
+            collected(&[], &[wrong(&at(0)), wrong(&at(1)), wrong(&at(2)), other, wrong(&Address::single("db"))]),
+            [
+                "web[0]: no such size\n  2 more objects have this problem: web[1], web[2]\n",
+                "web[3]: no such zone\n",
+                "db: no such size\n"
+            ]
+        );
     }
 
     #[test]

@@ -110,8 +110,8 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`)))
-                bad error: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`) (at files/resources.yaml:2)
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created))
+                bad error: a create was interrupted and it is unknown whether the object was created (at files/resources.yaml:2; hint: set spec.import.id if it exists, or run `purlin state recover`)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
             "exit" => expect![[r#"
@@ -121,8 +121,8 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`)))
-                bad error: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`) (at files/resources.yaml:2)
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created))
+                bad error: a create was interrupted and it is unknown whether the object was created (at files/resources.yaml:2; hint: set spec.import.id if it exists, or run `purlin state recover`)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
             _ => expect![[r#"
@@ -132,8 +132,8 @@ fn an_unverified_create_needs_user_action_and_is_not_repeated() {
                 beside create finished
                 recorded: apart ready, bad creating, beside ready; exist: 2
                 -- again --
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`)))
-                bad error: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`) (at files/resources.yaml:2)
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it is blocked (CreateOutcomeUnknown: a create was interrupted and it is unknown whether the object was created))
+                bad error: a create was interrupted and it is unknown whether the object was created (at files/resources.yaml:2; hint: set spec.import.id if it exists, or run `purlin state recover`)
                 recorded: apart ready, bad creating, beside ready; exist: 2
             "#]],
         };

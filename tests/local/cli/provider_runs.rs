@@ -19,7 +19,7 @@ fn an_interrupted_create_is_resolved_by_import() {
     running.end();
     bench.disable_failures();
     expect![[r#"
-        bad error: a create was interrupted and it is unknown whether the object was created (hint: set spec.import.id if it exists, or run `purlin state recover`) (at files/resources.yaml:2)
+        bad error: a create was interrupted and it is unknown whether the object was created (at files/resources.yaml:2; hint: set spec.import.id if it exists, or run `purlin state recover`)
         recorded: bad creating; exist: 1
     "#]].assert_eq(&bench.apply());
     bench.trouble("", &format!(", import: {{ id: \"{}\" }}", bench.id_of("t")));

@@ -70,7 +70,7 @@ fn an_object_that_differs_is_not_adopted_without_the_user() {
     let bench = crashed("legacy", "after", &[("a", NAMED)]);
     fs::write(bench.sandbox.path("world/a"), "of another").unwrap();
     expect![[r#"
-        a error: a create was interrupted and it is unknown whether the object was created; the object `a` exists, but its `text` is not the planned one (hint: set spec.import.id if it exists, or run `purlin state recover`) (at files/resources.yaml:2)
+        a error: a create was interrupted and it is unknown whether the object was created; the object `a` exists, but its `text` is not the planned one (at files/resources.yaml:2; hint: set spec.import.id if it exists, or run `purlin state recover`)
         recorded: a creating; exist: 1
     "#]].assert_eq(&bench.apply());
     expect![[r#"
