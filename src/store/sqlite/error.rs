@@ -59,6 +59,13 @@ pub enum StateError {
         /// What the operating system says.
         message: String,
     },
+    #[error("state file `{}` cannot be written: {what} (hint: {hint}; commands that only read work)", path.display())]
+    ReadOnly {
+        /// The state file.
+        path: PathBuf,
+        what: &'static str,
+        hint: String,
+    },
     #[error("state file `{}` cannot grow: the disk is full (hint: free disk space and try again)", path.display())]
     DiskFull {
         /// The state file.
@@ -91,6 +98,10 @@ impl StateError {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            io::ErrorKind::ReadOnlyFilesystem => {
+                let hint = "mount it with write access".to_owned();
+                Self::ReadOnly { path, what: "its file system is read-only", hint }
+            }
             _ => Self::Denied { path, message: error.to_string() },
         }
     }
@@ -102,9 +113,11 @@ impl StateError {
             Some(ErrorCode::NotADatabase) => Self::NotAStateFile { path },
             Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, message },
             Some(ErrorCode::DiskFull) => Self::DiskFull { path },
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-                Self::Denied { path, message }
+            Some(ErrorCode::ReadOnly) => {
+                let hint = format!("make it writable with `chmod u+w {}`, as its owner", path.display());
+                Self::ReadOnly { path, what: "it is read-only", hint }
             }
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Self::Denied { path, message },
             _ => Self::Failed { path, message },
         }
     }
@@ -115,5 +128,28 @@ pub(super) fn message(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full (hint: free disk space)".to_owned(),
         _ => error.to_string().replace('\n', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_says_why() {
+        let path = Path::new("purlin.db");
+        let system = StateError::io(path, &io::ErrorKind::ReadOnlyFilesystem.into());
+        assert_eq!(
+            system.to_string(),
+            "state file `purlin.db` cannot be written: its file system is read-only (hint: mount it with write access; \
+             commands that only read work)"
+        );
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY);
+        let file = StateError::sqlite(path, &rusqlite::Error::SqliteFailure(code, None));
+        assert_eq!(
+            file.to_string(),
+            "state file `purlin.db` cannot be written: it is read-only (hint: make it writable with `chmod u+w \
+             purlin.db`, as its owner; commands that only read work)"
+        );
     }
 }

@@ -117,8 +117,37 @@ pub(super) fn has_sources(connection: &Connection) -> rusqlite::Result<bool> {
 
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StateError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    check(path, &connection)?;
-    Ok(connection)
+    match check(path, &connection) {
+        Ok(()) => Ok(connection),
+        // Readers of a write-ahead log create files beside it, which is not possible on a read-only file system. Without a
+        // log, no process writes, and the file can be read alone.
+        Err(StateError::Denied { .. } | StateError::ReadOnly { .. }) if !has_log(path) => {
+            let connection = connect_alone(path)?;
+            check(path, &connection)?;
+            Ok(connection)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|file| file.len() > 0)
+}
+
+/// Opens the file as one that does not change.
+fn connect_alone(path: &Path) -> Result<Connection, StateError> {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => uri.push(char::from(*byte)),
+            other => uri.push_str(&format!("%{other:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(uri, flags).map_err(|error| StateError::sqlite(path, &error))
 }
 
 /// Whether the file has no tables: the process that created it may have been interrupted.
@@ -221,4 +250,23 @@ pub(super) fn path_owner(path: &Path) -> String {
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_change_is_read_alone() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("a b?c#d%20é.db");
+        let connection = Connection::open(&path).unwrap();
+        create_tables(&connection).unwrap();
+        configure(&connection).unwrap();
+        drop(connection);
+        let connection = connect_alone(&path).unwrap();
+        check(&path, &connection).unwrap();
+        assert!(is_empty(&connection).unwrap());
+        assert!(!has_log(&path) && directory.path().read_dir().unwrap().count() == 1);
+    }
 }

@@ -132,6 +132,8 @@ fn frequent_mistakes_have_a_hint() {
         (input("${ {'a': 1} }"), "hint: put an expression that contains `: ` in quotes: `'${...}'`"),
         (input("a: b"), "hint: put a value that contains `: ` in quotes"),
         (input("${a +* b}"), "`${a +* b}` at column 6: unexpected token\n"),
+        (input("${10.0 / 3}"), "hint: convert both to the same type: `double(x)`"),
+        (input("'${ {\"a\": 1} + {\"b\": 2} }'"), "hint: write one map with the keys of both"),
         (input("'x ${[f]}'"), "the value is a list, which cannot be part of a string"),
         (
             planned("  inputs: [{ name: p, secretKeyRef: { name: s, key: k } }]"),
@@ -163,4 +165,37 @@ fn two_namespaces_in_one_folder_are_an_error() {
     let ran = sandbox.run(&["apply", "-f", "files", "--yes"]);
     assert!(ran.one_error().contains("the files contain several Namespaces (`one`, `two`)"), "{ran:?}");
     assert!(sandbox.recorded().is_empty());
+}
+
+#[test]
+fn what_an_unreadable_file_may_contain_is_not_missing() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &["b"]), ("c", &["a"])]);
+    sandbox.write("files/reader.yaml", &(manifest("reader", &[]) + INPUT));
+    sandbox.write("files/b.yaml", &(manifest("b", &[]) + SETTINGS));
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    let bytes = [(manifest("b", &[]) + SETTINGS).as_bytes(), b"\xff\n"].concat();
+    fs::write(sandbox.path("files/b.yaml"), bytes).unwrap();
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("files/b.yaml cannot be read"), "{ran:?}");
+    assert!(ran.stderr.contains("  4 objects wait for this: a, b, c, reader\n"), "{ran:?}");
+    sandbox.write("files/b.yaml", &manifest("b", &[]));
+    let ran = sandbox.run(&["plan", "-f", "files"]);
+    assert!(ran.one_error().contains("reader: spec.inputs[0]: there is no ConfigMap `settings`"), "{ran:?}");
+}
+
+const INPUT: &str = "  inputs: [{ name: size, configMapKeyRef: { name: settings, key: size } }]\n";
+
+const SETTINGS: &str = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: settings }\ndata: { size: small }\n";
+
+#[test]
+fn a_directory_that_cannot_be_written_can_be_read() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    // The superuser can write all the same.
+    fs::set_permissions(sandbox.path(""), Permissions::from_mode(0o555)).unwrap();
+    let plan = sandbox.run(&["plan", "-f", "files"]);
+    fs::set_permissions(sandbox.path(""), Permissions::from_mode(0o755)).unwrap();
+    assert!(plan.code == Some(0) && plan.stdout.contains("No changes"), "{plan:?}");
 }
