@@ -67,7 +67,8 @@ impl ObjectReport<'_> {
     }
 
     fn lifecycle(&self, f: &mut Formatter<'_>, planned: &PlanResult) -> fmt::Result {
-        let Some(lifecycle) = planned.plan.lifecycle.get(self.address) else { return Ok(()) };
+        let lifecycle = planned.plan.lifecycle.get(self.address).filter(|_| !self.address.is_data());
+        let Some(lifecycle) = lifecycle else { return Ok(()) };
         let text = match (lifecycle.create_before_destroy, lifecycle.forced_by.as_slice()) {
             (false, _) => "destroy before create".to_owned(),
             (true, []) => "create before destroy".to_owned(),

@@ -421,7 +421,10 @@ mod tests {
         assert_eq!(&*observed.instance.type_name, "terraform_data");
         assert!(observed.instance.prevent_destroy, "what can be read counts");
         let problems: Vec<String> = observed.instance.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(problems, ["a: spec.dependsOn: expected a list, found a string"]);
+        assert_eq!(
+            problems,
+            ["a: spec.dependsOn: expected a list, found a string (hint: write `[{ name: not a list }]`)"]
+        );
         assert_eq!(observed.published.observed_generation, -1);
     }
 }

@@ -53,6 +53,22 @@ impl Findings {
     }
 }
 
+/// The only required field of a map, if it is a text.
+fn only_text(shape: &Shape) -> Option<&str> {
+    let Shape::Map(fields) = shape else { return None };
+    let [name] = fields.required.as_slice() else { return None };
+    matches!(fields.get(name), Some(Shape::String { .. })).then_some(&**name)
+}
+
+/// The name that a text stands for: that of the Resource to which an expression refers, or the text itself.
+fn name_in(text: &str) -> String {
+    let Some(expression) = text.strip_prefix("${").and_then(|text| text.strip_suffix('}')) else {
+        return text.to_owned();
+    };
+    let end = expression.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(expression.len());
+    expression[..end].replace('_', "-")
+}
+
 /// Lists words as "`a`, `b` or `c`".
 fn listed(words: &[Arc<str>], conjunction: &str) -> String {
     let mut text = String::new();
@@ -216,13 +232,21 @@ impl<'a> Check<'a> {
             (Shape::List(items), Node::String(text)) if items.shape.fits(tree) => {
                 self.unreadable("expected a list, found a string".to_owned(), Some(format!("write `[{text}]`")));
             }
+            (Shape::List(items), Node::String(text)) if only_text(&items.shape).is_some() => {
+                let hint = only_text(&items.shape).map(|name| format!("write `[{{ {name}: {} }}]`", name_in(text)));
+                self.unreadable("expected a list, found a string".to_owned(), hint);
+            }
+            (Shape::List(_), Node::Map(_)) => {
+                let hint = "begin each item with `- `, or put the map in `[ ]`".to_owned();
+                self.unreadable("expected a list, found a map".to_owned(), Some(hint));
+            }
             (Shape::List(_), _) => self.expected("a list", tree),
             (Shape::Map(fields), node) if !fields.required.is_empty() => {
                 let expected = format!("a map with {}", listed(&fields.required, " and "));
-                match (node, fields.required.as_slice()) {
-                    (Node::String(text), [name]) if matches!(fields.get(name), Some(Shape::String { .. })) => {
+                match (node, only_text(shape)) {
+                    (Node::String(text), Some(name)) => {
                         let what = format!("expected {expected}, found a string");
-                        self.unreadable(what, Some(format!("write `{name}: {text}`")));
+                        self.unreadable(what, Some(format!("write `{name}: {}`", name_in(text))));
                     }
                     _ => self.expected(&expected, tree),
                 }

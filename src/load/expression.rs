@@ -11,6 +11,7 @@ use crate::model::{Address, Diagnostic, Diagnostics, Path, Reason, Segment, Valu
 mod access;
 mod budget;
 mod convert;
+mod describe;
 mod evaluate;
 mod functions;
 mod hyphen;

@@ -72,7 +72,10 @@ fn explain_objects(name: &str, inputs: &Inputs, planned: Option<&PlanResult>, co
         return console.print(&text);
     }
     if selected.is_empty() {
-        let hint = "`purlin get` lists all objects; use the same -f and --state as for apply";
+        let hint = match name.starts_with("data.") && planned.is_none() {
+            true => "data sources are not recorded: add -f",
+            false => "`purlin get` lists all objects; use the same -f and --state as for apply",
+        };
         return Err(Failure::hinted(format!("there is no object `{name}`"), hint));
     }
     // Of a large family, instances with changes come first.

@@ -89,8 +89,16 @@ async fn show(args: StateShowArgs, console: Console) -> anyhow::Result<()> {
     for row in rows {
         write_row(&row, Detail { full: args.full }, &mut text);
     }
+    for record in selected.iter().filter(|record| rows::rows(record).next().is_none()) {
+        let status = if record.replacement_pending { REPLACED } else { "no object exists" };
+        text.tone(Tone::Strong, &record.address).end_line();
+        text.put(format_args!("  type:    {}\n  status:  {status}\n", record.type_name));
+    }
     console.print(&text)
 }
+
+/// The status of a replacement that has not created the new object.
+const REPLACED: &str = "the old object is destroyed, and the new one is not created yet";
 
 fn write_row(row: &Row<'_>, detail: Detail, text: &mut Text) {
     let deposed = row.deposed_key.map(|key| format!(" (deposed {key})")).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::budget::Exhausted;
 use super::program::Program;
 use super::slot::{ReadMode, Slot};
 use super::uses::Marks;
-use super::{Access, Part, Problem, Scope, budget, convert, functions};
+use super::{Access, Part, Problem, Scope, budget, convert, describe, functions};
 use crate::model::Value;
 use crate::model::unicode::to_nfc;
 
@@ -52,7 +52,7 @@ impl Program {
             // The error message may quote values.
             Failure::Execution(_) if sensitive => Problem::new("the evaluation failed")
                 .because("the cause is hidden because the expression reads a sensitive value"),
-            Failure::Execution(error) => Problem::new(describe(&error)),
+            Failure::Execution(error) => describe::problem(&error),
         };
         problem.within(&self.source, self.column)
     }
@@ -137,68 +137,6 @@ fn missing(name: &str, reads: &[SlotResult]) -> Problem {
         Some(Err(problem)) => problem.clone(),
         _ => Problem::new(format!("there is no `{name}`")),
     }
-}
-
-/// Describes an error by names and types, without values.
-fn describe(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchOverload(call) => {
-            let types = call.argument_types().join(", ");
-            match operator(call.function()) {
-                Some(operator) => format!("`{operator}` cannot be applied to ({types})"),
-                None => {
-                    format!("the function `{}` cannot be applied to ({types})", call.function().trim_start_matches('@'))
-                }
-            }
-        }
-        ExecutionError::NoSuchKey(key) => format!("there is no key `{key}`"),
-        ExecutionError::FunctionError { function, message } => {
-            format!("`{}`: {message}", function.trim_start_matches('@'))
-        }
-        ExecutionError::InvalidArgumentCount { expected, actual } => {
-            format!("expected {expected} arguments, found {actual}")
-        }
-        ExecutionError::UnexpectedType { got, want } if !got.contains('(') => {
-            format!("expected {want}, found {got}")
-        }
-        ExecutionError::UnsupportedBinaryOperator(operation, a, b) => {
-            let sign = match *operation {
-                "add" => "+",
-                "sub" => "-",
-                "mul" => "*",
-                "div" => "/",
-                "rem" => "%",
-                other => other,
-            };
-            format!("`{sign}` cannot be applied to ({}, {})", type_name(a), type_name(b))
-        }
-        ExecutionError::ValuesNotComparable(a, b) => {
-            format!("{} and {} cannot be compared", type_name(a), type_name(b))
-        }
-        ExecutionError::UnsupportedKeyType(key) => format!("{} cannot be a map key", type_name(key)),
-        ExecutionError::UnsupportedIndex(index, of) => {
-            format!("{} cannot be an index of {}", type_name(index), type_name(of))
-        }
-        ExecutionError::IndexOutOfBounds(_) => "the list index is out of range".to_owned(),
-        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
-        ExecutionError::Overflow(..) => "the result does not fit in 64 bits".to_owned(),
-        ExecutionError::DuplicateKey(_) => "the map has a duplicate key".to_owned(),
-        _ => "the expression cannot be evaluated".to_owned(),
-    }
-}
-
-fn type_name(value: &cel::Value) -> String {
-    match value {
-        cel::Value::Float(_) => "double".to_owned(),
-        cel::Value::Null => "null_type".to_owned(),
-        other => other.type_of().to_string(),
-    }
-}
-
-/// Returns the symbol of an operator: `+` for `_+_`.
-fn operator(function: &str) -> Option<&str> {
-    let sign = function.trim_matches('_');
-    (sign.len() < function.len()).then_some(if sign == "[" || sign == "[_]" { "[]" } else { sign })
 }
 
 /// Joins the parts of a string. The string is unknown if any part is unknown, and sensitive if any part is sensitive.

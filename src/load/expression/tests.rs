@@ -178,7 +178,7 @@ fn strings_and_other_expressions() {
             a $${b} ${app_key.id}!  =>  "a ${b} k1!"
             ${app_key.bits}-${app_key.ratio}-${true}  =>  "2048-1.5-true"
             ${app_key.bits + 1}  =>  2049
-            ${app_key.bits / 1000.0}  =>  `${app_key.bits / 1000.0}` at column 1: `/` cannot be applied to (int, double)
+            ${app_key.bits / 1000.0}  =>  `${app_key.bits / 1000.0}` at column 1: `/` cannot be applied to (int, double) (hint: convert both to the same type: `double(x)`)
             ${{'a': app_key.id, 'b': [1, 2.0, null]}}  =>  {a: "k1", b: [1, 2, null]}
             ${app_key.list.map(i, i.x)}  =>  ["one", "two"]
             ${app_key.list.filter(i, i.x == 'two')[0].x}  =>  "two"
@@ -287,6 +287,13 @@ fn errors_are_one_line_and_show_no_sensitive_value() {
             "${int('x')}",
             "${9223372036854775807 + 1}",
             "${[1, 'a'].join()}",
+            "${10.0 / 3}",
+            "${app_key.bits * app_key.ratio}",
+            "${1u + 1}",
+            "${1.5 < app_key.tags}",
+            "${app_key.tags + {'b': 1}}",
+            "${[1] + 2}",
+            "${true + 'x'}",
         ],
         expect![[r#"
             ${app_key.idd}  =>  `${app_key.idd}` at column 1: `app_key` has no attribute `idd` (hint: available attributes are absent, bits, empty, id, list, pem, ratio, tags)
@@ -297,7 +304,7 @@ fn errors_are_one_line_and_show_no_sensitive_value() {
             ${absent.id}  =>  `${absent.id}` at column 1: there is no Resource `absent`
             ${absent.id + 'x'}  =>  `${absent.id + 'x'}` at column 1: there is no Resource `absent`
             ${app_key.idd + 'x'}  =>  `${app_key.idd + 'x'}` at column 1: `app_key` has no attribute `idd` (hint: available attributes are absent, bits, empty, id, list, pem, ratio, tags)
-            ${app_key.bits + app_key.id}  =>  `${app_key.bits + app_key.id}` at column 1: `+` cannot be applied to (int, string)
+            ${app_key.bits + app_key.id}  =>  `${app_key.bits + app_key.id}` at column 1: `+` cannot be applied to (int, string) (hint: convert both to strings with `string(x)`, or to numbers with `int(x)`)
             ${app_key.list[0].y}  =>  `${app_key.list[0].y}` at column 1: `app_key.list[0]` has no attribute `y` (hint: available attributes are x)
             ${1 / 0}  =>  `${1 / 0}` at column 1: division by zero
             ${[1][5]}  =>  `${[1][5]}` at column 1: the list index is out of range
@@ -314,6 +321,13 @@ fn errors_are_one_line_and_show_no_sensitive_value() {
             ${int('x')}  =>  `${int('x')}` at column 1: `int`: string parse error: invalid digit found in string
             ${9223372036854775807 + 1}  =>  `${9223372036854775807 + 1}` at column 1: the result does not fit in 64 bits
             ${[1, 'a'].join()}  =>  `${[1, 'a'].join()}` at column 1: `join`: every list item must be a string
+            ${10.0 / 3}  =>  `${10.0 / 3}` at column 1: `/` cannot be applied to (double, int) (hint: convert both to the same type: `double(x)`)
+            ${app_key.bits * app_key.ratio}  =>  `${app_key.bits * app_key.ratio}` at column 1: `*` cannot be applied to (int, double) (hint: convert both to the same type: `double(x)`)
+            ${1u + 1}  =>  `${1u + 1}` at column 1: `+` cannot be applied to (uint, int) (hint: convert both to the same type: `int(x)`)
+            ${1.5 < app_key.tags}  =>  `${1.5 < app_key.tags}` at column 1: `<` cannot be applied to (double, map)
+            ${app_key.tags + {'b': 1}}  =>  `${app_key.tags + {'b': 1}}` at column 1: `+` cannot be applied to (map, map) (hint: write one map with the keys of both: `{"a": object.a, "b": other.b}`)
+            ${[1] + 2}  =>  `${[1] + 2}` at column 1: `+` cannot be applied to (list, int) (hint: write a list with one item as `[x]`)
+            ${true + 'x'}  =>  `${true + 'x'}` at column 1: `+` cannot be applied to (bool, string) (hint: convert both to strings with `string(x)`)
         "#]],
     );
 }
