@@ -23,7 +23,7 @@ pub fn kubernetes_name(value: &Value) -> Option<String> {
 
 fn visible(value: &Value, path: &[&str]) -> Option<String> {
     match value.at(&Path::of(path))? {
-        Value::String(text) => Some(one_line(text).into_owned()),
+        Value::String(text) => Some(one_line(&text).into_owned()),
         _ => None,
     }
 }
