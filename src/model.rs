@@ -6,6 +6,7 @@ pub mod approval;
 pub mod bucket;
 pub mod call;
 pub mod change;
+pub mod change_cause;
 pub mod config_digest;
 pub mod data;
 pub mod diagnostic;
@@ -40,6 +41,7 @@ pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprova
 pub use bucket::{BUCKETS, bucket};
 pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Refusal, Remedy};
 pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
+pub use change_cause::{ChangeCause, KeptBy};
 pub use config_digest::ConfigDigest;
 pub use data::{DataKind, DataRef};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, errors, has_errors};

@@ -105,15 +105,6 @@ pub struct EffectiveLifecycle {
     pub forced_by: Vec<Address>,
 }
 
-/// The `because` of a change whose step is already running. The plan shows it for completeness and prepares no step.
-pub const RUNNING: &str = "a step of this object is running";
-
-/// The `because` of a replacement that changed attributes require.
-pub const FORCED: &str = "attributes force replacement";
-
-/// The `because` of the import of an object that the driver knows to belong to the address.
-pub const ADOPTED: &str = "adopts the existing object, which Purlin created for this Resource";
-
 /// The message for an object that is missing after the provider configuration has changed.
 pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the provider configuration has changed \
                                                since it was last read, so it may still exist";

@@ -14,7 +14,7 @@ use crate::graph::ActionGraph;
 use crate::load::{self, Config, Coverage, Drift};
 use crate::model::suggest::closest;
 use crate::model::{
-    Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
+    Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
 };
 use crate::pipeline;
 use crate::plan::moves::{self, Move};
@@ -173,7 +173,7 @@ impl Inputs {
             true => config.new_sources(&self.recorded),
             false => config.new_sources(&moves::apply_moves(&self.recorded, moves)),
         };
-        let unselected = plan.changes.iter().filter(|one| one.because.as_deref() == Some(select::NOT_SELECTED));
+        let unselected = plan.changes.iter().filter(|one| one.because == Some(ChangeCause::NotSelected));
         unselected.for_each(|change| drop(sources.remove(&change.address)));
         sources
     }
@@ -189,7 +189,7 @@ impl Inputs {
             others.contains(*address) && self.recorded.get(*address).is_some_and(|one| one.record.source.is_some())
         };
         OtherSources {
-            unchanged: current.filter(|change| change.because.as_deref() == Some(select::OTHER_SOURCE)).count(),
+            unchanged: current.filter(|change| change.because == Some(ChangeCause::OtherSource)).count(),
             taken_over: new_sources.keys().filter(has_source).count(),
         }
     }
@@ -284,7 +284,7 @@ fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Re
     };
     let is_other = |address: &Address| {
         let mut own = plan.changes.iter().filter(|change| select::matches(address, &change.address)).peekable();
-        own.peek().is_some() && own.all(|change| change.because.as_deref() == Some(select::OTHER_SOURCE))
+        own.peek().is_some() && own.all(|change| change.because == Some(ChangeCause::OtherSource))
     };
     let flags = planning.targets.iter().map(|one| ("--target", one));
     let mut flags = flags.chain(planning.replace.iter().map(|one| ("--replace", one)));
@@ -302,7 +302,7 @@ fn require_known(plan: &Plan, planning: &Planning, moves: &[Move]) -> anyhow::Re
                 return Err(moved("--replace", address).unwrap_or_else(|| unknown("--replace", address, plan)));
             }
             None => return Err(whole_family(address, plan).unwrap_or_else(|| unknown("--replace", address, plan))),
-            Some(change) if change.because.as_deref() == Some(select::NOT_SELECTED) => {
+            Some(change) if change.because == Some(ChangeCause::NotSelected) => {
                 let message = format!("--replace names `{address}`, which --target excludes");
                 return Err(Failure::hinted(message, format!("add `--target {address}`")));
             }

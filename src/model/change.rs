@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Address, DeposedKey, Path, Reason, Value};
+use super::{Address, ChangeCause, DeposedKey, Path, Reason, Value};
 
 /// The order of the steps of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -85,8 +85,8 @@ pub struct Change {
     /// The reason why a create-before-destroy replacement cannot destroy the old object yet. Its plan has a step `C(x)`
     /// but no step `D(x)`, and the old object stays deposed. `message` and `waiting_for` have the details.
     pub hold_destroy: Option<Reason>,
-    /// The cause as a fragment, such as "tainted" or "requested". `None` when it is obvious.
-    pub because: Option<String>,
+    /// `None` when it is obvious.
+    pub because: Option<ChangeCause>,
     /// The condition reason of a `Blocked` change.
     pub blocked: Option<Reason>,
     /// The condition message of a `Blocked` change or of a held destroy.

@@ -18,7 +18,8 @@ use crate::api::{APPROVE_DESTROYS, ChangeDigest, PlanSpec, PlanStatus, RequiredA
 use crate::load::Config;
 use crate::model::text::hex;
 use crate::model::{
-    Action, Address, ApprovedObject, Change, ChangeApproval, Reason, Record, Recorded, RequiredApprovals, Value,
+    Action, Address, ApprovedObject, Change, ChangeApproval, ChangeCause, Reason, Record, Recorded, RequiredApprovals,
+    Value,
 };
 
 pub use self::digest::digest_of;
@@ -178,7 +179,7 @@ impl Approvals {
     /// Whether a change needs an approval. What completes a change that has begun needs none: the second half of an
     /// approved replacement, deposed objects, and running steps.
     fn guards(&self, digester: &Digester<'_>, change: &Change, config: &Config, recorded: &Recorded) -> bool {
-        if change.deposed.is_some() || change.because.as_deref() == Some(super::RUNNING) {
+        if change.deposed.is_some() || change.because == Some(ChangeCause::Running) {
             return false;
         }
         if change.action == Action::Destroy && self.destroys_approved {

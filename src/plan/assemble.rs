@@ -18,8 +18,8 @@ use super::{
 };
 use crate::load::Instance;
 use crate::model::{
-    Action, Address, Change, DeposedKey, Diagnostic, RecordedHook, RecordedObject, ReplaceOrder, Severity, Triggers,
-    Value,
+    Action, Address, Change, ChangeCause, DeposedKey, Diagnostic, RecordedHook, RecordedObject, ReplaceOrder, Severity,
+    Triggers, Value,
 };
 
 /// Longer chains are cut.
@@ -55,7 +55,7 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
         if let Some(step) = prepare(input, id, &mut decision, flags_of(input, id, flags, &mut expressed)) {
             prepared.push((node.address.clone(), step));
         }
-        select::clear_unselected(&mut decision);
+        select::clear_unselected(input, id, &mut decision);
         let deposed = std::mem::take(&mut decision.deposed);
         if decision.read {
             plan.read.insert(node.address.clone());
@@ -102,7 +102,7 @@ fn family_change(input: &PlanInput<'_>, id: Id, decision: Decision, report: &mut
     report.extend(id, warnings.cloned());
     let block = decision.block.as_deref().filter(|_| families::is_unexpanded(input, id) || decision.decided_early)?;
     if !input.is_selected(id) {
-        let because = Some(select::why_unselected(input, id).to_owned());
+        let because = Some(select::why_unselected(input, id));
         let type_name = family.shared.type_name.clone();
         let at_rest = finish_change(input, node, Decision { because, ..Decision::no_op() }, None, None);
         return input.find(node.address).is_none().then_some(Change { type_name, ..at_rest });
@@ -158,12 +158,8 @@ fn finish_change(
     });
     let block = decision.block.as_deref().or(decision.hold_destroy.as_deref());
     let moved = input.options.moved.get(node.address);
-    let because = match moved.filter(|_| matches!(decision.action, Action::Update | Action::Replace)) {
-        Some(moved) => {
-            Some([Some(moved.clone()), decision.because].into_iter().flatten().collect::<Vec<_>>().join(", "))
-        }
-        None => decision.because,
-    };
+    let moved = moved.filter(|_| matches!(decision.action, Action::Update | Action::Replace));
+    let because = ChangeCause::both(moved.cloned(), decision.because);
     Change {
         address: node.address.clone(),
         deposed: None,
@@ -275,7 +271,7 @@ fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags)
         if decision.action == Action::NoOp {
             let because = record_reason(input, node, instance, &object, decision, &flags);
             let moved = input.options.moved.get(node.address).cloned();
-            decision.because = Some(moved.or_else(|| because.map(str::to_owned))?);
+            decision.because = Some(moved.or(because)?);
             decision.action = Action::Record;
         }
         return Some(PreparedStep {
@@ -410,23 +406,23 @@ fn record_reason(
     object: &RecordedObject,
     decision: &Decision,
     flags: &Flags,
-) -> Option<&'static str> {
+) -> Option<ChangeCause> {
     let rules = [
-        (!has_dependencies(input, instance, &object.dependencies), "its dependencies changed"),
-        (object.create_before_destroy != flags.create_first, "its create-before-destroy flag changed"),
-        (object.prevent_destroy != flags.expressed.prevent_destroy, "`preventDestroy` changed"),
-        (object.skip_destroy != instance.keeps_object(), "its deletion policy changed"),
-        (object.triggers != flags.expressed.triggers, "the state of its replacement triggers changed"),
-        (object.service_account != instance.service_account, "its service account changed"),
-        (!hooks::to_record(instance).eq(object.hooks.iter()), "its hooks changed"),
-        (object.hooks_pending, "its hooks have not all run yet"),
-        (node.record.is_some_and(|record| record.uid != instance.uid), "another Resource of the same name adopted it"),
-        (lacks_finalizer(instance), "its finalizer or its annotation was removed"),
-        (is_import_changed(node, instance), "`spec.import` changed"),
+        (!has_dependencies(input, instance, &object.dependencies), ChangeCause::Dependencies),
+        (object.create_before_destroy != flags.create_first, ChangeCause::CreateBeforeDestroy),
+        (object.prevent_destroy != flags.expressed.prevent_destroy, ChangeCause::PreventDestroy),
+        (object.skip_destroy != instance.keeps_object(), ChangeCause::DeletionPolicy),
+        (object.triggers != flags.expressed.triggers, ChangeCause::Triggers),
+        (object.service_account != instance.service_account, ChangeCause::ServiceAccount),
+        (!hooks::to_record(instance).eq(object.hooks.iter()), ChangeCause::Hooks),
+        (object.hooks_pending, ChangeCause::HooksPending),
+        (node.record.is_some_and(|record| record.uid != instance.uid), ChangeCause::OtherResource),
+        (lacks_finalizer(instance), ChangeCause::FinalizerRemoved),
+        (is_import_changed(node, instance), ChangeCause::Import),
     ];
     let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
-    let differs = decision.record_differs.or(decision.publishes);
-    differs.or_else(rules).or(decision.check_later.then_some("its conditions are checked once all values are known"))
+    let differs = decision.record_differs.clone().or_else(|| decision.publishes.clone());
+    differs.or_else(rules).or(decision.check_later.then_some(ChangeCause::ConditionsPending))
 }
 
 fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {

@@ -12,7 +12,7 @@ use super::input::{Id, PlanInput};
 use super::progress::{CallPurpose, NextAction, Progress, decided};
 use super::{DriverRequest, Refresh, marks};
 use crate::load::Instance;
-use crate::model::{Action, Address, Diagnostics, DriverError, ReadResult, Value, has_errors};
+use crate::model::{Action, Address, ChangeCause, Diagnostics, DriverError, ReadResult, Value, has_errors};
 
 /// Evaluates the configuration, and requests a read or the planned result of one.
 pub(super) fn evaluate(
@@ -38,16 +38,16 @@ pub(super) fn evaluate(
         Err(problems) => return blocked(problems),
     };
     progress.delayed = match changing(scope, id, instance) {
-        _ if config.has_unknown() => Some("its configuration is not known yet".to_owned()),
-        Some(first) => Some(format!("`{}` changes first", input.address(first))),
-        None if conditions == ConditionOutcome::Unknown => Some("its preconditions are not known yet".to_owned()),
+        _ if config.has_unknown() => Some(ChangeCause::UnknownConfiguration),
+        Some(first) => Some(ChangeCause::ChangesFirst(input.address(first).clone())),
+        None if conditions == ConditionOutcome::Unknown => Some(ChangeCause::UnknownPreconditions),
         None => None,
     };
     if let (None, Some(known)) = (&progress.delayed, earlier_reading(input, instance, progress, &config)) {
         return decided(read(input, progress, Arc::clone(known), node.address));
     }
     if input.options.preview && config.has_sensitive() {
-        progress.delayed.get_or_insert_with(|| "a preview sends no sensitive values to data sources".to_owned());
+        progress.delayed.get_or_insert(ChangeCause::SensitivePreview);
     }
     progress.config = config.clone();
     NextAction::Call(vec![(CallPurpose::Data, DriverRequest::Data { config, read: progress.delayed.is_none() })])

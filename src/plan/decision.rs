@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::input::{Id, Node};
 use crate::model::{
-    Action, Address, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Health, Path, ProviderUse,
-    ReadResult, Reason, RecordedObject, Refusal, Value, errors,
+    Action, Address, ChangeCause, DeposedKey, Diagnostic, Diagnostics, Drift, DriverError, ErrorKind, Health, Path,
+    ProviderUse, ReadResult, Reason, RecordedObject, Refusal, Value, errors,
 };
 
 /// Why an object, or a destroy of it, has no step.
@@ -41,7 +41,7 @@ pub(super) struct Decision {
     pub action: Action,
     /// Set if and only if the action is `Blocked`.
     pub block: Option<Box<Block>>,
-    pub because: Option<String>,
+    pub because: Option<ChangeCause>,
     /// The recorded, refreshed or imported object. `None` if no object exists.
     pub prior: Option<Arc<RecordedObject>>,
     /// Set for `Create`, `Update`, `Replace` and `Read`.
@@ -59,11 +59,11 @@ pub(super) struct Decision {
     /// Why a create-first replacement keeps its old object for now.
     pub hold_destroy: Option<Box<Block>>,
     /// Why the record must be written: the read, imported or completed object differs from it.
-    pub record_differs: Option<&'static str>,
+    pub record_differs: Option<ChangeCause>,
     /// A condition depends on unknown values, so an unchanged object gets a step that checks it.
     pub check_later: bool,
     /// Why the published copies must be written.
-    pub publishes: Option<&'static str>,
+    pub publishes: Option<ChangeCause>,
     /// Another client changed a published copy.
     pub copies_drifted: bool,
     /// The drift of the object, if the action has no other cause.
@@ -90,7 +90,7 @@ pub(super) struct DeposedDecision {
     pub object: Arc<RecordedObject>,
     pub action: Action,
     pub block: Option<Box<Block>>,
-    pub because: Option<String>,
+    pub because: Option<ChangeCause>,
     /// Whether it still exists, as far as Purlin knows.
     pub exists: bool,
 }

@@ -19,8 +19,8 @@ use super::requests::replacement_requested;
 use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness, seed, trigger, up_to_date};
 use crate::load::{DriftAction, Instance};
 use crate::model::{
-    Action, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, PlanRequest,
-    PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
+    Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus,
+    PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -273,7 +273,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
         Replacement::Attributes(paths) => &paths[..],
         _ => &[],
     };
-    let why = replaced_why(paths, replacement.because());
+    let why = replaced_why(paths, &replacement.because().to_string());
     if let Some(block) = policy::block_unless_allowed(node, Policy::Replace, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
@@ -380,15 +380,11 @@ fn decide(
     {
         return Ok(decided(Decision::blocked(block, node.current())));
     }
-    let drifted = progress.drift.is_some().then_some(drift::BECAUSE);
-    let write_only = (equal && response.requires_update).then_some("a write-only argument changed");
-    let because = progress
-        .imported
-        .is_some()
-        .then_some(progress.imported_because())
-        .or(drifted)
-        .or(write_only)
-        .map(str::to_owned);
+    let because = match () {
+        () if progress.imported.is_some() => Some(progress.imported_because()),
+        () if progress.drift.is_some() => Some(ChangeCause::Drifted),
+        () => (equal && response.requires_update).then_some(ChangeCause::WriteOnly),
+    };
     Ok(decided(Decision { because, ..changed(progress, Action::Update, response, old) }))
 }
 
@@ -416,16 +412,14 @@ fn create_or_replace(
             progress.drift = Some(Drift::Missing);
         }
         let because = match progress.current {
-            Some(RefreshResult::Missing) => Some("it no longer exists"),
-            _ if pending => Some("replacement: the old object is already destroyed"),
+            Some(RefreshResult::Missing) => Some(ChangeCause::Missing),
+            _ if pending => Some(ChangeCause::OldDestroyed),
             _ => None,
         };
-        return Decision { because: because.map(str::to_owned), ..changed(progress, Action::Create, response, None) };
+        return Decision { because, ..changed(progress, Action::Create, response, None) };
     };
-    let mut because = replacement.because().to_owned();
-    if progress.imported.is_some() {
-        because = format!("{}, {because}", progress.imported_because());
-    }
+    let imported = progress.imported.is_some().then(|| progress.imported_because());
+    let because = ChangeCause::both(imported, Some(replacement.because()));
     let destroy_private = match replacement {
         // The driver plans a tainted object only as a new one.
         Replacement::Tainted => response.private.clone(),
@@ -439,7 +433,7 @@ fn create_or_replace(
             planned.replace_paths = paths;
         }
     }
-    Decision { because: Some(because), ..decision }
+    Decision { because, ..decision }
 }
 
 /// The decision about an object that gets a step.
@@ -481,8 +475,8 @@ fn unchanged_decision(node: Node<'_>, progress: &mut Progress, base: &Arc<Record
     let recorded = node.current();
     let record_differs = match recorded {
         _ if progress.imported.is_some() => Some(progress.imported_because()),
-        None => Some("imported"),
-        Some(_) if complete => Some("interrupted, but complete"),
+        None => Some(ChangeCause::Imported),
+        Some(_) if complete => Some(ChangeCause::InterruptedComplete),
         Some(recorded) => difference(recorded, &object),
     };
     let changed = recorded.is_none_or(|recorded| recorded.value != object.value);
@@ -492,6 +486,6 @@ fn unchanged_decision(node: Node<'_>, progress: &mut Progress, base: &Arc<Record
 
 /// The decision about an unchanged object that is not ready yet. Dependents wait until it is ready.
 fn awaited(decision: Decision, until_ready: Option<Value>) -> Decision {
-    let because = Some("it is not ready yet".to_owned());
+    let because = Some(ChangeCause::NotReadyYet);
     Decision { action: Action::Wait, because, changed: true, value: until_ready.or(decision.value.clone()), ..decision }
 }

@@ -13,7 +13,7 @@ use super::protect::prevented_block;
 use super::provider::unserved;
 use super::{Mode, drift};
 use crate::load::Instance;
-use crate::model::{Action, DeposedKey, Diagnostic, Reason, Record, RecordedObject, errors};
+use crate::model::{Action, ChangeCause, DeposedKey, Diagnostic, KeptBy, Reason, Record, RecordedObject, errors};
 
 /// Why an object that is not desired must not be changed, as far as no driver call is needed to decide this.
 pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
@@ -77,7 +77,7 @@ pub(super) fn decide(input: &PlanInput<'_>, id: Id, progress: &mut Progress) -> 
     let Some(current) = &record.current else {
         // A record without objects is dropped. If it has deposed objects, the destroy of the last one drops it.
         let action = if record.has_objects() { Action::NoOp } else { Action::Forget };
-        return Decision { action, because: Some("its record holds no object".to_owned()), ..Decision::no_op() };
+        return Decision { action, because: Some(ChangeCause::EmptyRecord), ..Decision::no_op() };
     };
     let value = Some(current.value.clone());
     match removal(input, node, current, progress.current.take()) {
@@ -99,7 +99,7 @@ pub(super) fn refresh(input: &PlanInput<'_>, id: Id, progress: &mut Progress) ->
             Decision { record_differs: difference(current, &now), ..Decision::unchanged(Some(&now)) }
         }
         Some(RefreshResult::Missing) => {
-            let because = Some("it no longer exists".to_owned());
+            let because = Some(ChangeCause::Missing);
             Decision { action: Action::Forget, because, forget: true, ..Decision::no_op() }
         }
         Some(RefreshResult::MissingAfterConfigChange) => {
@@ -125,11 +125,11 @@ pub(super) fn decide_deposed(
             object: object.clone(),
             action: Action::Destroy,
             block: None,
-            because: Some("deposed by a replacement".to_owned()),
+            because: Some(ChangeCause::Deposed),
             exists: true,
         };
         if input.running_deposed.contains_key(&(id, *key)) {
-            decision.because = Some(super::RUNNING.to_owned());
+            decision.because = Some(ChangeCause::Running);
             return decision;
         }
         match all_destroys_held(input, node) {
@@ -167,7 +167,7 @@ fn refresh_deposed(
         None | Some(RefreshResult::Found(_)) => decision.action = Action::NoOp,
         Some(RefreshResult::Missing) => {
             decision.action = Action::Forget;
-            decision.because = Some("it no longer exists".to_owned());
+            decision.because = Some(ChangeCause::Missing);
         }
         Some(RefreshResult::MissingAfterConfigChange) => {
             decision.block(drift::missing_after_config_change(input, node));
@@ -179,7 +179,7 @@ fn refresh_deposed(
 }
 
 enum Removal {
-    Remove { action: Action, because: String, object: Option<Arc<RecordedObject>> },
+    Remove { action: Action, because: ChangeCause, object: Option<Arc<RecordedObject>> },
     Blocked(Block),
 }
 
@@ -194,7 +194,7 @@ fn removal(
         None => object.clone(),
         Some(RefreshResult::Found(now)) => now,
         Some(RefreshResult::Missing) => {
-            let because = "it no longer exists".to_owned();
+            let because = ChangeCause::Missing;
             return Removal::Remove { action: Action::Forget, because, object: None };
         }
         Some(RefreshResult::MissingAfterConfigChange) => {
@@ -205,31 +205,29 @@ fn removal(
         }
     };
     let because = match (deposed, input.options.mode, node.instance) {
-        (true, ..) => "deposed by a replacement",
-        (false, Mode::Destroy, _) if input.selected.is_empty() => "all objects are destroyed",
-        (false, Mode::Destroy, _) if input.options.targets.is_empty() => {
-            "all objects of the given sources are destroyed"
-        }
-        (false, Mode::Destroy, _) => "selected, or depends on a selected object",
-        (false, Mode::Normal, Some(instance)) if !instance.is_desired() => "the Resource is being deleted",
+        (true, ..) => ChangeCause::Deposed,
+        (false, Mode::Destroy, _) if input.selected.is_empty() => ChangeCause::DestroyAll,
+        (false, Mode::Destroy, _) if input.options.targets.is_empty() => ChangeCause::DestroySources,
+        (false, Mode::Destroy, _) => ChangeCause::DestroySelected,
+        (false, Mode::Normal, Some(instance)) if !instance.is_desired() => ChangeCause::ResourceDeleted,
         (false, Mode::Normal, Some(_)) if node.family.is_some_and(|family| family.is_disabled()) => {
-            "disabled (`enabled: false`)"
+            ChangeCause::Disabled
         }
-        (false, ..) => "no longer configured",
+        (false, ..) => ChangeCause::NotConfigured,
     };
     if node.keeps_object(object) {
         let keeps = |instance: &&Arc<Instance>| instance.keeps_object();
-        let why = match node.instance.filter(keeps).or(node.successor.filter(keeps)) {
-            Some(instance) if !instance.policies.delete => "the policy `Delete` is not set",
-            Some(_) => "`deletionPolicy: Orphan`",
-            None => "as recorded",
+        let policy = match node.instance.filter(keeps).or(node.successor.filter(keeps)) {
+            Some(instance) if !instance.policies.delete => KeptBy::Policies,
+            Some(_) => KeptBy::DeletionPolicy,
+            None => KeptBy::Record,
         };
-        let because = format!("{because}; the object is kept ({why})");
+        let because = ChangeCause::Kept { cause: Box::new(because), policy };
         return Removal::Remove { action: Action::Forget, because, object: Some(now) };
     }
     if node.prevents_destroy(object) {
         let what = format!("the object must be destroyed, but `preventDestroy` forbids it: {because}");
         return Removal::Blocked(prevented_block(input, node, what));
     }
-    Removal::Remove { action: Action::Destroy, because: because.to_owned(), object: Some(now) }
+    Removal::Remove { action: Action::Destroy, because, object: Some(now) }
 }

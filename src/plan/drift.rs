@@ -14,20 +14,9 @@ use super::requests::replacement_requested;
 use super::{MISSING_AFTER_CONFIG_CHANGE, Mode, ignore};
 use crate::load::DriftAction;
 use crate::model::{
-    Action, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value, visible,
+    Action, ChangeCause, ConfigDigest, Diagnostic, Drift, ObjectStatus, Path, Reason, RecordedObject, Schema, Value,
+    visible,
 };
-
-/// The `because` of a change that only corrects drift.
-pub(super) const BECAUSE: &str = "it was changed outside of Purlin";
-
-/// The `because` of a record-only change after a read with another provider configuration.
-const OTHER_CONFIGURATION: &str = "the provider's configuration changed";
-
-/// The `because` of a record-only change of what no attribute shows.
-const HIDDEN: &str = "sensitive marks or provider data changed";
-
-/// The `because` of the record-only changes that only a read causes.
-pub(super) const CAUSED_BY_READ: [&str; 3] = [BECAUSE, OTHER_CONFIGURATION, HIDDEN];
 
 /// Objects that are not desired use `Correct` and are always read, because a missing object needs no destroy.
 pub(super) fn action(node: Node<'_>) -> DriftAction {
@@ -98,7 +87,7 @@ pub(super) fn report_drift(
     let mut diagnostics = std::mem::take(&mut progress.diagnostics);
     diagnostics.push(Diagnostic::warning(node.address, drift.reason(), what).hint(hint));
     Decision {
-        because: Some(drift.to_string()),
+        because: Some(ChangeCause::Reported(drift.clone())),
         drift: Some(drift),
         diagnostics,
         ..Decision::unchanged(Some(recorded))
@@ -200,16 +189,16 @@ pub(super) fn read_value<'a>(recorded: &RecordedObject, progress: &'a Progress) 
 }
 
 /// How the object differs from its record, if it does.
-pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<&'static str> {
+pub(super) fn difference(recorded: &Arc<RecordedObject>, object: &Arc<RecordedObject>) -> Option<ChangeCause> {
     if Arc::ptr_eq(recorded, object) || recorded == object {
         return None;
     }
     Some(if !recorded.value.equals_unmarked(&object.value) {
-        BECAUSE
+        ChangeCause::Drifted
     } else if recorded.provider_config != object.provider_config {
-        OTHER_CONFIGURATION
+        ChangeCause::OtherConfiguration
     } else {
-        HIDDEN
+        ChangeCause::HiddenDifference
     })
 }
 

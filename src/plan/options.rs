@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::load::Instance;
 use crate::model::text::split_hint;
 use crate::model::{
-    Address, Diagnostic, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject, Step, Stored,
-    Value,
+    Address, ChangeCause, Diagnostic, Health, ImportRequest, ObjectStatus, ReadResult, Reason, Record, RecordedObject,
+    Step, Stored, Value,
 };
 
 /// The target state of the plan.
@@ -135,8 +135,8 @@ pub struct PlanOptions {
     pub up_to_date: BTreeSet<Address>,
     /// Earlier readings of data sources. They are reused until a refresh is due or the request changes.
     pub readings: BTreeMap<Address, Arc<ReadResult>>,
-    /// Objects whose record had another address or type until now, each with the `because` to show.
-    pub moved: BTreeMap<Address, String>,
+    /// Objects whose record had another address or type until now, each with the cause to show.
+    pub moved: BTreeMap<Address, ChangeCause>,
     /// Instances that have a record according to the index of their family. If the record does not exist, it is lost.
     pub indexed: BTreeSet<Address>,
     /// The Resources whose index was lost and replaced. Their instances without a record may have lost it.

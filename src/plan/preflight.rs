@@ -14,7 +14,8 @@ use super::requests::{import_of, replacement_requested};
 use super::{Mode, ObjectBlock, Refresh, RunningStep, cycle, destroys, publish, select, trigger};
 use crate::load::{Config, Instance, MovedFrom};
 use crate::model::{
-    Action, Address, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity, errors,
+    Action, Address, ChangeCause, Diagnostic, Health, ObjectStatus, Operation, Path, Reason, RecordedObject, Severity,
+    errors,
 };
 
 /// The decisions that depend on no other object. `None` where planning continues.
@@ -104,7 +105,7 @@ fn running_decision(node: Node<'_>, running: &RunningStep) -> Decision {
     let changed = value.as_ref() != node.current().map(|object| &object.value);
     Decision {
         action,
-        because: Some(super::RUNNING.to_owned()),
+        because: Some(ChangeCause::Running),
         value,
         changed,
         prior: node.current().cloned(),

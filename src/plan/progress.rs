@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::DriverRequest;
 use super::decision::Decision;
-use crate::model::{DeposedKey, Diagnostics, Drift, DriverError, Health, Path, ProviderUse, RecordedObject, Value};
+use crate::model::{
+    ChangeCause, DeposedKey, Diagnostics, Drift, DriverError, Health, Path, ProviderUse, RecordedObject, Value,
+};
 
 /// The purpose of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub(super) enum Replacement {
     Requested,
     Interrupted,
     /// `replaceTriggeredBy`, with the cause.
-    Triggered(String),
+    Triggered(ChangeCause),
     /// Attributes that cannot be changed in place.
     Attributes(Vec<Path>),
 }
@@ -78,7 +80,7 @@ pub(super) struct Progress {
     /// The drift, if the configuration has not changed.
     pub drift: Option<Drift>,
     /// Why a data source cannot be read during planning.
-    pub delayed: Option<String>,
+    pub delayed: Option<ChangeCause>,
     pub data_read: bool,
     /// Warnings of evaluation and planning.
     pub diagnostics: Diagnostics,
@@ -94,8 +96,8 @@ impl Progress {
     }
 
     /// The `because` of a change of an imported object.
-    pub fn imported_because(&self) -> &'static str {
-        if self.adopts { super::ADOPTED } else { "imported" }
+    pub fn imported_because(&self) -> ChangeCause {
+        if self.adopts { ChangeCause::Adopted } else { ChangeCause::Imported }
     }
 
     /// Whether the recorded object was read and no longer exists.
@@ -106,13 +108,13 @@ impl Progress {
 
 impl Replacement {
     /// The `because` in the plan.
-    pub fn because(&self) -> &str {
+    pub fn because(&self) -> ChangeCause {
         match self {
-            Self::Tainted => "tainted",
-            Self::Requested => "requested",
-            Self::Interrupted => "interrupted",
-            Self::Triggered(because) => because,
-            Self::Attributes(_) => super::FORCED,
+            Self::Tainted => ChangeCause::Tainted,
+            Self::Requested => ChangeCause::Requested,
+            Self::Interrupted => ChangeCause::Interrupted,
+            Self::Triggered(trigger) => trigger.clone(),
+            Self::Attributes(_) => ChangeCause::Forced,
         }
     }
 }

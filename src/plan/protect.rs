@@ -15,7 +15,7 @@ use super::input::{Id, Node, PlanInput};
 use super::missing_reference::not_found;
 use crate::load::expression::{Scope, Variable};
 use crate::load::{Instance, InstanceScope};
-use crate::model::{Action, Diagnostic, Path, Reason, RecordedObject, Value};
+use crate::model::{Action, ChangeCause, Diagnostic, Path, Reason, RecordedObject, Value};
 
 /// The result of the expression of `preventDestroy`.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,8 +128,8 @@ pub(super) fn forbidden_destroys(scope: &EvalScope<'_, '_>) -> ForbiddenDestroys
         for (position, old) in decision.deposed.iter().enumerate() {
             let is_running = scope.input.running_deposed.contains_key(&(id, old.key));
             if old.action == Action::Destroy && !is_running {
-                let because = old.because.as_deref().unwrap_or_default();
-                let block = forbid(scope.input, *node, &old.object, &protection, "destroyed", because);
+                let because = text_of(old.because.as_ref());
+                let block = forbid(scope.input, *node, &old.object, &protection, "destroyed", &because);
                 deposed.extend(block.map(|block| (id, position, block)));
             }
         }
@@ -159,14 +159,18 @@ fn refuse(input: &PlanInput<'_>, node: Node<'_>, decision: &Decision, protection
     match (decision.action, protection) {
         (Action::Blocked, _) => None,
         (_, Protection::Invalid(problem)) if node.desired => Some(Block::broken(problem.as_ref().clone())),
-        (Action::Destroy, _) => forbid("destroyed", decision.because.as_deref().unwrap_or_default()),
+        (Action::Destroy, _) => forbid("destroyed", &text_of(decision.because.as_ref())),
         (Action::Replace, _) if !decision.forget => {
             let paths = decision.planned.as_ref().map_or(&[][..], |planned| &planned.replace_paths);
-            let why = replaced_why(paths, decision.because.as_deref().unwrap_or_default());
+            let why = replaced_why(paths, &text_of(decision.because.as_ref()));
             forbid("replaced", &why)
         }
         _ => None,
     }
+}
+
+fn text_of(cause: Option<&ChangeCause>) -> String {
+    cause.map(ToString::to_string).unwrap_or_default()
 }
 
 fn forbid(

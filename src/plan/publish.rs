@@ -9,7 +9,7 @@ use super::input::{Id, PlanInput};
 use crate::load::Instance;
 use crate::load::Publication;
 use crate::load::publish::{self, PublishedData};
-use crate::model::{DataRef, Diagnostic, PublishedCopy, Reason};
+use crate::model::{ChangeCause, DataRef, Diagnostic, PublishedCopy, Reason};
 
 /// Checks the copies of an object that was just decided. A copy that cannot be published blocks the object. A
 /// difference from the record gives an unchanged object a step. `drifted`: another client changed a copy.
@@ -72,9 +72,9 @@ fn differs(
     desired: &PublishedData,
     recorded: &[PublishedCopy],
     drifted: bool,
-) -> Option<&'static str> {
+) -> Option<ChangeCause> {
     if recorded.iter().any(|copy| !desired.contains_key(&copy.target)) {
-        return Some("a copy is no longer published");
+        return Some(ChangeCause::CopyRemoved);
     }
     let as_recorded = |(target, texts): (&_, &Option<_>)| {
         let (Some(copy), Some(texts)) = (recorded.iter().find(|copy| copy.target == *target), texts) else {
@@ -84,7 +84,7 @@ fn differs(
         same && !copy.uid.is_empty() && publish::to_recorded(texts).equals_unmarked(&copy.data)
     };
     if !desired.iter().all(as_recorded) {
-        return Some("its published data changed");
+        return Some(ChangeCause::PublishedData);
     }
-    drifted.then_some("a published copy was changed outside of Purlin")
+    drifted.then_some(ChangeCause::CopyDrifted)
 }

@@ -269,7 +269,7 @@ fn publish(change: &Change) -> PlannedChange {
         deposed_key: change.deposed,
         forget: change.forget,
         imported: change.imported,
-        because: change.because.clone(),
+        because: change.because.as_ref().map(ToString::to_string),
         reason: change.blocked.or(change.hold_destroy),
         message: change.message.clone(),
         waiting_for: change.waiting_for.clone(),
@@ -371,7 +371,10 @@ fn restore(published: &PlannedChange) -> Change {
         order: published.order,
         forget: published.forget,
         hold_destroy: published.reason.filter(|_| !is_blocked),
-        because: published.because.clone(),
+        because: published
+            .because
+            .as_deref()
+            .map(|text| text.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})),
         blocked: published.reason.filter(|_| is_blocked),
         message: published.message.clone(),
         waiting_for: published.waiting_for.clone(),

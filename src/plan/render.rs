@@ -15,9 +15,8 @@ pub mod summary;
 mod tests;
 pub mod tree;
 
-use super::FORCED;
 use crate::model::text::one_line;
-use crate::model::{Action, Change, Drift, ReplaceOrder, Text, Tone, Value};
+use crate::model::{Action, Change, ChangeCause, Drift, ReplaceOrder, Text, Tone, Value};
 
 pub use diff::whole_attributes;
 pub use tree::{Node, Sign};
@@ -54,10 +53,8 @@ pub fn write_change(change: &Change, detail: Detail, text: &mut Text) {
     };
     text.put("  # ").tone(Tone::Strong, &name).put(' ').put(sentence(change));
     // The attributes that force a replacement say so themselves.
-    let because = change.because.as_deref().unwrap_or_default();
-    let because = because.strip_suffix(FORCED).unwrap_or(because).trim_end_matches([',', ' ']);
-    if !because.is_empty() {
-        text.put(format_args!(" ({})", one_line(because)));
+    if let Some(because) = change.because.as_ref().and_then(ChangeCause::unless_forced) {
+        text.put(format_args!(" ({})", one_line(&because.to_string())));
     }
     text.end_line();
     let nodes = nodes(change, detail);

@@ -7,13 +7,7 @@
 use super::Mode;
 use super::decision::{Block, Decision};
 use super::input::{Id, PlanInput};
-use crate::model::{Action, Address, Change, Diagnostic, InstanceKey, Reason, Severity};
-
-/// The `because` of an object that is not selected.
-pub const NOT_SELECTED: &str = "not selected";
-
-/// The `because` of an object whose manifest is in a source that is not given.
-pub const OTHER_SOURCE: &str = "from another source";
+use crate::model::{Action, Address, Change, ChangeCause, Diagnostic, InstanceKey, Reason, Severity};
 
 /// Whether a target, which is a name or the address of one instance, matches an object.
 pub fn matches(target: &Address, address: &Address) -> bool {
@@ -60,22 +54,21 @@ pub(super) fn selected(input: &PlanInput<'_>) -> Vec<bool> {
 }
 
 /// Why an object is not selected.
-pub(super) fn why_unselected(input: &PlanInput<'_>, id: Id) -> &'static str {
-    if input.is_of_other_source(id) { OTHER_SOURCE } else { NOT_SELECTED }
+pub(super) fn why_unselected(input: &PlanInput<'_>, id: Id) -> ChangeCause {
+    if input.is_of_other_source(id) { ChangeCause::OtherSource } else { ChangeCause::NotSelected }
 }
 
 /// The block of an object that is not selected.
 pub(super) fn unselected_block(input: &PlanInput<'_>, id: Id) -> Block {
-    Block::frozen(Diagnostic::warning(input.address(id), Reason::NotSelected, why_unselected(input, id)))
+    Block::frozen(Diagnostic::warning(input.address(id), Reason::NotSelected, why_unselected(input, id).to_string()))
 }
 
 /// Turns the block of an object that is not selected, and those of its deposed objects, into no-ops.
-pub(super) fn clear_unselected(decision: &mut Decision) {
-    let Some(why) = decision.block.as_ref().map(|block| block.cause()).filter(|why| why.reason == Reason::NotSelected)
-    else {
+pub(super) fn clear_unselected(input: &PlanInput<'_>, id: Id, decision: &mut Decision) {
+    if decision.block.as_ref().is_none_or(|block| block.reason() != Reason::NotSelected) {
         return;
-    };
-    let because = Some(why.summary.clone());
+    }
+    let because = Some(why_unselected(input, id));
     for deposed in &mut decision.deposed {
         (deposed.action, deposed.block) = (Action::NoOp, None);
         deposed.because.clone_from(&because);
@@ -85,7 +78,7 @@ pub(super) fn clear_unselected(decision: &mut Decision) {
 
 /// The warning that the plan is partial.
 pub(super) fn warning(input: &PlanInput<'_>, changes: &[Change]) -> Option<Diagnostic> {
-    let is_left_out = |change: &&Change| change.deposed.is_none() && change.because.as_deref() == Some(NOT_SELECTED);
+    let is_left_out = |change: &&Change| change.deposed.is_none() && change.because == Some(ChangeCause::NotSelected);
     let left_out = changes.iter().filter(is_left_out).count();
     (!input.options.targets.is_empty()).then(|| {
         let what = format!("targeting is in effect: {left_out} object(s) are left unchanged");

@@ -14,13 +14,17 @@ use super::input::{Id, PlanInput};
 use crate::load::expression::Scope;
 use crate::load::lifecycle::replace_triggered_by_path;
 use crate::load::{Instance, InstanceScope, Trigger};
-use crate::model::{Address, Diagnostics, ObservedTrigger, RecordedObject, Revision, Triggers, Value};
+use crate::model::{Address, ChangeCause, Diagnostics, ObservedTrigger, RecordedObject, Revision, Triggers, Value};
 
 /// Returns the objects of a reference with their revisions.
 pub type Revisions<'a> = dyn Fn(&Address) -> Vec<(Address, Revision)> + 'a;
 
 /// The cause if a trigger replaces the object `prior`. Fails if an entry cannot be evaluated.
-pub(super) fn fired(scope: &EvalScope<'_, '_>, id: Id, prior: &RecordedObject) -> Result<Option<String>, Box<Block>> {
+pub(super) fn fired(
+    scope: &EvalScope<'_, '_>,
+    id: Id,
+    prior: &RecordedObject,
+) -> Result<Option<ChangeCause>, Box<Block>> {
     let Some(instance) = scope.input.nodes[id].instance else { return Ok(None) };
     for (index, trigger) in instance.triggers.iter().enumerate() {
         let Some(target) = target(instance, index) else { continue };
@@ -133,21 +137,21 @@ impl Entry<'_, '_, '_> {
         Some((triggers.salt, entry))
     }
 
-    fn whole(&self) -> Option<String> {
+    fn whole(&self) -> Option<ChangeCause> {
         let input = self.scope.input;
         input.desired_targets(self.target).into_iter().find_map(|id| {
             let address = input.address(id);
             if self.scope.decision(id).is_some_and(super::decision::Decision::changes_object) {
-                return Some(format!("triggered by `{address}`"));
+                return Some(ChangeCause::Triggered { by: address.to_string(), has_changed: false });
             }
             let (salt, recorded) = self.recorded()?;
             let now = revision_fingerprint(salt, input.nodes[id].current()?.revision);
             let last = recorded.targets.iter().find(|(known, _)| known == address).map(|(_, last)| *last);
-            (last != Some(now)).then(|| format!("triggered by `{address}`, which has changed"))
+            (last != Some(now)).then(|| ChangeCause::Triggered { by: address.to_string(), has_changed: true })
         })
     }
 
-    fn attribute(&self) -> Result<Option<String>, Box<Block>> {
+    fn attribute(&self) -> Result<Option<ChangeCause>, Box<Block>> {
         let input = self.scope.input;
         if input.desired_targets(self.target).is_empty() {
             return Ok(None);
@@ -163,8 +167,7 @@ impl Entry<'_, '_, '_> {
                 before.is_none_or(|before| !before.equals_unmarked(&now))
             }
         };
-        let because = || format!("triggered by `{}`", self.trigger.text);
-        Ok(changed.then(because))
+        Ok(changed.then(|| ChangeCause::Triggered { by: self.trigger.text.to_string(), has_changed: false }))
     }
 }
 

@@ -287,7 +287,7 @@ impl Reconciler {
         let id = id.filter(|_| !step.operation.removes());
         let Some(tracked) = self.objects.get(&step.address) else { return };
         let mut changes = tracked.change.as_deref().into_iter().chain(&tracked.deposed);
-        let because = changes.find(|change| change.deposed == step.deposed).and_then(|c| c.because.as_deref());
+        let because = changes.find(|change| change.deposed == step.deposed).and_then(|change| change.because.as_ref());
         if let Some(note) = step_note(step, adopted, id, because) {
             self.report_object(&step.address, note);
         }

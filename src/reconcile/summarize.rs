@@ -23,7 +23,9 @@ use super::index::PublishedStatus;
 use crate::api::conditions::{ConditionType, condition, merge};
 use crate::api::{Deposed, EffectiveLifecycle, Pending, ResourceStatus};
 use crate::load::Instance;
-use crate::model::{Action, Address, Change, Health, Operation, ReadResult, Reason, Record, Step, display_id, visible};
+use crate::model::{
+    Action, Address, Change, ChangeCause, Health, Operation, ReadResult, Reason, Record, Step, display_id, visible,
+};
 use crate::plan;
 
 use self::verdict::{Class, Judged, Verdict};
@@ -288,7 +290,7 @@ fn notes(resource: Resource<'_>, judged: &Judged, cause: &Verdict, new: &[Condit
 }
 
 /// The event for a finished step. `None` for steps that are not reported.
-pub fn step_note(step: &Step, adopted: bool, id: Option<&str>, because: Option<&str>) -> Option<Note> {
+pub fn step_note(step: &Step, adopted: bool, id: Option<&str>, because: Option<&ChangeCause>) -> Option<Note> {
     let (reason, action, text) = match (step.operation, step.replaces) {
         (Operation::Create, false) => ("Created", "Create", "created"),
         // The create is reported as the replacement; destroying the old object is part of it.
@@ -306,7 +308,7 @@ pub fn step_note(step: &Step, adopted: bool, id: Option<&str>, because: Option<&
     }
     // The cause says whether the object remains, is missing, or never existed.
     if let Some(because) = because.filter(|_| step.operation == Operation::Forget) {
-        note.push_str(&format!(": {}", cut(because)));
+        note.push_str(&format!(": {}", cut(&because.to_string())));
     }
     if let Some(id) = id {
         note.push_str(&format!(" (id: {})", cut(id)));

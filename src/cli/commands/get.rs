@@ -158,7 +158,7 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
     let problem = inputs.config.instances.get(&change.address).and_then(|instance| instance.problems.first());
     let why = match change.replace_paths.as_slice() {
         _ if !change.message.is_empty() => Some(change.message.clone()),
-        [] => change.because.clone().or_else(|| problem.map(Diagnostic::message)),
+        [] => change.because.as_ref().map(ToString::to_string).or_else(|| problem.map(Diagnostic::message)),
         paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
     let failure = inputs.failures.get(&change.address).filter(|_| !ready && change.deposed.is_none());

@@ -12,8 +12,7 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address, Text, Tone, kubernetes_name};
-use crate::plan::select;
+use crate::model::{Action, Address, ChangeCause, Text, Tone, kubernetes_name};
 
 /// The state and direct dependencies of an object.
 struct Entry {
@@ -161,7 +160,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
     let entry = |change: &crate::model::Change| {
         // No manifest of another source is read.
-        let is_read = change.because.as_deref() != Some(select::OTHER_SOURCE);
+        let is_read = change.because != Some(ChangeCause::OtherSource);
         let dependencies = plan.dependencies.get(&change.address).filter(|_| is_read).map(|wants| wants.to_vec());
         let state = match (change.action, change.blocked) {
             (Action::NoOp | Action::Record, _) => "ready".to_owned(),

@@ -73,7 +73,7 @@ impl Planned {
 
     fn state(&self, change: &Change) -> (State, Option<Reason>, String) {
         let failure = self.inputs.failures.get(&change.address);
-        let because = || change.because.clone().unwrap_or_default();
+        let because = || change.because.as_ref().map(ToString::to_string).unwrap_or_default();
         match change.action {
             _ if self.is_running(&change.address) => (State::Running, None, "its step is running".to_owned()),
             Action::Blocked => {

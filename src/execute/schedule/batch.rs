@@ -198,9 +198,9 @@ impl Batch {
         let attributes = change.map(|change| changed_attributes(step, change)).unwrap_or_default();
         // The destroy of an object that was deposed earlier needs no approval.
         let approval = self.approvals.get(&step.address).filter(|_| step.deposed.is_none());
-        let because = change.and_then(|change| change.because.as_deref());
+        let because = change.and_then(|change| change.because.as_ref()).map(ToString::to_string);
         StepInput {
-            cause: Cause::new(because, &attributes, generation, step.replaces).approved(approval),
+            cause: Cause::new(because.as_deref(), &attributes, generation, step.replaces).approved(approval),
             approved_object: approval.and_then(|approval| approval.new_object.clone()),
             namespace: Arc::clone(&self.config.namespace),
             step: step.clone(),

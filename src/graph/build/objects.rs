@@ -8,8 +8,10 @@ use indexmap::IndexMap;
 use super::super::ordering::{Deposed, Object, Part, Presence, StepRef};
 use super::removal_operation;
 use crate::load::Config;
-use crate::model::{Action, Address, Change, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step};
-use crate::plan::{self, Plan, RunningStep};
+use crate::model::{
+    Action, Address, Change, ChangeCause, DeposedKey, InstanceKey, Operation, Recorded, ReplaceOrder, Step,
+};
+use crate::plan::{Plan, RunningStep};
 
 /// All objects of a plan. The number of an object is its position in address order. Families on which an object depends
 /// as a whole follow after the objects.
@@ -124,7 +126,7 @@ impl<'a> ObjectTable<'a> {
             object.create_before_destroy = !plan.lifecycle.contains_key(&change.address);
         }
         // `join_running` adds the running step itself.
-        if change.because.as_deref() == Some(plan::RUNNING) {
+        if change.because == Some(ChangeCause::Running) {
             return;
         }
         match change.action {

@@ -2,7 +2,7 @@
 //! whether the manifest keeps it.
 
 use super::{EvaluatedFlags, prepared_from};
-use crate::model::{Action, Reason, RecordedObject};
+use crate::model::{Action, ChangeCause, Reason, RecordedObject};
 use crate::plan::PreparedStep;
 use crate::plan::decision::Decision;
 use crate::plan::input::{Id, Node, PlanInput};
@@ -26,14 +26,14 @@ pub(super) fn prepare_record_only(
     let prevent_destroy = prevented || (object.prevent_destroy && !node.may_remove_protection());
     let skip_destroy = node.keeps_object(&object);
     let rules = [
-        (object.prevent_destroy != prevent_destroy, "`preventDestroy` changed"),
-        (object.skip_destroy != skip_destroy, "its deletion policy changed"),
+        (object.prevent_destroy != prevent_destroy, ChangeCause::PreventDestroy),
+        (object.skip_destroy != skip_destroy, ChangeCause::DeletionPolicy),
     ];
     let kept = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
-    let because = decision.record_differs.or_else(kept)?;
+    let because = decision.record_differs.clone().or_else(kept)?;
     if decision.action == Action::NoOp {
         decision.action = Action::Record;
-        decision.because = Some(because.to_owned());
+        decision.because = Some(because);
     }
     Some(PreparedStep {
         planned: object.value.clone(),

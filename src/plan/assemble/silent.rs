@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Action, Address, Change, InstanceKey, Path, Value};
+use crate::model::{Action, Address, Change, ChangeCause, InstanceKey, Path, Value};
 use crate::plan::Mode;
-use crate::plan::drift;
 use crate::plan::input::PlanInput;
 
 /// Marks the record-only changes that only record what a read returned, in values that no expression reads. Plans that
@@ -18,8 +17,7 @@ pub(super) fn mark(input: &PlanInput<'_>, changes: &mut [Change]) {
         return;
     }
     let records_a_read = |change: &Change| {
-        change.action == Action::Record
-            && change.because.as_deref().is_some_and(|because| drift::CAUSED_BY_READ.contains(&because))
+        change.action == Action::Record && change.because.as_ref().is_some_and(ChangeCause::is_of_read)
     };
     let mut candidates: BTreeMap<Address, &mut Change> = changes
         .iter_mut()

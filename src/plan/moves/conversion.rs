@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Conversion, Move, Search, Takeover, is_desired};
 use crate::load::Instance;
-use crate::model::{Address, Reason, Record};
+use crate::model::{Address, ChangeCause, Reason, Record};
 
 impl Search<'_> {
     /// The converted record. `None` if the driver has not been called yet or has rejected the conversion, in which case
@@ -62,12 +62,9 @@ impl Search<'_> {
 
 impl Move {
     /// The `because` of the change of the moved object.
-    pub fn because(&self) -> String {
-        let (from, to) = (&self.from, &self.to);
-        match &self.conversion {
-            None => format!("moved from `{from}`"),
-            Some(conversion) if from == to => format!("previous type `{}`", conversion.before.type_name),
-            Some(conversion) => format!("moved from `{from}`, of type `{}`", conversion.before.type_name),
-        }
+    pub fn because(&self) -> ChangeCause {
+        let former_type = self.conversion.as_ref().map(|conversion| Arc::clone(&conversion.before.type_name));
+        let from = Some(self.from.clone()).filter(|from| *from != self.to || former_type.is_none());
+        ChangeCause::Moved { from, former_type }
     }
 }

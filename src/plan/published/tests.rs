@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::{Address, Reason, ReplaceOrder, Text};
+use crate::model::{Address, ChangeCause, Reason, ReplaceOrder, Text};
 use crate::plan::render::{Detail, write_change};
 
 fn change(name: &str, action: Action, before: Option<Value>, after: Option<Value>) -> Change {
@@ -38,7 +38,7 @@ fn a_status_has_the_text_of_the_plan_and_no_sensitive_value() {
     let replaced = Change {
         order: Some(ReplaceOrder::CreateFirst),
         replace_paths: vec![Path::of(&["size"])],
-        because: Some("it must be".to_owned()),
+        because: Some(ChangeCause::Published("it must be".to_owned())),
         ..change("a", Action::Replace, Some(with_secret("old-password")), Some(after))
     };
     let same = with_secret("old-password").with("size", Value::from(2));

@@ -76,7 +76,8 @@ impl Serialize for OneChange<'_> {
         entry.serialize_field("deposedKey", &change.deposed)?;
         match change.blocked.filter(|_| change.action == Action::Blocked) {
             Some(reason) => entry.serialize_field("reason", &reason)?,
-            None => entry.serialize_field("reason", change.because.as_deref().unwrap_or(""))?,
+            None => entry
+                .serialize_field("reason", &change.because.as_ref().map(ToString::to_string).unwrap_or_default())?,
         }
         entry.serialize_field("replacePaths", &change.replace_paths)?;
         entry.serialize_field("imported", &change.imported)?;

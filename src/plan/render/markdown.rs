@@ -93,13 +93,13 @@ fn write_table(shown: &[&Change], text: &mut String) {
     }
     text.push_str("\n| | Object | Type | Change | Reason |\n| --- | --- | --- | --- | --- |\n");
     let row = |change: &&Change| {
-        let because = change.because.as_deref().unwrap_or_default();
+        let because = change.because.as_ref().map(ToString::to_string).unwrap_or_default();
         let (object, type_name) = (code(&name(change)), code(&change.type_name));
         format!(
             "| {} | {object} | {type_name} | {} | {} |\n",
             code(symbol(change).0),
             sentence(change),
-            escaped(because)
+            escaped(&because)
         )
     };
     let rows: Vec<String> = shown.iter().map(row).collect();

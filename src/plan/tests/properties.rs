@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::fixture::Fixture;
-use crate::model::{Action, Address, Change, RecordedObject, ReplaceOrder, Severity};
+use crate::model::{Action, Address, Change, ChangeCause, RecordedObject, ReplaceOrder, Severity};
 use crate::plan::{Mode, Plan};
 
 /// A situation of up to six objects, as text.
@@ -176,9 +176,7 @@ fn holds_dependencies_of_blocked_objects(fixture: &Fixture, plan: &Plan) {
 
 /// No plan destroys an object with `prevent_destroy`.
 fn keeps_protected_objects(fixture: &Fixture, plan: &Plan) {
-    for change in
-        plan.changes.iter().filter(|change| !change.forget && change.because.as_deref() != Some(crate::plan::RUNNING))
-    {
+    for change in plan.changes.iter().filter(|change| !change.forget && change.because != Some(ChangeCause::Running)) {
         let Some(stored) = fixture.recorded.get(&change.address) else { continue };
         let sound =
             |i: &&std::sync::Arc<crate::load::Instance>| !i.problems.iter().any(|p| p.severity == Severity::Error);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{Drift, Path, RecordedObject, ReplaceOrder, Value};
+use crate::model::{ChangeCause, Drift, Path, RecordedObject, ReplaceOrder, Value};
 
 fn instance() -> Instance {
     Instance {
@@ -381,8 +381,8 @@ fn only_relevant_finished_steps_are_reported() {
     assert_eq!((created.reason, created.note.as_str()), ("Created", "created (id: i-1)"));
     assert_eq!(step_note(&step(Operation::Record), false, None, None), None);
     assert_eq!(step_note(&step(Operation::Record), true, None, None).unwrap().reason, "Adopted");
-    let forgotten = step_note(&step(Operation::Forget), false, None, Some("the object is missing")).unwrap();
-    assert_eq!(forgotten.note, "forgotten: the object is missing");
+    let forgotten = step_note(&step(Operation::Forget), false, None, Some(&ChangeCause::Missing)).unwrap();
+    assert_eq!(forgotten.note, "forgotten: it no longer exists");
     assert_eq!(step_note(&Step { replaces: true, ..step(Operation::Destroy) }, false, None, None), None);
 }
 

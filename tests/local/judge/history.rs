@@ -540,7 +540,7 @@ impl History {
             let deposed = change.deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let order = change.order.map(|order| format!(" {order:?}")).unwrap_or_default();
             let blocked = change.blocked.map(|reason| format!(" {reason}: {}", change.message)).unwrap_or_default();
-            let because = change.because.clone().unwrap_or_default();
+            let because = change.because.as_ref().map(ToString::to_string).unwrap_or_default();
             self.note(format!("  plan {}{deposed}: {:?}{order}{blocked} {because}", change.address, change.action));
         }
         for diagnostic in &plan.diagnostics {

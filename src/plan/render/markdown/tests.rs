@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use super::*;
-use crate::model::{Address, Reason, ReplaceOrder, Value};
+use crate::model::{Address, ChangeCause, Reason, ReplaceOrder, Value};
 
 fn change(name: &str, action: Action, before: Option<serde_json::Value>, after: Option<serde_json::Value>) -> Change {
     let (before, after) = (before.map(Value::from_json), after.map(Value::from_json));
@@ -15,7 +15,7 @@ fn change(name: &str, action: Action, before: Option<serde_json::Value>, after: 
 fn dangerous_changes_are_first() {
     let replaced = Change {
         order: Some(ReplaceOrder::DestroyFirst),
-        because: Some("`size` has changed".to_owned()),
+        because: Some(ChangeCause::Published("`size` has changed".to_owned())),
         ..change("database", Action::Replace, Some(json!({"size": 1})), Some(json!({"size": 2})))
     };
     let changes = [
@@ -92,7 +92,7 @@ fn dangerous_changes_are_first() {
 #[test]
 fn no_text_of_a_plan_becomes_markup() {
     let name = "a|b`c<script>@team#1*[x](y)\n\u{1b}[31m";
-    let because = Some(format!("`in|code` and {name}"));
+    let because = Some(ChangeCause::Published(format!("`in|code` and {name}")));
     let row = Change { because, ..change("a", Action::Create, None, Some(json!({ name: "```\n</details>" }))) };
     let text = markdown(&[Change { type_name: name.into(), ..row }], &[], "");
     expect![[r####"
