@@ -21,6 +21,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::api::request_error;
 use crate::model::DeposedKey;
 use crate::model::history_list::ListedChange;
 use snapshot::Snapshot;
@@ -43,7 +44,7 @@ impl From<kube::Error> for Refusal {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::new(status.code, status.message.clone()),
-            other => Self::new(502, format!("the API server did not answer: {other}")),
+            other => Self::new(502, request_error(&other)),
         }
     }
 }

@@ -12,12 +12,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client};
 use serde_json::json;
 
-use super::failure::{Failure as CommandFailure, message};
+use super::failure::Failure as CommandFailure;
 use super::inputs::Inputs;
 use super::options::Cluster;
 use super::output::Console;
 use super::view::{self, View};
-use crate::api::{self, DataSource, Resource};
+use crate::api::{self, DataSource, Resource, request_error};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
 use crate::execute::Limits;
@@ -323,7 +323,7 @@ fn unreadable_input(error: &kube::Error) -> DataLookup {
     let forbidden = matches!(error, kube::Error::Api(status) if status.is_forbidden());
     let reason = if forbidden { Reason::Forbidden } else { Reason::OperationFailed };
     let hint = "this command reads inputs with your permissions; the controller reads them as the service account";
-    DataLookup::Unreadable { reason, why: message(error), hint: Some(hint.to_owned()) }
+    DataLookup::Unreadable { reason, why: request_error(error), hint: Some(hint.to_owned()) }
 }
 
 fn record_error(failure: &RequestError) -> anyhow::Error {
@@ -341,8 +341,8 @@ fn not_found(address: &Address) -> anyhow::Error {
     CommandFailure::hinted(what, "`purlin get` lists all objects")
 }
 
-/// Removes the finalizer and the record annotation from one or all Resources, so that they can be deleted without
-/// deleting objects and records. For all Resources, it also removes the finalizers of ProviderConfigs, which are then
+/// Removes the finalizer from one or all Resources, so that they can be deleted without deleting objects and records, and
+/// the record annotation from those that are being deleted. For all Resources, it also removes the finalizers of ProviderConfigs, which are then
 /// not in use. Returns the number of changed Resources.
 pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Result<usize> {
     let connection = Connection::open(target).await?;
@@ -377,11 +377,17 @@ fn without_finalizer(metadata: &ObjectMeta, ours: &str) -> Option<serde_json::Va
     (others.len() < finalizers.len()).then(|| json!({ "metadata": marks }))
 }
 
-/// The patch contains the resourceVersion, so that it fails for a Resource that has changed in the meantime.
+/// The patch contains the resourceVersion, so that it fails for a Resource that has changed in the meantime. Without its
+/// annotation, a Resource whose record is lost would create its object a second time, so one that is not being deleted
+/// keeps it.
 fn release_patch(resource: &Resource) -> Option<serde_json::Value> {
+    let without_finalizer = without_finalizer(&resource.metadata, api::FINALIZER);
+    if resource.metadata.deletion_timestamp.is_none() {
+        return without_finalizer;
+    }
     let marked = !resource.annotation(api::RECORD).is_empty();
     let nothing = || json!({"metadata": {"resourceVersion": resource.metadata.resource_version}});
-    let mut patch = without_finalizer(&resource.metadata, api::FINALIZER).or_else(|| marked.then(nothing))?;
+    let mut patch = without_finalizer.or_else(|| marked.then(nothing))?;
     patch["metadata"]["annotations"] = json!({api::RECORD: null});
     Some(patch)
 }
@@ -397,11 +403,13 @@ fn with_hint(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) if status.is_conflict() => "another client changed the object; try again",
         _ => return error.into(),
     };
-    CommandFailure::hinted(message(&error), hint)
+    CommandFailure::hinted(request_error(&error), hint)
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::*;
 
     #[test]
@@ -411,6 +419,10 @@ mod tests {
         resource.metadata.finalizers = Some(vec!["other".to_owned(), api::FINALIZER.to_owned()]);
         let patch = release_patch(&resource).unwrap();
         assert_eq!(patch["metadata"]["finalizers"], json!(["other"]));
+        assert_eq!(patch["metadata"]["annotations"], json!(null), "its record may be lost");
+        resource.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        let patch = release_patch(&resource).unwrap();
+        assert_eq!(patch["metadata"]["annotations"], json!({api::RECORD: null}));
         let mut metadata = ObjectMeta::default();
         assert_eq!(without_finalizer(&metadata, api::IN_USE), None);
         metadata.finalizers = Some(vec![api::IN_USE.to_owned(), "other".to_owned()]);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::api::request_error;
+
 /// A user-facing error, returned as an `anyhow::Error`.
 #[derive(Debug)]
 pub struct Failure {
@@ -30,22 +32,14 @@ pub fn line(error: &anyhow::Error) -> String {
     let mut parts = Vec::new();
     for cause in error.chain() {
         match cause.downcast_ref::<kube::Error>() {
-            Some(response @ kube::Error::Api(_)) => {
-                parts.push(message(response));
+            Some(failed) => {
+                parts.push(request_error(failed));
                 break;
             }
-            _ => parts.push(cause.to_string()),
+            None => parts.push(cause.to_string()),
         }
     }
     parts.join(": ")
-}
-
-/// An error of a request, in words for users: of a response only the message, which `kube` repeats in the format of Rust.
-pub fn message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use kube::api::{ObjectMeta, PostParams, WatchEvent, WatchParams};
 
 use super::args::{PlanArgs, PlanFormat, RefreshChoice};
 use super::cluster::{self, DEFAULT_SERVICE_ACCOUNT};
-use super::failure::{Exit, Failure, message};
+use super::failure::{Exit, Failure};
 use super::inputs::PlanResult;
 use super::options::{Cluster, DEFAULT_STATE};
 use super::output::Console;
@@ -18,7 +18,7 @@ use super::show;
 use crate::api::plan::MAX_MANIFESTS;
 use crate::api::{
     API_VERSION, ConditionType, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, PlanUse, Preview,
-    PreviewRefresh, Prune, RequiredApproval,
+    PreviewRefresh, Prune, RequiredApproval, request_error,
 };
 use crate::graph::render::PublishedJson;
 use crate::load::{self, ProposedFiles, SourcePaths};
@@ -272,7 +272,7 @@ fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
         ),
         _ => return error.into(),
     };
-    Failure::hinted(message(&error), hint)
+    Failure::hinted(request_error(&error), hint)
 }
 
 fn too_late(name: &str, namespace: &str, timeout: Duration) -> anyhow::Error {

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::context::Context;
 use super::namespaces::NamespaceHandle;
 use super::watch::plans::{PlanEvent, PlanKey};
-use crate::api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, PlanUse, plan_name};
+use crate::api::{DECIDED_BY, PlanObject, PlanSpec, PlanStatus, PlanUse, plan_name, request_error};
 use crate::plan::approval::is_consistent;
 use crate::plan::published;
 use crate::process::Random;
@@ -95,8 +95,8 @@ pub(super) async fn write(context: Arc<Context>, shared: Arc<NamespaceHandle>, w
         let _ = context.plans.send(PlanEvent::Conflict(key.clone()));
     }
     let written = written.map_err(|error| {
-        let (namespace, plan) = (&*key.namespace, &*key.name);
-        tracing::warn!(namespace, plan, %error, "could not write a Plan; retrying");
+        let (namespace, plan, error) = (&*key.namespace, &*key.name, request_error(&error));
+        tracing::warn!(namespace, plan, error, "could not write a Plan; retrying");
     });
     Signal::ApprovalWritten(Box::new(write), written.ok())
 }

@@ -18,6 +18,7 @@ use super::lease::{
 use super::metrics::Metrics;
 use super::options::ElectionTimes;
 use super::shards::{Distribution, Shard};
+use crate::api::request_error;
 use crate::process::backoff::LoggedErrors;
 use crate::process::{Clock, Shutdown};
 
@@ -129,7 +130,7 @@ impl Elector {
         self.metrics.lease_attempted(held, self.clock.now());
         let error = match result {
             Ok(Ok(_)) => None,
-            Ok(Err(error)) => Some(error.to_string()),
+            Ok(Err(error)) => Some(request_error(&error)),
             Err(_) => Some("the API server did not respond in time".to_owned()),
         };
         match error {
@@ -355,7 +356,10 @@ impl Elector {
             match written {
                 Ok(Ok(Some(_))) => drop(assigned.insert(*shard)),
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::warn!(%shard, %error, "could not write the Lease of a shard"),
+                Ok(Err(error)) => {
+                    let error = request_error(&error);
+                    tracing::warn!(%shard, error, "could not write the Lease of a shard");
+                }
                 Err(_) => {
                     let error = "the API server did not respond in time";
                     tracing::warn!(%shard, error, "could not write the Lease of a shard");
@@ -386,7 +390,7 @@ impl Elector {
         if let Some(lease) = leases.members.iter().find(ended).or(leases.obsolete.first())
             && let Err(error) = self.delete(lease).await
         {
-            tracing::debug!(%error, lease = lease.name, "could not remove a Lease");
+            tracing::debug!(error = request_error(&error), lease = lease.name, "could not remove a Lease");
         }
     }
 
@@ -405,7 +409,7 @@ impl Elector {
         for _ in 0..3 {
             match tokio::time::timeout(Duration::from_secs(5), self.leave()).await {
                 Ok(Ok(())) => return tracing::info!(identity = self.me, "released the Lease"),
-                Ok(Err(error)) => tracing::warn!(%error, "could not release the Lease"),
+                Ok(Err(error)) => tracing::warn!(error = request_error(&error), "could not release the Lease"),
                 Err(_) => tracing::warn!("could not release the Lease: the API server did not respond in time"),
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

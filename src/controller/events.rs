@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::metrics::Metrics;
+use crate::api::request_error;
 use crate::process::{Clock, Random};
 use crate::reconcile::Note;
 
@@ -187,7 +188,7 @@ impl Reporter {
         let result = tokio::time::timeout(Duration::from_secs(10), api.create(&params, &event)).await;
         match result {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(namespace, %error, "could not write an event"),
+            Ok(Err(error)) => tracing::debug!(namespace, error = request_error(&error), "could not write an event"),
             Err(_) => tracing::debug!(namespace, "could not write an event: no response in time"),
         }
     }

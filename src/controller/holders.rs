@@ -18,6 +18,7 @@ use kube::{Api, Client, ResourceExt};
 
 use super::lease::{LEASE, LeaseView, process_of, shard_name};
 use super::shards::Division;
+use crate::api::request_error;
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 use crate::plugin::remote::LOST_AFTER;
@@ -156,7 +157,8 @@ impl Holders {
         // Pods cannot be requested by UID, so all Pods of the controller's namespace are listed.
         let pods = self.pods.list(&ListParams::default()).await;
         for error in leases.iter().filter_map(|lease| lease.as_ref().err()).chain(pods.as_ref().err()) {
-            tracing::warn!(%error, "cannot determine whether the holder of an open intent has terminated");
+            let error = request_error(error);
+            tracing::warn!(error, "cannot determine whether the holder of an open intent has terminated");
         }
         let released = leases.iter().flatten().flatten().flat_map(|lease| LeaseView::of(lease).released_by);
         Evidence {

@@ -227,7 +227,11 @@ impl ProviderChecks {
             // The Provider was deleted.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => {
-                tracing::warn!(provider = name, %error, "could not write the status of a Provider");
+                tracing::warn!(
+                    provider = name,
+                    error = api::request_error(&error),
+                    "could not write the status of a Provider"
+                );
                 Err(error)
             }
         }

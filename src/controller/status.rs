@@ -74,7 +74,8 @@ impl StatusWriter {
 
 enum Outcome {
     Done(StatusOutcome),
-    Again(Box<StatusUpdate>),
+    /// The write failed with this error.
+    Again(Box<StatusUpdate>, String),
 }
 
 /// The latest queued status of each object.
@@ -158,15 +159,27 @@ impl Queue {
     /// [`Self::resume`] after a pause.
     fn finish(&mut self, target: &StatusTarget, outcome: Outcome) -> Option<u32> {
         self.in_flight.remove(target);
-        let Outcome::Again(pending) = outcome else {
+        let Outcome::Again(pending, error) = outcome else {
             self.attempts.remove(target);
             return None;
         };
+        let (namespace, name) = (&*target.namespace, &*target.name);
+        match self.fails_in(&target.namespace) {
+            true => tracing::debug!(namespace, name, error, "could not write a status; retrying"),
+            false => tracing::warn!(namespace, name, error, "could not write a status; retrying"),
+        }
         let attempts = self.attempts.entry(target.clone()).or_default();
         *attempts += 1;
         self.latest.entry(target.clone()).or_insert(*pending);
         self.pausing.insert(target.clone());
         Some(*attempts)
+    }
+
+    /// Whether a status of the namespace could not be written, which was logged then. Such errors have a common cause.
+    fn fails_in(&self, namespace: &Arc<str>) -> bool {
+        let (name, uid) = (Arc::from(""), Arc::from(""));
+        let first = self.attempts.range(StatusTarget { namespace: Arc::clone(namespace), name, uid }..).next();
+        first.is_some_and(|(target, _)| target.namespace == *namespace)
     }
 
     fn resume(&mut self, target: StatusTarget) {
@@ -256,10 +269,7 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate) 
             tracing::debug!(namespace, name, error = error.message, "the API server rejected a status");
             Outcome::Done(StatusOutcome::Rejected)
         }
-        Err(error) => {
-            tracing::warn!(namespace, name, %error, "could not write a status; retrying");
-            Outcome::Again(Box::new(pending))
-        }
+        Err(error) => Outcome::Again(Box::new(pending), api::request_error(&error)),
     }
 }
 
@@ -315,11 +325,28 @@ mod tests {
         assert_eq!(first.status.observed_generation, 2);
         queue.push(target("a"), pending(3, Urgency::Final));
         assert!(queue.pop().is_none());
-        assert_eq!(queue.finish(&target("a"), Outcome::Again(Box::new(first))), Some(1));
+        assert_eq!(queue.finish(&target("a"), Outcome::Again(Box::new(first), "refused".to_owned())), Some(1));
         queue.resume(target("a"));
         let (_, next) = queue.pop().unwrap();
         assert_eq!(next.status.observed_generation, 3, "a newer status replaces the one that failed");
         assert_eq!(queue.finish(&target("a"), Outcome::Done(StatusOutcome::Rejected)), None);
+    }
+
+    #[test]
+    fn the_failed_writes_of_a_namespace_are_logged_once() {
+        let mut queue = Queue::default();
+        let fail = |queue: &mut Queue, name: &str| {
+            queue.push(target(name), pending(1, Urgency::Final));
+            let (failed, update) = queue.pop().unwrap();
+            queue.finish(&failed, Outcome::Again(Box::new(update), "refused".to_owned()));
+        };
+        assert!(!queue.fails_in(&"shop".into()));
+        fail(&mut queue, "a");
+        assert!(queue.fails_in(&"shop".into()) && !queue.fails_in(&"sho".into()) && !queue.fails_in(&"shops".into()));
+        queue.resume(target("a"));
+        let (written, _) = queue.pop().unwrap();
+        queue.finish(&written, Outcome::Done(StatusOutcome::Rejected));
+        assert!(!queue.fails_in(&"shop".into()));
     }
 
     #[test]
@@ -333,7 +360,7 @@ mod tests {
         queue.push(target("good"), pending(1, Urgency::Final));
         assert!(queue.pop().is_none(), "all requests are in use");
         for (target, pending) in failing {
-            queue.finish(&target, Outcome::Again(Box::new(pending)));
+            queue.finish(&target, Outcome::Again(Box::new(pending), "refused".to_owned()));
         }
         assert_eq!(queue.pop().unwrap().0.name, "good".into());
         assert!(queue.pop().is_none());
@@ -391,7 +418,7 @@ mod tests {
         queue.push(target("follower"), pending(1, Urgency::NoLongerReady));
         queue.push(target("cause"), pending(2, Urgency::Final));
         let (follower, failed) = queue.pop().unwrap();
-        queue.finish(&follower, Outcome::Again(Box::new(failed)));
+        queue.finish(&follower, Outcome::Again(Box::new(failed), "refused".to_owned()));
         assert_eq!(queue.pop().unwrap().0.name, "cause".into());
     }
 

@@ -323,7 +323,7 @@ impl Watch {
                 Err(error) => {
                     metrics.failed(name);
                     failures += 1;
-                    let error = problem(error);
+                    let error = api::watch_error(error);
                     if errors.is_news(&error) {
                         tracing::warn!(watch = name, error, "watch interrupted; retrying");
                     }
@@ -335,17 +335,6 @@ impl Watch {
             }
             std::future::ready(event.ok())
         })
-    }
-}
-
-/// The error of a watch in one line, as the API server gave it.
-fn problem(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => format!("{} ({})", status.message, status.code),
-        other => other.to_string(),
     }
 }
 

@@ -104,7 +104,8 @@ reasons! {
     RecordUnreadable,
     /// The API server currently does not return the record. Purlin retries the read.
     RecordUnavailable,
-    /// Two Resources manage the same object, or `spec.import` names another object than the one that the Resource manages.
+    /// Two Resources manage the same object, or `spec.import` names another object than the one that the Resource manages or
+    /// describes.
     IdentityConflict,
     /// An object with this name exists and is not managed by this Resource.
     AlreadyExists,

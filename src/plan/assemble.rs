@@ -97,10 +97,11 @@ pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, 
 /// an object with the same address has one.
 fn family_change(input: &PlanInput<'_>, id: Id, decision: Decision, report: &mut Report) -> Option<Change> {
     let node = input.nodes[id];
-    let family = node.family.filter(|_| node.desired)?;
+    let family = node.family?;
     let warnings = family.shared.problems.iter().filter(|problem| problem.severity == Severity::Warning);
-    report.extend(id, warnings.cloned());
-    let block = decision.block.as_deref().filter(|_| families::is_unexpanded(input, id) || decision.decided_early)?;
+    report.extend(id, warnings.filter(|_| node.desired).cloned());
+    let is_whole = !node.desired || families::is_unexpanded(input, id) || decision.decided_early;
+    let block = decision.block.as_deref().filter(|_| is_whole)?;
     if !input.is_selected(id) {
         let because = Some(select::why_unselected(input, id));
         let type_name = family.shared.type_name.clone();

@@ -169,7 +169,7 @@ fn block_destroy_first(
         let mut diagnostic = Diagnostic::error(node.address, Reason::DependencyNotReady, what);
         if let Some(block) = decisions[cause].as_ref().and_then(|decision| decision.block.as_deref()) {
             diagnostic.severity = block.cause().severity;
-            diagnostic.detail = format!("which is blocked ({})", block.reason());
+            diagnostic.detail = format!("it is blocked ({})", block.reason());
         }
         Some(Block::held(diagnostic).waiting_for([cause]))
     })

@@ -19,7 +19,7 @@ use super::requests::replacement_requested;
 use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness, seed, trigger, up_to_date};
 use crate::load::{DriftAction, Instance};
 use crate::model::{
-    Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus,
+    Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, Path,
     PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
 };
 
@@ -277,6 +277,9 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     if let Some(block) = policy::block_unless_allowed(node, Policy::Replace, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
+    if let Some(block) = replaced_import(input, node, progress, &replacement, &why) {
+        return decided(Decision::blocked(block, node.current()));
+    }
     let prevented = |old: &Arc<RecordedObject>| node.prevents_destroy(old) && !node.keeps_object(old);
     if old.as_ref().is_some_and(prevented) {
         let what = format!("the object must be replaced, but `preventDestroy` forbids destroying it: {why}");
@@ -284,6 +287,29 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     }
     progress.replacement = Some(replacement);
     plan_new(input, id, progress)
+}
+
+/// The block of an object that would be destroyed by the plan that imports it: who imports an object wants to keep it. A
+/// request of the user replaces it.
+fn replaced_import(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    progress: &Progress,
+    replacement: &Replacement,
+    why: &str,
+) -> Option<Block> {
+    let imported = progress.imported.as_ref().filter(|_| !progress.adopts)?;
+    if matches!(replacement, Replacement::Requested) || node.keeps_object(imported) {
+        return None;
+    }
+    let request = match input.options.destroy_orphans {
+        true => format!("run `purlin apply --replace '{}'`", node.address),
+        false => "set the annotation `purlin.dev/replace-requested-at`".to_owned(),
+    };
+    let what = format!("the object to import would be replaced: {why}");
+    let hint = format!("change `spec.config` to match the object, or correct `spec.import`; to replace it, {request}");
+    let at = Path::default().name("spec").name("import");
+    Some(Block::broken(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at)))
 }
 
 /// Handles the driver's plan.

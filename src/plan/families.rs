@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::decision::{Block, Decision};
 use super::eval_scope::EvalScope;
 use super::input::{Id, PlanInput};
+use super::missing_record::lost_instances;
 use super::missing_reference::{excuse_missing, not_found};
 use crate::load::{Expansion, Family, InstanceKeys, RepetitionResult};
 use crate::model::{Diagnostic, Reason, Severity};
@@ -39,7 +40,10 @@ impl Families {
                 (None, _) => Decision::no_op(),
                 (Some(_), Some(block)) => Decision::blocked(block, None),
                 (Some(family), None) if node.desired => family_value(scope, id, family),
-                (Some(family), None) => remaining_value(scope, id, family),
+                (Some(family), None) => match lost_instances(input, &family.shared) {
+                    Some(lost) => Decision::blocked(Block::held(lost), None),
+                    None => remaining_value(scope, id, family),
+                },
             });
         }
         let block = block?;

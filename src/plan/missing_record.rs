@@ -1,6 +1,7 @@
 //! Objects whose record is missing: they may exist, so they are not created.
 
 use super::input::{Node, PlanInput};
+use crate::load::Instance;
 use crate::model::{Address, Diagnostic, InstanceKey, Reason};
 
 /// Why an object without a record may have had one.
@@ -43,6 +44,12 @@ impl Loss {
         };
         Diagnostic::error(address, Reason::RecordMissing, what).hint(hint)
     }
+}
+
+/// The error for a Resource that is being deleted, and whose instances are not known because all of its records are lost.
+pub(super) fn lost_instances(input: &PlanInput<'_>, resource: &Instance) -> Option<Diagnostic> {
+    let is_lost = resource.deleting && resource.has_record_annotation() && !input.has_traces(&resource.address.name);
+    is_lost.then(|| Loss::Everything.diagnostic(&resource.address, true))
 }
 
 /// The error for a missing record: the marks of the Resource say that an instance has a record, and the index of a

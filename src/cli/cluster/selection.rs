@@ -10,8 +10,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::{Connection, as_resource, list_all, not_found, with_hint};
-use crate::api::{DataSource, Resource};
-use crate::cli::failure::{Failure, message};
+use crate::api::{DataSource, Resource, request_error};
+use crate::cli::failure::Failure;
 use crate::cli::options::{Choice, Cluster};
 use crate::cli::output::Console;
 use crate::model::Address;
@@ -124,7 +124,7 @@ where
         Err(watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) if matches!(&error, kube::Error::Api(status) if status.is_forbidden()) =>
         {
             let hint = format!("waiting needs the verb `watch` on {}.purlin.dev; or use --no-wait", K::plural(&()));
-            Some(Err(Failure::hinted(message(&error), hint)))
+            Some(Err(Failure::hinted(request_error(&error), hint)))
         }
         // The watch goes on after other errors.
         Ok(Event::Init | Event::InitDone) | Err(_) => None,

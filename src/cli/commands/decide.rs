@@ -5,10 +5,10 @@ use std::time::Duration;
 use kube::Api;
 use kube::runtime::wait::await_condition;
 
-use crate::api::PlanObject;
+use crate::api::{PlanObject, request_error};
 use crate::cli::args::DecisionArgs;
 use crate::cli::cluster;
-use crate::cli::failure::{Exit, Failure, message};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanResult;
 use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
@@ -130,7 +130,7 @@ fn confirmed(decision: Decision, console: Console) -> anyhow::Result<bool> {
 
 fn refused(error: kube::Error, namespace: &str) -> anyhow::Error {
     match decision::hint(&error, namespace) {
-        Some(hint) => Failure::hinted(message(&error), hint),
+        Some(hint) => Failure::hinted(request_error(&error), hint),
         None => error.into(),
     }
 }

@@ -55,8 +55,8 @@ pub(super) async fn write(
         // It was deleted, which the watch reports. If its namespace is missing, it exists and cannot be written.
         Err(kube::Error::Api(error)) if error.code == 404 => false,
         Err(error) => {
-            let name = &*view.name;
-            tracing::warn!(%namespace, name, %error, "could not write a ProviderConfig; retrying");
+            let (name, error) = (&*view.name, api::request_error(&error));
+            tracing::warn!(%namespace, name, error, "could not write a ProviderConfig; retrying");
             false
         }
     };

@@ -90,7 +90,8 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
 
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
     let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
-    let resource = api.get_opt(&address.name).await?;
+    let resource = api.get_opt(&address.name).await;
+    let resource = resource.map_err(|error| anyhow::anyhow!(api::request_error(&error)))?;
     let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
     let (mut instance, _) = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
     instance.address = address.clone();

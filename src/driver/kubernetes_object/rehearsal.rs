@@ -55,9 +55,12 @@ impl NewObject<'_> {
 
 /// The error of a name that another object has. `replaces`: the Resource has an object already.
 pub(super) fn already_exists(target: &Target, live: &Json, replaces: bool) -> DriverError {
-    let owner = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
-    let owner = owner.map_or_else(String::new, |owner| format!(" and belongs to `{}`", owner.trim_end_matches('/')));
+    let mark = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
+    let owner = mark.map_or_else(String::new, |owner| format!(" and belongs to `{}`", owner.trim_end_matches('/')));
     let hint = match replaces {
+        true if mark.is_some() => {
+            "choose another name; if two objects exchange their names, give one of them a third name first".to_owned()
+        }
         true => format!(
             "choose another name; to manage that object too, set `import.id` to `{}` in another Resource",
             target.import_id()

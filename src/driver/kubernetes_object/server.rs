@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde_json::Value as Json;
 use tokio::sync::OnceCell;
 
+use crate::api::connection_error;
 use crate::model::kube_names;
 use crate::process::Clock;
 
@@ -166,7 +167,7 @@ impl Server {
 
     async fn send(&self, caller: Caller<'_>, call: &Call) -> Result<ServerResponse, RequestError> {
         let request = request(caller, call).map_err(|error| RequestError::Unreachable(error.to_string()))?;
-        let unreachable = |error: kube::Error| RequestError::Unreachable(one_line(&error));
+        let unreachable = |error: kube::Error| RequestError::Unreachable(connection_error(&error));
         let response = self.client().await?.send(request.map(Body::from)).await.map_err(unreachable)?;
         let code = response.status().as_u16();
         let retry_after =

@@ -13,7 +13,6 @@ use super::ownership::{self, FieldPath, KeptField};
 use super::patch::{Patch, PatchTarget};
 use super::server::{Call, ServerResponse};
 use super::target::{OWNER_ANNOTATION, Target};
-use super::wait::ObjectRef;
 use super::{FIELD_MANAGER, KubernetesObject, discovery_error, error_context, object, recorded_target};
 
 /// Attempts to write the owners of an object that other clients change at the same time.
@@ -157,14 +156,11 @@ impl KubernetesObject {
         let kind = self.server.kind_in_any_version(caller, &target.api_version, &target.kind, context.deadline).await;
         let kind = kind.map_err(|failure| discovery_error(context, &failure, &target.api_version, &target.kind))?;
         let Some(kind) = kind else { return Ok(()) };
-        let collection = kind.collection(&target.namespace);
-        let place = ObjectRef { caller, collection: &collection, name: &target.name };
         let error = |failure: &RequestError| {
             api_error::to_driver_error(failure, &error_context(context, "release", &kind.resource(), &target))
         };
         for _ in 0..ATTEMPTS {
-            let live = self.server.get(&place, context.deadline).await.map_err(|failure| error(&failure))?;
-            let ours = live.filter(|live| {
+            let ours = self.live(context, &target).await?.filter(|live| {
                 let metadata = &live["metadata"];
                 metadata["uid"].as_str() == recorded.id()
                     && metadata["annotations"][OWNER_ANNOTATION].as_str() == Some(owner.as_str())

@@ -533,8 +533,11 @@ async fn an_object_that_is_given_up_loses_the_owner_annotation() {
     play.driver.release(&context, &prior()).await.unwrap();
     play.finished();
     assert_eq!(play.requests.lock().unwrap()[1].1[0]["path"], "/metadata/annotations/purlin.dev~1owner");
-    for (code, body) in [(404, nothing()), (200, live("here/shop/other/"))] {
-        let play = super::tests::play(vec![(GET, code, body)]);
+    let forbidden = json!({"message": "configmaps \"site\" is forbidden", "reason": "Forbidden"});
+    let with_its_namespace = vec![(GET, 403, forbidden), ("GET /api/v1/namespaces/shop", 404, nothing())];
+    let others = [(404, nothing()), (200, live("here/shop/other/"))].map(|(code, body)| vec![(GET, code, body)]);
+    for lines in others.into_iter().chain([with_its_namespace]) {
+        let play = super::tests::play(lines);
         play.driver.release(&context, &prior()).await.unwrap();
         play.finished();
     }

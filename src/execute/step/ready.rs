@@ -85,12 +85,12 @@ impl Waiting<'_> {
                 // Only a run gives up.
                 Err(error) if self.task.limits_waits => return WaitEnd::NotReady(not_ready(error)),
                 Err(error) => {
-                    let why = error.message;
-                    let health = match error.kind {
-                        ErrorKind::Transient => Health::InProgress(why),
-                        _ => Health::Failed(why),
-                    };
-                    self.report(&health);
+                    match error.kind {
+                        ErrorKind::Transient => self.report(&Health::InProgress(error.message)),
+                        ErrorKind::Terminal => self.report(&Health::Failed(error.message)),
+                        // It says nothing about the object, which cannot be seen.
+                        kind => self.report_delay(Delay::new(kind.reason(), error.line())),
+                    }
                     let mut stop = self.task.stop.clone();
                     let pause = tokio::time::timeout(TICK * REPORT_TICKS, stop.wait_for(|stop| *stop));
                     if pause.await.is_ok() {
@@ -161,7 +161,11 @@ impl Waiting<'_> {
 
     fn report(&self, health: &Health) {
         let health = health.clone().redacted(|text| self.secrets().redact(text));
-        self.task.engine.in_flight.report_delay(&self.stored.record, delay(&health, self.is_late()));
+        self.report_delay(delay(&health, self.is_late()));
+    }
+
+    fn report_delay(&self, delay: Delay) {
+        self.task.engine.in_flight.report_delay(&self.stored.record, delay);
     }
 }
 

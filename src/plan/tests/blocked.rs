@@ -405,7 +405,7 @@ fn a_destroy_first_replacement_waits_for_a_tainted_dependency_with_too_many_depo
             a#1 Blocked InUse: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first) <- b
             a#2 Blocked InUse: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first) <- b
             a#3 Blocked TooManyDeposedObjects: the deposed object is kept while its object is blocked: 3 deposed objects exist; no new object is created until they are destroyed
-            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (TooManyDeposedObjects) <- a
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: it is blocked (TooManyDeposedObjects) <- a
             error a TooManyDeposedObjects
             error a InUse: deposed 00000001: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first)
             error a InUse: deposed 00000002: in use by `b`, which is blocked: DependencyNotReady (hint: resolve the problem that blocks `b` first)
@@ -423,7 +423,7 @@ fn a_destroy_first_replacement_waits_for_its_dependencies() {
          have b force=1 uses=a",
         expect![[r#"
             a Blocked Suspended: suspended (hint: set `spec.suspend: false`)
-            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (Suspended) <- a
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: it is blocked (Suspended) <- a
             warning a Suspended
             warning b DependencyNotReady"#]],
     );

@@ -361,7 +361,7 @@ fn a_held_deletion_holds_a_destroy_first_replacement_of_its_dependents() {
          have b force=1 uses=a",
         expect![[r#"
             a Blocked InUse: the Resource is being deleted, but it is in use by `b` (hint: delete `b` too, or remove its reference) <- b
-            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: which is blocked (InUse) <- a
+            b Blocked DependencyNotReady: must be replaced, but the old object is kept until the new one can be created: waits for `a`: it is blocked (InUse) <- a
             error a InUse
             error b DependencyNotReady"#]],
     );

@@ -262,12 +262,16 @@ fn an_imported_object_that_differs_is_updated() {
 }
 
 #[test]
-fn an_imported_object_may_have_to_be_replaced() {
+fn an_object_is_not_replaced_by_the_plan_that_imports_it() {
     check(
         "want a input=1 force=1 import=X",
-        expect![
-            "a Replace DestroyFirst (imported, attributes force replacement) [force] {force=1 id=? input=1 output=?}"
-        ],
+        expect![[r#"
+        a Blocked IdentityConflict: spec.import: the object to import would be replaced: `force` cannot be changed in place (hint: change `spec.config` to match the object, or correct `spec.import`; to replace it, run `purlin apply --replace 'a'`)
+        error a IdentityConflict"#]],
+    );
+    check(
+        "want a input=1 force=1 import=X\noption replace=a",
+        expect!["a Replace DestroyFirst (imported, requested) {force=1 id=? input=1 output=?}"],
     );
 }
 

@@ -1,6 +1,7 @@
 //! A wait for readiness ends when the Resource has changed.
 
 use super::*;
+use crate::driver::scripted::Kind;
 use crate::reconcile::index::StatusOutcome;
 
 /// Otherwise the deletion would wait as long as the object may take to become ready.
@@ -43,6 +44,21 @@ async fn a_resource_that_changes_during_the_call_ends_the_wait_that_follows() {
     bench.world.release("created");
     let is_destroyed = |bench: &Bench| bench.log.iter().any(|line| line.contains("a destroy Finished"));
     bench.run_until("the destroy", is_destroyed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_seen_while_it_is_awaited_has_not_failed() {
+    let mut bench = Bench::new();
+    let line = |operation, answers| ScriptLine { on: "a".to_owned(), operation, answers };
+    let forbidden = ScriptedOutcome::FailPartly { kind: Kind::Forbidden, message: "cannot watch a".to_owned() };
+    bench.world.script(line(Operation::Create, vec![ScriptedOutcome::Unready]));
+    bench.world.script(line(Operation::Ready, vec![forbidden, ScriptedOutcome::Hold("never".to_owned())]));
+    bench.observe(thing("a", 1), 1);
+    bench.react(Signal::Started);
+    let reported = |bench: &Bench| bench.log.iter().any(|line| line.contains("cannot watch a"));
+    bench.run_until("the report", reported).await;
+    assert!(bench.log.iter().any(|line| line.contains("Delayed") && line.contains("Forbidden")), "{:?}", bench.log);
+    assert!(!bench.log.iter().any(|line| line.contains("has failed")), "{:?}", bench.log);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
+use crate::api::request_error;
 use crate::process::{Random, Shutdown};
 
 /// The time limit of a request. The API server itself gives up after 60 s, but a write normally takes milliseconds, and
@@ -91,7 +92,7 @@ fn classify(error: &kube::Error) -> ErrorClass {
                 ErrorClass::Final(RequestError::Rejected(error.to_string()))
             }
             // All other errors concern the connection: refused, cut, or an incomplete response.
-            _ => again(error.to_string(), None),
+            _ => again(request_error(error), None),
         };
     };
     let message = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };

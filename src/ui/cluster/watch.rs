@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::rights::Rights;
-use crate::api::{DataSource, PlanObject, RawObject, Resource};
+use crate::api::{self, DataSource, PlanObject, RawObject, Resource};
 use crate::process::backoff::Pauses;
 use crate::process::{Random as _, SystemRandom, lock};
 use crate::ui::Current;
@@ -200,17 +200,9 @@ where
         Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),
         Ok(Event::Delete(object)) => Change::Deleted(object.name_any()),
         Ok(Event::InitDone) => Change::Listed,
-        Err(error) => Change::Failed(problem(&error)),
+        Err(error) => Change::Failed(api::watch_error(&error)),
     };
     events.map(move |event| (kind, change(event))).boxed()
-}
-
-fn problem(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.message.clone(),
-        other => other.to_string(),
-    }
 }
 
 impl State {
