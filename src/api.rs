@@ -10,7 +10,6 @@ pub mod plan;
 pub mod plan_name;
 pub mod provider;
 pub mod raw;
-pub mod request_error;
 pub mod resource;
 pub mod runner;
 
@@ -38,7 +37,6 @@ pub use provider::{
     ProviderPackage, ProviderSpec, ProviderStatus, ProviderVariable,
 };
 pub use raw::{Head, RawObject, UnreadableSpec};
-pub use request_error::{connection_error, request_error, watch_error};
 pub use resource::{
     Approval, DeletionPolicy, Dependency, Deposed, Drift, DriftAction, EffectiveLifecycle, Exec, Hook, HookFailure,
     HookPhase, Input, Instances, Job, KeyRef, Lifecycle, ManagementPolicy, NameRef, Pending, Publish, Requirement,

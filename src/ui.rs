@@ -21,9 +21,9 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::api::request_error;
 use crate::model::DeposedKey;
 use crate::model::history_list::ListedChange;
+use crate::process::request_error;
 use snapshot::Snapshot;
 
 /// Why a request is not answered, as an HTTP status and one line for the user.

@@ -17,14 +17,14 @@ use super::inputs::Inputs;
 use super::options::Cluster;
 use super::output::Console;
 use super::view::{self, View};
-use crate::api::{self, DataSource, Resource, request_error};
+use crate::api::{self, DataSource, Resource};
 use crate::driver::Registry;
 use crate::driver::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
 use crate::execute::Limits;
 use crate::load::{self, Config, DataLookup, Instance};
 use crate::model::{Address, DataKind, DataRef, Reason, Value};
 use crate::plan::ObjectBlock;
-use crate::process::{Shutdown, SystemClock, SystemRandom};
+use crate::process::{Shutdown, SystemClock, SystemRandom, request_error};
 use crate::store::LoadedRecords;
 use crate::store::secrets::{RequestError, SecretContent, Secrets};
 

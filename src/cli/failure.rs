@@ -1,9 +1,8 @@
 //! The exit codes of commands, and errors with a hint.
 
+use crate::process::request_error;
 use std::fmt;
 use std::process::ExitCode;
-
-use crate::api::request_error;
 
 /// A user-facing error, returned as an `anyhow::Error`.
 #[derive(Debug)]

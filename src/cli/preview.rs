@@ -18,7 +18,7 @@ use super::show;
 use crate::api::plan::MAX_MANIFESTS;
 use crate::api::{
     API_VERSION, ConditionType, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, PlanUse, Preview,
-    PreviewRefresh, Prune, RequiredApproval, request_error,
+    PreviewRefresh, Prune, RequiredApproval,
 };
 use crate::graph::render::PublishedJson;
 use crate::load::{self, ProposedFiles, SourcePaths};
@@ -26,6 +26,7 @@ use crate::model::text::counted;
 use crate::model::{Diagnostic, Diagnostics, Reason, Severity, Source, has_errors};
 use crate::plan::render::{Detail, problems};
 use crate::plan::{Plan, published};
+use crate::process::request_error;
 
 /// Larger manifests are compressed. Smaller ones are not, so that `kubectl get -o yaml` shows them.
 const MAX_PLAIN: usize = 128 * 1024;

@@ -18,9 +18,8 @@ use super::lease::{
 use super::metrics::Metrics;
 use super::options::ElectionTimes;
 use super::shards::{Distribution, Shard};
-use crate::api::request_error;
 use crate::process::backoff::LoggedErrors;
-use crate::process::{Clock, Shutdown};
+use crate::process::{Clock, Shutdown, request_error};
 
 /// How many times its duration a Lease of a replica is kept after it has expired.
 const KEPT: u32 = 10;

@@ -22,8 +22,7 @@ use tokio::time::Instant;
 
 use super::fair_queue::{Choice, FairQueue};
 use super::metrics::Metrics;
-use crate::api::request_error;
-use crate::process::{Clock, Random};
+use crate::process::{Clock, Random, request_error};
 use crate::reconcile::Note;
 
 /// The queue size. More events of one wave of new objects would not be readable.

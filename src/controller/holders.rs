@@ -18,11 +18,10 @@ use kube::{Api, Client, ResourceExt};
 
 use super::lease::{LEASE, LeaseView, process_of, shard_name};
 use super::shards::Division;
-use crate::api::request_error;
 use crate::execute::HolderState;
 use crate::model::{Holder, Intent};
 use crate::plugin::remote::LOST_AFTER;
-use crate::process::lock;
+use crate::process::{lock, request_error};
 
 /// The name of the controller's container in the chart.
 pub const CONTAINER: &str = "controller";

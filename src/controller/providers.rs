@@ -19,7 +19,7 @@ use crate::driver::{Preparation, ProviderInfo, Providers};
 use crate::install::LockedProvider;
 use crate::load::ProviderSpec;
 use crate::model::{Reason, errors};
-use crate::process::{Clock, Random};
+use crate::process::{Clock, Random, request_error};
 use crate::reconcile::retry;
 
 /// The lock in the format of the status.
@@ -229,7 +229,7 @@ impl ProviderChecks {
             Err(error) => {
                 tracing::warn!(
                     provider = name,
-                    error = api::request_error(&error),
+                    error = request_error(&error),
                     "could not write the status of a Provider"
                 );
                 Err(error)

@@ -20,7 +20,7 @@ use super::fair_queue::{Choice, FairQueue};
 use super::leadership::Leadership;
 use crate::api;
 use crate::model::{Address, Version};
-use crate::process::Random;
+use crate::process::{Random, request_error};
 use crate::reconcile::index::StatusOutcome;
 use crate::reconcile::{Urgency, retry};
 
@@ -269,7 +269,7 @@ async fn attempt(client: &Client, target: &StatusTarget, pending: StatusUpdate) 
             tracing::debug!(namespace, name, error = error.message, "the API server rejected a status");
             Outcome::Done(StatusOutcome::Rejected)
         }
-        Err(error) => Outcome::Again(Box::new(pending), api::request_error(&error)),
+        Err(error) => Outcome::Again(Box::new(pending), request_error(&error)),
     }
 }
 

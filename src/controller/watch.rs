@@ -22,7 +22,7 @@ use crate::api::{self, RawObject};
 use crate::load::{self, Interner, ServiceAccounts};
 use crate::model::{Address, Value, Version};
 use crate::process::backoff::{LoggedErrors, Pauses};
-use crate::process::{Clock, Gate, Random, Readiness};
+use crate::process::{Clock, Gate, Random, Readiness, watch_error};
 use crate::reconcile::index::{Event, ObservedProviderConfig, ObservedResource, PublishedStatus};
 use crate::store::ResourceMeta;
 
@@ -323,7 +323,7 @@ impl Watch {
                 Err(error) => {
                     metrics.failed(name);
                     failures += 1;
-                    let error = api::watch_error(error);
+                    let error = watch_error(error);
                     if errors.is_news(&error) {
                         tracing::warn!(watch = name, error, "watch interrupted; retrying");
                     }

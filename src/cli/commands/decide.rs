@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::runtime::wait::await_condition;
 
-use crate::api::{PlanObject, request_error};
+use crate::api::PlanObject;
 use crate::cli::args::DecisionArgs;
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
@@ -17,6 +17,7 @@ use crate::model::kube_names::is_name;
 use crate::plan::approval::noun;
 use crate::plan::render::Detail;
 use crate::plan::{Plan, published};
+use crate::process::request_error;
 use crate::ui::decision::{self, Decision};
 
 /// The field manager of changes by this command line.

@@ -11,6 +11,7 @@ use crate::controller::namespaces::NamespaceHandle;
 use crate::controller::watch;
 use crate::load::Interner;
 use crate::model::ProviderUse;
+use crate::process::request_error;
 use crate::reconcile::index::{Event, ProviderConfigView};
 use crate::reconcile::{ConfigurationCheck, Signal};
 
@@ -55,7 +56,7 @@ pub(super) async fn write(
         // It was deleted, which the watch reports. If its namespace is missing, it exists and cannot be written.
         Err(kube::Error::Api(error)) if error.code == 404 => false,
         Err(error) => {
-            let (name, error) = (&*view.name, api::request_error(&error));
+            let (name, error) = (&*view.name, request_error(&error));
             tracing::warn!(%namespace, name, error, "could not write a ProviderConfig; retrying");
             false
         }

@@ -19,6 +19,7 @@ use crate::load::{self, Instance};
 use crate::model::{Address, Diagnostics, InstanceKey, Reason, Stored};
 use crate::plan::ObjectBlock;
 use crate::plan::moves::rounds;
+use crate::process::request_error;
 use crate::reconcile::{MoveRequest, MoveResult, RecoveryResult, Signal};
 use crate::store::secrets::{RetryPolicy, SecretContent};
 
@@ -91,7 +92,7 @@ async fn resolve(context: &Context, namespace: &Arc<str>, known: &Stored) -> (Re
 async fn live_instance(context: &Context, namespace: &str, address: &Address) -> anyhow::Result<Option<Instance>> {
     let api: Api<api::RawObject<api::Resource>> = Api::namespaced(context.client.clone(), namespace);
     let resource = api.get_opt(&address.name).await;
-    let resource = resource.map_err(|error| anyhow::anyhow!(api::request_error(&error)))?;
+    let resource = resource.map_err(|error| anyhow::anyhow!(request_error(&error)))?;
     let Some(resource) = resource.filter(|resource| resource.name_any() == *address.name) else { return Ok(None) };
     let (mut instance, _) = load::from_raw(&resource, &context.accounts, &mut load::Interner::default());
     instance.address = address.clone();

@@ -9,9 +9,8 @@ use kube::client::Body;
 use serde_json::Value as Json;
 use tokio::sync::OnceCell;
 
-use crate::api::connection_error;
 use crate::model::kube_names;
-use crate::process::Clock;
+use crate::process::{Clock, connection_error};
 
 use super::api_error::{ApiError, RequestError};
 use super::discovery::{ApiKind, Kinds, group_version_path, kinds_of, versions_of};

@@ -76,3 +76,19 @@ async fn a_single_object_that_is_missing_after_an_interrupted_update_is_created_
     assert_eq!(bench.ready("a").1, "True Available", "{:?}", bench.log);
     assert_eq!(bench.world.objects().len(), 1, "{:?}", bench.log);
 }
+
+/// Nothing shows which objects the family had, so they may exist.
+#[tokio::test]
+async fn a_deleted_family_without_its_records_says_so() {
+    let mut bench = Bench::new();
+    let mut marked = thing("a", 1);
+    marked["spec"]["count"] = 2.into();
+    marked["metadata"]["uid"] = "u".into();
+    marked["metadata"]["annotations"] = serde_json::json!({ crate::api::RECORD: "u" });
+    marked["metadata"]["finalizers"] = serde_json::json!([crate::api::FINALIZER]);
+    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    bench.observe(marked, 1);
+    bench.react(Signal::Started);
+    bench.run_until_idle(MINUTE).await;
+    assert_eq!(bench.ready("a").1, "False RecordMissing", "{:?}", bench.log);
+}

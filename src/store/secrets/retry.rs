@@ -9,8 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
-use crate::api::request_error;
-use crate::process::{Random, Shutdown};
+use crate::process::{Random, Shutdown, request_error};
 
 /// The time limit of a request. The API server itself gives up after 60 s, but a write normally takes milliseconds, and
 /// reading back its result is cheap.

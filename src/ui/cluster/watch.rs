@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::rights::Rights;
-use crate::api::{self, DataSource, PlanObject, RawObject, Resource};
+use crate::api::{DataSource, PlanObject, RawObject, Resource};
 use crate::process::backoff::Pauses;
-use crate::process::{Random as _, SystemRandom, lock};
+use crate::process::{Random as _, SystemRandom, lock, watch_error};
 use crate::ui::Current;
 use crate::ui::observed::{self, ObservedObject, ObservedPlan};
 
@@ -200,7 +200,7 @@ where
         Ok(Event::InitApply(object) | Event::Apply(object)) => Change::Applied(object.name_any(), see(&object)),
         Ok(Event::Delete(object)) => Change::Deleted(object.name_any()),
         Ok(Event::InitDone) => Change::Listed,
-        Err(error) => Change::Failed(api::watch_error(&error)),
+        Err(error) => Change::Failed(watch_error(&error)),
     };
     events.map(move |event| (kind, change(event))).boxed()
 }
