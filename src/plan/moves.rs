@@ -399,19 +399,25 @@ impl<'a> Search<'a> {
     fn named(&self, address: &Address) -> Vec<(&'a MovedFrom, Address)> {
         let Some(entries) = self.said.get(&address.name) else { return Vec::new() };
         let has_come = has_come(self.recorded, entries, address);
-        let mut all = Vec::new();
-        for entry in entries.of(&address.key) {
-            if entry.is_whole() {
-                let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.name, address));
-                all.extend(places.filter(|place| !entries.exact.contains(place)).map(|place| (entry, place)));
-            } else if entry.to.is_some() || address.key == InstanceKey::None || self.is_only_instance(address) {
-                all.push((entry, entry.from.clone()));
-            }
-        }
+        let of_entry = |entry: &'a MovedFrom| self.places(entry, address).into_iter().map(move |from| (entry, from));
+        let mut all: Vec<(&MovedFrom, Address)> = entries.of(&address.key).flat_map(of_entry).collect();
         // An entry can name the address itself, because its type changes.
         let is_open = |entry: &MovedFrom| !has_come && (entry.is_whole() || !entries.is_fulfilled(entry));
         all.retain(|(entry, from)| from == address || is_open(entry));
         all
+    }
+
+    /// The addresses from which an entry gives an instance its object, best first.
+    fn places(&self, entry: &MovedFrom, address: &Address) -> Vec<Address> {
+        if entry.is_whole() {
+            let is_free = |place: &Address| !self.said[&address.name].exact.contains(place);
+            let places = std::iter::once(exact(entry, address)).chain(self.other_keys(&entry.from.name, address));
+            places.filter(is_free).collect()
+        } else if entry.to.is_some() || address.key == InstanceKey::None || self.is_only_instance(address) {
+            vec![entry.from.clone()]
+        } else {
+            Vec::new()
+        }
     }
 
     /// The addresses in `name` from which an instance may be moved because a key was added or removed.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::Claim;
 use super::entries::Entries;
-use super::{Mode, Move, Search, exact, is_desired};
+use super::{Mode, Move, Search, is_desired};
 use crate::load::{Expansion, Instance, MovedFrom};
 use crate::model::{Address, Diagnostic, InstanceKey, Reason, in_family};
 use crate::plan::ObjectBlock;
@@ -306,10 +306,8 @@ impl<'a> Search<'a> {
             let own = arrives.unwrap_or(address);
             arrives == Some(from) || self.record(own).is_some_and(|record| record.moved_from.contains(from))
         };
-        let says_target = address.key == InstanceKey::None || self.is_only_instance(address);
         let open = entries.of(&address.key).filter(|entry| !entries.is_fulfilled(entry));
-        let open = open.filter(|entry| entry.is_whole() || entry.to.is_some() || says_target);
-        open.map(|entry| exact(entry, address)).filter(|from| !came(from) && self.leaves(from)).collect()
+        open.flat_map(|entry| self.places(entry, address)).filter(|from| !came(from) && self.leaves(from)).collect()
     }
 
     /// Whether the object that arrives from an address is one that the Resource names, or came from one.
