@@ -5,6 +5,7 @@
 
 mod digest;
 pub mod followers;
+mod hash_input;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};

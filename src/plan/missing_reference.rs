@@ -52,7 +52,7 @@ pub(super) fn excuse_missing(input: &PlanInput<'_>, mut block: Block) -> Block {
     if block.diagnostics.iter().all(is_missing) {
         for problem in &mut block.diagnostics {
             problem.reason = Reason::SourceIncomplete;
-            problem.detail = why.to_owned();
+            why.clone_into(&mut problem.detail);
             problem.hint = None;
         }
     }

@@ -23,7 +23,7 @@ pub fn watch_error(error: &watcher::Error) -> String {
         | watcher::Error::WatchStartFailed(failure)
         | watcher::Error::WatchFailed(failure) => request_error(failure),
         watcher::Error::WatchError(status) => status.message.clone(),
-        other => other.to_string(),
+        watcher::Error::NoResourceVersion => error.to_string(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::hash_input::{feed, feed_value};
 use super::sources::Sources;
 use crate::api::ChangeDigest;
 use crate::load::Config;
@@ -17,8 +18,6 @@ use crate::model::text::hex;
 use crate::model::{Action, Address, Change, Path, Segment, Value};
 use crate::plan::Plan;
 
-/// Replaces the random part of a name.
-const GENERATED: &str = "\u{0}generated\u{0}";
 /// The greatest number of unknown places of a change. Beyond it, the groups that contain them count as unknown.
 const MAX_UNKNOWN: usize = 100;
 
@@ -41,12 +40,6 @@ pub fn digest_of<'a>(changes: impl IntoIterator<Item = &'a ChangeDigest> + 'a) -
         feed_paths(&mut hasher, unknown);
     }
     hex(&hasher.finalize())
-}
-
-/// Adds bytes so that two lists of them never look the same.
-pub(super) fn feed(hasher: &mut Sha256, bytes: &[u8]) {
-    hasher.update((bytes.len() as u64).to_le_bytes());
-    hasher.update(bytes);
 }
 
 fn feed_paths(hasher: &mut Sha256, paths: &[Path]) {
@@ -137,38 +130,6 @@ impl<'a> Digester<'a> {
         let resource = resource.filter(|_| change.action != Action::Destroy);
         let provider_config = resource.and_then(|resource| resource.provider_config.as_deref());
         [provider_config.unwrap_or_default(), resource.map_or("", |resource| &resource.service_account)]
-    }
-}
-
-/// Adds a value. `random`: the parts of strings that count as a placeholder.
-pub(super) fn feed_value(hasher: &mut Sha256, value: &Value, random: &[String]) {
-    match value.unmarked() {
-        Value::Null => feed(hasher, b"null"),
-        Value::Unknown => feed(hasher, b"unknown"),
-        Value::String(text) => {
-            feed(hasher, b"string");
-            let random = random.iter().filter(|part| text.contains(part.as_str()));
-            let fixed = random.fold(text.to_string(), |text, part| text.replace(part.as_str(), GENERATED));
-            feed(hasher, fixed.as_bytes());
-        }
-        Value::List(items) => {
-            feed(hasher, b"list");
-            hasher.update((items.len() as u64).to_le_bytes());
-            items.iter().for_each(|item| feed_value(hasher, item, random));
-        }
-        Value::Map(map) => {
-            let set: Vec<_> = map.iter().filter(|(_, item)| *item.unmarked() != Value::Null).collect();
-            feed(hasher, b"map");
-            hasher.update((set.len() as u64).to_le_bytes());
-            for (name, item) in set {
-                feed(hasher, name.as_bytes());
-                feed_value(hasher, item, random);
-            }
-        }
-        other => {
-            feed(hasher, b"scalar");
-            feed(hasher, other.to_json_text().as_bytes());
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::digest::{feed, feed_value};
+use super::hash_input::{feed, feed_value};
 use crate::load::{Config, Instance, Reference};
 use crate::model::{Address, InstanceKey, Path, Segment};
 

@@ -45,12 +45,14 @@ fn key(diagnostic: &Diagnostic) -> Key<'_> {
 fn cause(diagnostic: &Diagnostic) -> Option<&str> {
     let text = if diagnostic.detail.is_empty() { &diagnostic.summary } else { &diagnostic.detail };
     match diagnostic.reason {
-        Reason::ProviderNotReady | Reason::SourceIncomplete => Some(text),
         Reason::ProviderNotFound | Reason::DependencyNotFound | Reason::InputNotFound | Reason::QuotaExceeded => {
             Some(&diagnostic.summary)
         }
         // A crash interrupts many operations.
-        Reason::OperationInProgress | Reason::CreateOutcomeUnknown => Some(text),
+        Reason::ProviderNotReady
+        | Reason::SourceIncomplete
+        | Reason::OperationInProgress
+        | Reason::CreateOutcomeUnknown => Some(text),
         // The types of a provider that is missing differ, but not the way out.
         Reason::UnknownType => diagnostic.hint.as_deref().filter(|hint| hint.starts_with("add a Provider")),
         _ => None,
