@@ -18,7 +18,7 @@ test-fast *FILTER:
 
 # Writes crds/ and the chart's copy.
 generate:
-    UPDATE_EXPECT=1 cargo test --lib api::
+    UPDATE_EXPECT=1 cargo test -p purlin-api
     cp crds/*.yaml charts/purlin/files/crds/
 
 ci:

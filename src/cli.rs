@@ -75,7 +75,7 @@ fn parse() -> Result<PurlinArgs, clap::Error> {
 /// Refuses an empty text wherever a command expects a word, such as that of a variable of a script that is not set. A
 /// request for an object without a name would be one for all objects.
 fn with_words(command: clap::Command) -> clap::Command {
-    if [crate::plugin::launcher::COMMAND, "runner", "controller"].contains(&command.get_name()) {
+    if [tfprovider::plugin::launcher::COMMAND, "runner", "controller"].contains(&command.get_name()) {
         return command;
     }
     let is_text = |arg: &clap::Arg| arg.get_value_parser().type_id() == TypeId::of::<String>();

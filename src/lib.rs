@@ -1,33 +1,13 @@
 //! Purlin plans, orders and applies changes to infrastructure objects with Terraform's semantics.
 //!
-//! The modules are declared in dependency order: a module can use the modules above it, but not those below.
-//! `tests/local/tidy.rs` enforces this.
-//!
-//! ```text
-//! API objects + records --load--> Config + Recorded + Diagnostics
-//! Config + Recorded     --plan--> Plan
-//! Plan + Recorded       --graph-> ActionGraph
-//! ActionGraph           --walk--> ready steps
-//! ready step            --execute: finalize, write intent, call, record--> outcome
-//! outcomes              --summarize--> conditions, events, requeue, metrics
-//! ```
+//! The crates under `crates/` contain the code, and this one the command line. `ARCHITECTURE.md` describes them.
 #![forbid(unsafe_code)]
 
-pub mod model;
-pub mod api;
-pub mod load;
-pub mod plan;
-pub mod graph;
-pub mod process;
-pub mod cty;
-pub mod plugin;
-pub mod install;
-pub mod driver;
-pub mod execute;
-pub mod pipeline;
-pub mod store;
-pub mod reconcile;
-pub mod ui;
-pub mod controller;
-pub mod migrate;
+pub use controller::ui;
+pub use drivers as driver;
+pub use engine::{graph, load, plan};
+pub use runtime::{execute, pipeline, reconcile, store};
+pub use tfprovider::{cty, install, plugin};
+pub use {api, controller, migrate, model, process};
+
 pub mod cli;

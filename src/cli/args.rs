@@ -156,10 +156,10 @@ pub enum Command {
     #[command(after_help = examples::CONTROLLER)]
     Controller(Box<ControllerArgs>),
     /// Run a provider plugin with resource limits and in its sandbox. Purlin runs this command itself.
-    #[command(name = crate::plugin::launcher::COMMAND, hide = true)]
+    #[command(name = tfprovider::plugin::launcher::COMMAND, hide = true)]
     LaunchPlugin(LaunchPluginArgs),
     /// Run the program of a hook, and kill it when Purlin ends. Purlin runs this command itself.
-    #[command(name = crate::process::supervisor::COMMAND, hide = true)]
+    #[command(name = process::supervisor::COMMAND, hide = true)]
     LaunchHook(LaunchHookArgs),
     /// Run a provider plugin for a controller in another Pod. Purlin runs this command itself.
     #[command(hide = true)]

@@ -17,16 +17,16 @@ use super::inputs::Inputs;
 use super::options::Cluster;
 use super::output::Console;
 use super::view::{self, View};
-use crate::api::{self, DataSource, Resource};
-use crate::driver::Registry;
-use crate::driver::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
-use crate::execute::Limits;
-use crate::load::{self, Config, DataLookup, Instance};
-use crate::model::{Address, DataKind, DataRef, Reason, Value};
-use crate::plan::ObjectBlock;
-use crate::process::{Shutdown, SystemClock, SystemRandom, request_error};
-use crate::store::LoadedRecords;
-use crate::store::secrets::{RequestError, SecretContent, Secrets};
+use api::{DataSource, Resource};
+use drivers::Registry;
+use drivers::kubernetes_object::{self, KubernetesObject, OwnerScope, kubeconfig_problem};
+use engine::load::{self, Config, DataLookup, Instance};
+use engine::plan::ObjectBlock;
+use model::{Address, DataKind, DataRef, Reason, Value};
+use process::{Shutdown, SystemClock, SystemRandom, request_error};
+use runtime::execute::Limits;
+use runtime::store::LoadedRecords;
+use runtime::store::secrets::{RequestError, SecretContent, Secrets};
 
 pub use editor::ClusterEditor;
 

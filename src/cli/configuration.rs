@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::failure::Failure;
 use crate::cli::local;
 use crate::cli::options::Files;
-use crate::migrate::{Configuration, Folder, Problem};
+use migrate::{Configuration, Folder, Problem};
 
 /// Larger files are no templates.
 const MAX_SIZE: u64 = 1024 * 1024;

@@ -1,6 +1,6 @@
 //! The exit codes of commands, and errors with a hint.
 
-use crate::process::request_error;
+use process::request_error;
 use std::fmt;
 use std::process::ExitCode;
 

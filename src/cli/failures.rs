@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::execute::{Progress, ProgressKind};
-use crate::model::{Action, Address, Change};
-use crate::store::{LastFailure, StateFile};
+use model::{Action, Address, Change};
+use runtime::execute::{Progress, ProgressKind};
+use runtime::store::{LastFailure, StateFile};
 
 /// The failures that the state file contains, with those of this run.
 #[derive(Debug, Default)]

@@ -9,17 +9,17 @@ use serde::Serialize;
 use super::args::RefreshChoice;
 use super::failure::Failure;
 use super::options::Planning;
-use crate::execute::{Adoption, Engine};
-use crate::graph::ActionGraph;
-use crate::load::{self, Config, Coverage, Drift};
-use crate::model::suggest::closest;
-use crate::model::{
+use engine::graph::ActionGraph;
+use engine::load::{self, Config, Coverage, Drift};
+use engine::plan::moves::{self, Move};
+use engine::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
+use model::suggest::closest;
+use model::{
     Action, Address, Change, ChangeCause, Diagnostic, Diagnostics, InstanceKey, Reason, Recorded, Value, has_errors,
 };
-use crate::pipeline;
-use crate::plan::moves::{self, Move};
-use crate::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, RunningStep, select};
-use crate::store::LastFailure;
+use runtime::execute::{Adoption, Engine};
+use runtime::pipeline;
+use runtime::store::LastFailure;
 
 /// The desired and recorded state of one namespace.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use super::options::Target;
 use super::output::Console;
 use super::view::View;
 use super::{cluster, local};
-use crate::execute::Limits;
+use runtime::execute::Limits;
 
 /// Reads a target, and rejects a state file without manifests.
 pub async fn view_with_sources(

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::inputs::OtherSources;
-use crate::execute::{Progress, ProgressKind, Summary};
-use crate::model::{Address, DeposedKey, Diagnostic, Operation};
+use model::{Address, DeposedKey, Diagnostic, Operation};
+use runtime::execute::{Progress, ProgressKind, Summary};
 
-use crate::plan::render::json::OneDiagnostic;
-pub use crate::plan::render::json::{Diagnostics, FORMAT_VERSION};
+use engine::plan::render::json::OneDiagnostic;
+pub use engine::plan::render::json::{Diagnostics, FORMAT_VERSION};
 
 pub fn write_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
@@ -104,7 +104,7 @@ impl SummaryEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Reason, Source, Step};
+    use model::{Reason, Source, Step};
 
     fn written(value: &impl Serialize) -> String {
         serde_json::to_string(value).unwrap()

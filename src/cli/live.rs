@@ -8,9 +8,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 
 use super::messages::{elapsed, format_duration, subject, verbs};
-use crate::execute::{Progress, ProgressKind};
-use crate::model::text::{counted, escape};
-use crate::model::{Step, Text};
+use model::text::{counted, escape};
+use model::{Step, Text};
+use runtime::execute::{Progress, ProgressKind};
 
 /// A step gets a line only after this time, so that short steps do not flicker.
 const MIN_DURATION: Duration = Duration::from_millis(300);

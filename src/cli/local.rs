@@ -14,23 +14,23 @@ use super::options::Files;
 use super::other_records;
 use super::output::Console;
 use super::view::{self, View};
-use crate::driver::hook::exec::ExecHooks;
-use crate::driver::kubernetes_object::{KubernetesObject, OwnerScope};
-use crate::driver::provider::ConfigurationMode;
-use crate::driver::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
-use crate::execute::{self, Engine, HolderState, Limits, Recovery};
-use crate::install::{InstallOptions, Installer, LOCK_FILE};
-use crate::load::{self, Config, Coverage, Instance, STDIN, SourcePaths};
-use crate::model::data::StringData;
-use crate::model::text::counted;
-use crate::model::{
+use drivers::hook::exec::ExecHooks;
+use drivers::kubernetes_object::{KubernetesObject, OwnerScope};
+use drivers::provider::ConfigurationMode;
+use drivers::{ProviderOptions, Providers, PublishedFiles, Reattach, Registry};
+use engine::load::{self, Config, Coverage, Instance, STDIN, SourcePaths};
+use engine::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
+use model::data::StringData;
+use model::text::counted;
+use model::{
     Change, DataRef, Diagnostics, Holder, Intent, Operation, Reason, Record, Recorded, Step, Stored, Value, errors,
 };
-use crate::pipeline;
-use crate::plan::{ObjectBlock, PlanOptions, ResponseCache, RunningStep};
-use crate::plugin::CURRENT_EXE;
-use crate::process::{Random as _, SystemClock, SystemRandom};
-use crate::store::{LoadedRecords, Snapshot, StateError, StateFile};
+use process::{Random as _, SystemClock, SystemRandom};
+use runtime::execute::{self, Engine, HolderState, Limits, Recovery};
+use runtime::pipeline;
+use runtime::store::{LoadedRecords, Snapshot, StateError, StateFile};
+use tfprovider::install::{InstallOptions, Installer, LOCK_FILE};
+use tfprovider::plugin::CURRENT_EXE;
 
 /// How many open intents are resolved concurrently.
 const MAX_RECOVERIES: usize = 16;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::{Operation, Step};
+use model::{Operation, Step};
 
 /// The address of a step's object, with the key if the object is deposed.
 pub fn subject(step: &Step) -> String {

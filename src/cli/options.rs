@@ -9,9 +9,9 @@ use super::args::{
     TargetArgs,
 };
 use super::failure::Failure;
-use crate::execute::Limits;
-use crate::model::Address;
-use crate::store::StateFile;
+use model::Address;
+use runtime::execute::Limits;
+use runtime::store::StateFile;
 
 /// The default state file, in the working directory.
 pub const DEFAULT_STATE: &str = "purlin.db";

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use super::options::{DEFAULT_STATE, Files};
-use crate::load::{STDIN, SourcePaths};
-use crate::model::text::counted;
-use crate::model::{Recorded, Stored};
-use crate::store::StateFile;
+use engine::load::{STDIN, SourcePaths};
+use model::text::counted;
+use model::{Recorded, Stored};
+use runtime::store::StateFile;
 
 /// Returns an error if the objects of the sources are recorded in the backup of a missing state file, or in the state file
 /// of a directory above or below the sources or above the working directory. `recorded`: the records of the selected

@@ -8,9 +8,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use super::args::ColorChoice;
 use super::failure::{self, Failure};
 use super::table::Table;
-use crate::model::text::one_line;
-use crate::model::{Diagnostic, Severity, Text, Tone};
-use crate::plan::render::problems::{Problem, write_concerned};
+use engine::plan::render::problems::{Problem, write_concerned};
+use model::text::one_line;
+use model::{Diagnostic, Severity, Text, Tone};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Console {

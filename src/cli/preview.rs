@@ -15,18 +15,18 @@ use super::inputs::PlanResult;
 use super::options::{Cluster, DEFAULT_STATE};
 use super::output::Console;
 use super::show;
-use crate::api::plan::MAX_MANIFESTS;
-use crate::api::{
+use api::plan::MAX_MANIFESTS;
+use api::{
     API_VERSION, ConditionType, PLAN_KIND, PlanGraph, PlanObject, PlanSpec, PlanStatus, PlanUse, Preview,
     PreviewRefresh, Prune, RequiredApproval,
 };
-use crate::graph::render::PublishedJson;
-use crate::load::{self, ProposedFiles, SourcePaths};
-use crate::model::text::counted;
-use crate::model::{Diagnostic, Diagnostics, Reason, Severity, Source, has_errors};
-use crate::plan::render::{Detail, problems};
-use crate::plan::{Plan, published};
-use crate::process::request_error;
+use engine::graph::render::PublishedJson;
+use engine::load::{self, ProposedFiles, SourcePaths};
+use engine::plan::render::{Detail, problems};
+use engine::plan::{Plan, published};
+use model::text::counted;
+use model::{Diagnostic, Diagnostics, Reason, Severity, Source, has_errors};
+use process::request_error;
 
 /// Larger manifests are compressed. Smaller ones are not, so that `kubectl get -o yaml` shows them.
 const MAX_PLAIN: usize = 128 * 1024;

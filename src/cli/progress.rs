@@ -16,8 +16,8 @@ use super::inputs::OtherSources;
 use super::json::{self, DiagnosticEvent, StepEvent, SummaryEvent};
 use super::live::LiveDisplay;
 use super::output::Console;
-use crate::execute::{HookNote, Progress, ProgressKind, Summary};
-use crate::model::{Address, Change, Diagnostic, Operation, Reason, Recorded, Step, Text};
+use model::{Address, Change, Diagnostic, Operation, Reason, Recorded, Step, Text};
+use runtime::execute::{HookNote, Progress, ProgressKind, Summary};
 
 /// The redraw interval of the live display.
 const REDRAW: Duration = Duration::from_millis(100);

@@ -18,11 +18,11 @@ pub use explain::run as explain_type;
 use super::failure::Failure;
 use super::local;
 use super::options::Files;
-use crate::install::{InstallError, InstalledProvider, Installer};
-use crate::load::Config;
-use crate::model::{Provider, Severity, errors};
-use crate::plugin::schema::{IdentitySchema, ProviderSchema};
-use crate::plugin::{Client, Launch};
+use engine::load::Config;
+use model::{Provider, Severity, errors};
+use tfprovider::install::{InstallError, InstalledProvider, Installer};
+use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
+use tfprovider::plugin::{Client, Launch};
 
 /// Returns the providers that the manifests require, sorted by name.
 fn required_providers(files: &Files) -> anyhow::Result<Vec<Arc<Provider>>> {

@@ -5,12 +5,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use petgraph::graph::NodeIndex;
 
 use super::inputs::{Inputs, PlanResult};
-use crate::api;
-use crate::graph::{ActionGraph, Wait};
-use crate::model::text::one_line;
-use crate::model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone, display_id};
-use crate::plan::options::state_word;
-use crate::store::LastFailure;
+use engine::graph::{ActionGraph, Wait};
+use engine::plan::options::state_word;
+use model::text::one_line;
+use model::{Action, Address, Change, InstanceKey, Record, ReplaceOrder, Text, Tone, display_id};
+use runtime::store::LastFailure;
 
 /// The maximum number of items in a list.
 pub const MAX_ITEMS: usize = 20;

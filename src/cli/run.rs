@@ -10,9 +10,9 @@ use super::failures::LastFailures;
 use super::output::Console;
 use super::progress::Reporter;
 use super::signals::{ShutdownMode, Signals};
-use crate::execute::{Progress, ProgressKind, Run, Workers};
-use crate::load::Config;
-use crate::model::Address;
+use engine::load::Config;
+use model::Address;
+use runtime::execute::{Progress, ProgressKind, Run, Workers};
 
 /// The interval of a timer that is not used.
 const UNUSED: Duration = Duration::from_hours(1);

@@ -20,14 +20,14 @@ use super::failure::Failure;
 use super::inputs::{Inputs, PlanBasis, PlanParameters, PlanResult};
 use super::options::{Files, Planning, address};
 use super::view;
-use crate::driver::Registry;
-use crate::execute::{Engine, Limits};
-use crate::graph::render::GraphJson;
-use crate::model::text::hex;
-use crate::plan::Refresh;
-use crate::plan::render::json::Changes;
-use crate::process::private_file;
-use crate::store::codec;
+use drivers::Registry;
+use engine::graph::render::GraphJson;
+use engine::plan::Refresh;
+use engine::plan::render::json::Changes;
+use model::text::hex;
+use process::private_file;
+use runtime::execute::{Engine, Limits};
+use runtime::store::codec;
 
 use replay::{ReplayDriver, ReplyLog};
 use reply::Reply;
@@ -96,7 +96,7 @@ impl Recorder {
         inputs: &Inputs,
         planned: &PlanResult,
     ) -> anyhow::Result<SavedPlan> {
-        let strings = |addresses: &BTreeSet<crate::model::Address>| addresses.iter().map(ToString::to_string).collect();
+        let strings = |addresses: &BTreeSet<model::Address>| addresses.iter().map(ToString::to_string).collect();
         let absolute = |path: &PathBuf| std::path::absolute(path);
         Ok(SavedPlan {
             format: FORMAT,
@@ -230,7 +230,7 @@ fn records(inputs: &Inputs) -> anyhow::Result<String> {
         }
     }
     for (address, held) in &inputs.held {
-        if held.reason == crate::model::Reason::RecordUnreadable {
+        if held.reason == model::Reason::RecordUnreadable {
             hasher.update(address.to_string());
         }
     }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::inputs::{OtherSources, PlanResult};
 use super::json::{Diagnostics, FORMAT_VERSION};
 use super::output::Console;
-use crate::api::PlanGraph;
-use crate::graph::render::mermaid;
-use crate::model::text::counted;
-use crate::model::{Text, Tone};
-use crate::plan::render::json::Changes;
-use crate::plan::render::moves::possible_moves;
-use crate::plan::render::summary::Counts;
-use crate::plan::render::{Detail, is_shown, markdown, problems, write_change, write_legend};
+use api::PlanGraph;
+use engine::graph::render::mermaid;
+use engine::plan::render::json::Changes;
+use engine::plan::render::moves::possible_moves;
+use engine::plan::render::summary::Counts;
+use engine::plan::render::{Detail, is_shown, markdown, problems, write_change, write_legend};
+use model::text::counted;
+use model::{Text, Tone};
 
 /// Prints every object that changes and the headline, then the problems to standard error.
 pub fn plan(planned: &PlanResult, detail: Detail, console: Console) -> anyhow::Result<()> {

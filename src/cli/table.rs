@@ -1,7 +1,7 @@
 //! Tables as `kubectl` prints them: columns padded to their widest cell and separated by three spaces.
 
-use crate::model::Text;
-use crate::model::text::{cut, escape};
+use model::Text;
+use model::text::{cut, escape};
 
 /// Longer cells are cut. JSON output has the whole values.
 const MAX_WIDTH: usize = 200;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::inputs::Inputs;
-use crate::driver::Registry;
-use crate::execute::{Engine, Journal, JournalError, Limits};
-use crate::model::{Holder, Record, Stored, Version};
-use crate::process::{SystemClock, SystemRandom};
+use drivers::Registry;
+use model::{Holder, Record, Stored, Version};
+use process::{SystemClock, SystemRandom};
+use runtime::execute::{Engine, Journal, JournalError, Limits};
 
 pub struct View {
     pub engine: Engine,

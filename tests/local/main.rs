@@ -22,7 +22,6 @@ mod installing;
 mod plans;
 mod tidy;
 mod words;
-mod import_cycles;
 mod own_process;
 mod compatibility;
 mod release;

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use purlin::driver::Registry;
-use purlin::driver::scripted::Scripted;
-use purlin::driver::scripted::{self, Script, ScriptLine, ScriptedOutcome, World};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, ProgressKind, Recovery, Run};
 use purlin::model::{Address, Holder, Reason};
 use purlin::plan::{PlanOptions, Refresh, ResponseCache};
 use purlin::process::{Clock as _, SystemClock, SystemRandom};
 use purlin::store::memory::{FaultAction, MemoryJournal, Moment, Operation};
+use testkit::scripted::Scripted;
+use testkit::scripted::{self, Script, ScriptLine, ScriptedOutcome, World};
 
 use crate::kit::load;
 

@@ -1,95 +1,29 @@
-//! Checks the source layout: the direction of imports, pure modules, and the size of files.
+//! Checks that pure crates and modules neither do I/O nor wait.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use syn::visit::Visit;
 
-/// The modules in reading order, and the modules that each may use. `main.rs` and `bin/` may use all.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("api", &["model"]),
-    ("load", &["model", "api"]),
-    ("plan", &["model", "api", "load"]),
-    ("graph", &["model", "api", "load", "plan"]),
-    ("process", &["model"]),
-    ("cty", &["model"]),
-    ("plugin", &["model", "process", "cty"]),
-    ("install", &["model", "process"]),
-    ("driver", &["model", "process", "cty", "plugin", "install"]),
-    ("execute", &["model", "api", "load", "plan", "graph", "process", "plugin", "driver"]),
-    ("pipeline", &["model", "api", "load", "plan", "graph", "driver", "execute"]),
-    ("store", &["model", "api", "process", "execute"]),
-    ("reconcile", &["model", "api", "load", "plan", "graph", "execute", "pipeline", "store"]),
-    ("ui", &["model", "api", "plan", "process", "store", "reconcile"]),
-    (
-        "controller",
-        &[
-            "model",
-            "api",
-            "load",
-            "plan",
-            "graph",
-            "process",
-            "plugin",
-            "install",
-            "driver",
-            "execute",
-            "pipeline",
-            "store",
-            "reconcile",
-            "ui",
-        ],
-    ),
-    ("migrate", &["model", "api", "load", "plan", "cty", "driver"]),
-    (
-        "cli",
-        &[
-            "model",
-            "api",
-            "load",
-            "plan",
-            "graph",
-            "process",
-            "cty",
-            "plugin",
-            "install",
-            "driver",
-            "execute",
-            "pipeline",
-            "store",
-            "reconcile",
-            "ui",
-            "controller",
-            "migrate",
-        ],
-    ),
-];
-
-/// Pure modules: no I/O, no clock, no random values, no Kubernetes client and no `await`, so that they cannot call a
-/// driver. A row applies to all modules below it that have no separate row.
+/// Pure crates and modules: no I/O, no clock, no random values, no Kubernetes client and no `await`, so that they cannot
+/// call a driver. A row applies to all modules below it that have no separate row.
 const PURITY: &[(&str, bool)] = &[
     ("model", true),
     ("api", true),
-    ("load", true),
-    ("load/source", false),
-    ("plan", true),
-    ("graph", true),
-    ("cty", true),
-    ("execute/schedule", true),
-    ("reconcile", true),
+    ("engine", true),
+    ("engine/load/source", false),
+    ("tfprovider/cty", true),
+    ("runtime/execute/schedule", true),
+    ("runtime/reconcile", true),
     ("migrate", true),
-    ("ui/observed", true),
-    ("ui/snapshot", true),
+    ("controller/ui/observed", true),
+    ("controller/ui/snapshot", true),
 ];
 /// Type descriptions without I/O.
 const PURE_ITEMS: &[&[&str]] =
     &[&["kube", "CustomResource"], &["kube", "CustomResourceExt"], &["kube", "Resource"], &["kube", "core"]];
-const IMPURE_CRATES: &[&str] = &["tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
+const IMPURE_CRATES: &[&str] = &["process", "tokio", "kube", "axum", "rusqlite", "tonic", "hyper", "tower"];
 const IMPURE_STD: &[&str] = &["fs", "net", "process", "env", "thread"];
-
-const LONGEST_FILE: usize = 600;
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -155,46 +89,40 @@ fn paths(source: &str) -> Paths {
     paths
 }
 
-/// Whether the closest row of `PURITY` declares a module (such as `load/source`) pure.
+/// Whether the closest row of `PURITY` declares a module (such as `engine/load/source`) pure.
 fn is_pure(module: &str) -> bool {
     let covers = |row: &str| module.strip_prefix(row).is_some_and(|below| below.is_empty() || below.starts_with('/'));
     let closest = PURITY.iter().filter(|(row, _)| covers(row)).max_by_key(|(row, _)| row.len());
     closest.is_some_and(|(_, pure)| *pure)
 }
 
-/// Returns the violations in one file of a module (such as `load/source`).
+/// Returns what makes a module (such as `engine/load/source`) impure.
 fn violations(module: &str, source: &str) -> Vec<String> {
-    let layer = module.split('/').next().unwrap();
-    let names: BTreeSet<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
-    let allowed = LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, allowed)| *allowed).unwrap();
-    let is_pure = is_pure(module);
+    if !is_pure(module) {
+        return Vec::new();
+    }
     let Paths { found, waits } = paths(source);
     let mut wrong = Vec::new();
-    if is_pure && waits {
+    if waits {
         wrong.push(format!("{module} waits"));
     }
     for path in found {
         let segments: Vec<&str> = path.iter().map(String::as_str).collect();
         match segments.as_slice() {
-            ["crate", other, ..] if names.contains(other) && *other != layer && !allowed.contains(other) => {
-                wrong.push(format!("{layer} uses crate::{other}"));
-            }
-            ["super", "super", "super", ..] => wrong.push(format!("{layer} climbs out with super::super::super")),
             path if PURE_ITEMS.iter().any(|item| path.starts_with(item)) => {}
-            [krate, _, ..] if is_pure && IMPURE_CRATES.contains(krate) => wrong.push(format!("{module} uses {krate}")),
-            ["std", part, ..] if is_pure && IMPURE_STD.contains(part) => {
-                wrong.push(format!("{module} uses std::{part}"));
-            }
+            [krate, _, ..] if IMPURE_CRATES.contains(krate) => wrong.push(format!("{module} uses {krate}")),
+            ["std", part, ..] if IMPURE_STD.contains(part) => wrong.push(format!("{module} uses std::{part}")),
             _ => {}
         }
     }
     wrong
 }
 
-/// Returns the module of a file below `src`, with slashes.
-pub(crate) fn module(file: &Path) -> String {
-    let below = file.strip_prefix(root().join("src")).unwrap();
-    below.with_extension("").to_str().unwrap().replace('\\', "/")
+/// Returns the module of a file below `crates`, with slashes: the crate, and the path in it.
+fn module(file: &Path) -> String {
+    let below = file.strip_prefix(root().join("crates")).unwrap().with_extension("");
+    let names: Vec<&str> = below.iter().filter_map(|part| part.to_str()).collect();
+    names.into_iter().filter(|name| !["src", "lib"].contains(name)).collect::<Vec<_>>().join("/")
 }
 
 /// `foo/tests.rs` and the modules below it are compiled only for tests.
@@ -204,65 +132,29 @@ fn is_only_for_tests(file: &Path) -> bool {
 }
 
 #[test]
-fn imports_follow_the_layers() {
+fn pure_modules_do_no_io_and_never_wait() {
+    let mut files = Vec::new();
+    rust_files(&root().join("crates"), &mut files);
     let mut wrong = Vec::new();
-    for (layer, _) in LAYERS {
-        let mut files = vec![root().join(format!("src/{layer}.rs"))];
-        let directory = root().join("src").join(layer);
-        if directory.is_dir() {
-            rust_files(&directory, &mut files);
-        }
-        for file in files.iter().filter(|file| !is_only_for_tests(file)) {
-            let found = violations(&module(file), &fs::read_to_string(file).unwrap());
-            wrong.extend(found.into_iter().map(|problem| format!("{}: {problem}", file.display())));
-        }
+    let modules: Vec<String> = files.iter().map(|file| module(file)).collect();
+    for (row, _) in PURITY {
+        assert!(modules.iter().any(|module| module == row), "there is no {row}");
+    }
+    for (file, module) in files.iter().zip(&modules).filter(|(file, _)| !is_only_for_tests(file)) {
+        let found = violations(module, &fs::read_to_string(file).unwrap());
+        wrong.extend(found.into_iter().map(|problem| format!("{}: {problem}", file.display())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_import_is_found() {
-    assert_eq!(violations("graph", "use crate::{execute::Run, model::Step};"), ["graph uses crate::execute"]);
-    assert_eq!(violations("plan", "fn f() { tokio::time::sleep(d); }"), ["plan uses tokio"]);
-    assert_eq!(violations("plan", "use std::{fs, fmt};"), ["plan uses std::fs"]);
-    assert_eq!(violations("model", "fn f(r: crate::plan::Plan) {}"), ["model uses crate::plan"]);
-    assert_eq!(violations("load/yaml", "use std::fs;"), ["load/yaml uses std::fs"]);
+fn every_violation_is_found() {
+    assert_eq!(violations("engine/plan", "fn f() { tokio::time::sleep(d); }"), ["engine/plan uses tokio"]);
+    assert_eq!(violations("engine/plan", "use std::{fs, fmt};"), ["engine/plan uses std::fs"]);
+    assert_eq!(violations("engine/load/yaml", "use std::fs;"), ["engine/load/yaml uses std::fs"]);
     assert_eq!(violations("migrate/names", "fn f() { async { g().await }; }"), ["migrate/names waits"]);
     assert_eq!(violations("api", "use kube::{Client, CustomResource};"), ["api uses kube"]);
-    assert!(violations("load/source", "use std::fs;").is_empty() && violations("store", "use std::fs;").is_empty());
-    assert!(
-        violations("plan", "use crate::model::Step; #[cfg(test)] mod tests { use crate::execute::Run; }").is_empty()
-    );
-}
-
-#[test]
-fn files_stay_small() {
-    let mut files = Vec::new();
-    rust_files(&root().join("src"), &mut files);
-    rust_files(&root().join("tests"), &mut files);
-    let long: Vec<String> = files
-        .iter()
-        .map(|file| (fs::read_to_string(file).unwrap().lines().count(), file))
-        .filter(|(lines, _)| *lines > LONGEST_FILE)
-        .map(|(lines, file)| format!("{} has {lines} lines", file.display()))
-        .collect();
-    assert!(long.is_empty(), "{}", long.join("\n"));
-}
-
-#[test]
-fn no_module_has_a_generic_name() {
-    let mut files = Vec::new();
-    rust_files(&root().join("src"), &mut files);
-    let drawers = ["utils", "util", "common", "helpers", "misc"];
-    let found: Vec<_> =
-        files.iter().filter(|file| drawers.contains(&file.file_stem().unwrap().to_str().unwrap())).collect();
-    assert!(found.is_empty(), "{found:?}");
-}
-
-#[test]
-fn every_layer_is_checked() {
-    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    let declared: Vec<&str> = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    let checked: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
-    assert_eq!(declared, checked, "lib.rs must declare the modules in the order of the layers");
+    assert!(violations("engine/load/source", "use std::fs;").is_empty());
+    assert!(violations("runtime/store", "use std::fs;").is_empty());
+    assert!(violations("model", "#[cfg(test)] mod tests { use std::fs; }").is_empty());
 }

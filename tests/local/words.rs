@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files and directories that users and developers read.
-const READ: [&str; 13] = [
+const READ: [&str; 14] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "benches",
     "charts",
+    "crates",
     "crds",
     "docs",
     "examples",

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU16;
 
-use purlin::driver::scripted::Recovery;
 use purlin::execute::Limits;
 use purlin::model::{Address, Record};
 use purlin::store::Interner;
 use purlin::store::secrets::{Family, SecretContent, decode, record_name};
 use serde_json::Value;
+use testkit::scripted::Recovery;
 use tokio::time::Instant;
 
 use crate::apiserver::{Change, Cluster, Object, Server};

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use purlin::driver::scripted::Recovery;
 use purlin::execute::Limits;
+use testkit::scripted::Recovery;
 
 use crate::faults::NetworkFaults;
 use crate::outside::ServiceFaults;

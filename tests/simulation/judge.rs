@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use purlin::driver::scripted::{Effect, EffectKind};
 use purlin::driver::{ApplyRequest, CallContext};
 use purlin::model::{Address, InstanceKey, ObjectStatus, Record, RecordedObject, Value as Plain};
 use purlin::process::lock;
 use purlin::store::Interner;
 use purlin::store::secrets::{SecretContent, decode, record_name};
 use serde_json::Value;
+use testkit::scripted::{Effect, EffectKind};
 use tokio::time::Instant;
 
 use self::approvals::Approved;

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use purlin::driver::scripted::{Effect, Recovery, Script, Scripted, World};
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated,
     ObjectWatcher, ReadinessError,
@@ -20,6 +19,7 @@ use purlin::model::{
     RecordedObject, Schema, Value,
 };
 use purlin::process::lock;
+use testkit::scripted::{Effect, Recovery, Script, Scripted, World};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::judge::{Call, Judge};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use purlin::controller::shards::{Division, Shard};
-use purlin::driver::scripted::Recovery;
 use purlin::process::Clock as _;
 use serde_json::Value;
+use testkit::scripted::Recovery;
 use tokio::time::{Instant, sleep};
 
 use crate::apiserver::{Cluster, Fate, Network, Outcome, RequestInfo, Server, Verb, WatchFate};

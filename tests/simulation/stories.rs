@@ -30,8 +30,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::LocalBoxFuture;
-use purlin::driver::scripted::Recovery;
 use purlin::process::lock;
+use testkit::scripted::Recovery;
 
 use play::{Outcome, Play};
 use strike::{Counted, Fault, Strike};

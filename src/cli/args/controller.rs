@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::model::{Provider, Quota};
-use crate::process::telemetry;
+use model::{Provider, Quota};
+use process::telemetry;
 
 #[derive(Debug, Args)]
 pub struct ControllerArgs {

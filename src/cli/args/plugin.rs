@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::LogFormat;
-use crate::install::Hash;
+use tfprovider::install::Hash;
 
 #[derive(Debug, Args)]
 pub struct LaunchPluginArgs {

@@ -52,7 +52,7 @@ pub struct ProviderLockArgs {
     pub files: FileArgs,
     /// The platform to lock, such as `linux_amd64`. Can be repeated [default: the current platform]
     #[arg(long = "platform", value_name = "OS_ARCH")]
-    pub platforms: Vec<crate::install::Platform>,
+    pub platforms: Vec<tfprovider::install::Platform>,
 }
 
 #[derive(Debug, Args)]

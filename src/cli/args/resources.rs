@@ -58,5 +58,5 @@ pub struct DecisionArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    crate::load::duration::parse(text).ok_or_else(|| "write a duration such as `90s` or `10m`".to_owned())
+    engine::load::duration::parse(text).ok_or_else(|| "write a duration such as `90s` or `10m`".to_owned())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{Format, StateExportArgs, TargetArgs, examples, hide_file_options};
-use crate::model::{Address, DeposedKey};
+use model::{Address, DeposedKey};
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {

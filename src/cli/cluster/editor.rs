@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 
 use super::{record_error, with_hint};
-use crate::api::{self, Resource};
 use crate::cli::failure::Failure;
-use crate::model::{Address, InstanceKey, Reason, Record, Stored};
-use crate::store::secrets::{Family, RetryPolicy, Secrets};
-use crate::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
+use api::Resource;
+use model::{Address, InstanceKey, Reason, Record, Stored};
+use runtime::store::secrets::{Family, RetryPolicy, Secrets};
+use runtime::store::{ClusterJournal, ResourceMeta, ResourceView, UnreadableRecord};
 
 pub struct ClusterEditor {
     pub(super) namespace: Arc<str>,

@@ -10,12 +10,12 @@ use kube::{Api, Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::{Connection, as_resource, list_all, not_found, with_hint};
-use crate::api::{DataSource, Resource};
 use crate::cli::failure::Failure;
 use crate::cli::options::{Choice, Cluster};
 use crate::cli::output::Console;
-use crate::model::Address;
-use crate::process::request_error;
+use api::{DataSource, Resource};
+use model::Address;
+use process::request_error;
 
 /// A Resource, or a DataSource converted to one, as `(namespace, name)`. The name is that of addresses: `data.NAME`.
 pub type Key = (String, String);

@@ -15,11 +15,11 @@ use crate::cli::run::RunResults;
 use crate::cli::saved::SavedPlan;
 use crate::cli::signals::ShutdownMode;
 use crate::cli::{run, show};
-use crate::execute::{self, Limits, Run, Summary};
-use crate::model::Address;
-use crate::plan::Mode;
-use crate::plan::render::Detail;
-use crate::plan::render::summary::Counts;
+use engine::plan::Mode;
+use engine::plan::render::Detail;
+use engine::plan::render::summary::Counts;
+use model::Address;
+use runtime::execute::{self, Limits, Run, Summary};
 
 pub async fn apply(args: ApplyArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(path) = &args.plan {
@@ -206,8 +206,8 @@ fn summary_line(result: WalkResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Action, Change, Diagnostic, Reason};
-    use crate::plan::Plan;
+    use engine::plan::Plan;
+    use model::{Action, Change, Diagnostic, Reason};
 
     #[test]
     fn the_question_says_what_a_partial_plan_leaves_out() {

@@ -6,12 +6,12 @@ use tokio::runtime::Handle;
 
 use crate::cli::args::{ControllerArgs, Listening};
 use crate::cli::failure::{Exit, Failure};
-use crate::controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
-use crate::controller::{self, Services};
-use crate::execute::Limits;
-use crate::model::Quota;
-use crate::plugin;
-use crate::process::{Shutdown, panics, telemetry};
+use controller::Services;
+use controller::options::{ElectionTimes, Options, ProviderProcesses, own_namespace, own_pod};
+use model::Quota;
+use process::{Shutdown, panics, telemetry};
+use runtime::execute::Limits;
+use tfprovider::plugin;
 
 /// Runs until the controller is shut down. `heartbeat` is the runtime of the Lease and of the HTTP server.
 pub async fn run(args: ControllerArgs, heartbeat: Handle) -> anyhow::Result<Exit> {

@@ -1,6 +1,4 @@
 //! `purlin crds`.
-
-use crate::api;
 use crate::cli::failure::Exit;
 use crate::cli::output::Console;
 

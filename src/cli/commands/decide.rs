@@ -5,7 +5,6 @@ use std::time::Duration;
 use kube::Api;
 use kube::runtime::wait::await_condition;
 
-use crate::api::PlanObject;
 use crate::cli::args::DecisionArgs;
 use crate::cli::cluster;
 use crate::cli::failure::{Exit, Failure};
@@ -13,12 +12,13 @@ use crate::cli::inputs::PlanResult;
 use crate::cli::options::{Cluster, Target};
 use crate::cli::output::Console;
 use crate::cli::show;
-use crate::model::kube_names::is_name;
-use crate::plan::approval::noun;
-use crate::plan::render::Detail;
-use crate::plan::{Plan, published};
-use crate::process::request_error;
-use crate::ui::decision::{self, Decision};
+use api::PlanObject;
+use controller::ui::decision::{self, Decision};
+use engine::plan::approval::noun;
+use engine::plan::render::Detail;
+use engine::plan::{Plan, published};
+use model::kube_names::is_name;
+use process::request_error;
 
 /// The field manager of changes by this command line.
 const FIELD_MANAGER: &str = "purlin-cli";

@@ -1,8 +1,5 @@
 //! `purlin explain NAME`: explains the state of an object, what it waits for, and what happens next.
 
-use std::collections::BTreeSet;
-
-use crate::api;
 use crate::cli::args::ExplainArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{Inputs, PlanParameters, PlanResult};
@@ -10,7 +7,8 @@ use crate::cli::options::{Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::report::{self, ObjectReport};
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address, InstanceKey, Reason, Tone};
+use model::{Action, Address, InstanceKey, Reason, Tone};
+use std::collections::BTreeSet;
 
 pub async fn run(args: ExplainArgs, console: Console) -> anyhow::Result<Exit> {
     match Target::from_args(args.target) {

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
-use crate::api;
 use crate::cli::args::{Format, GetArgs};
 use crate::cli::cluster::selection::Selection;
 use crate::cli::failure::{Exit, Failure};
@@ -14,10 +11,11 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Choice, Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::model::{
+use model::{
     Action, Address, Change, Diagnostic, Diagnostics, InstanceKey, ObjectStatus, Record, RecordedObject, display_id,
 };
-use crate::store::LastFailure;
+use runtime::store::LastFailure;
+use serde::Serialize;
 
 /// The reason of a suspended object, which is not known to be ready.
 const SUSPENDED: &str = "Suspended";

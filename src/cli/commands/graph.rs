@@ -6,7 +6,7 @@ use crate::cli::inputs::PlanParameters;
 use crate::cli::inspect;
 use crate::cli::options::{Planning, Target};
 use crate::cli::output::Console;
-use crate::graph::render;
+use engine::graph::render;
 
 /// Prints diagnostics to standard error, so that the graph can be piped.
 pub async fn run(args: GraphArgs, console: Console) -> anyhow::Result<Exit> {

@@ -12,8 +12,8 @@ use crate::cli::options::{Target, address, matches_name};
 use crate::cli::output::Console;
 use crate::cli::state::records;
 use crate::cli::table::Table;
-use crate::model::history_list::{self, ListedChange};
-use crate::model::{Address, Diagnostic, Record, Recorded, suggest};
+use model::history_list::{self, ListedChange};
+use model::{Address, Diagnostic, Record, Recorded, suggest};
 
 pub async fn run(args: HistoryArgs, console: Console) -> anyhow::Result<Exit> {
     let address = address(&args.address)?;

@@ -4,9 +4,6 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
-
-use crate::api;
 use crate::cli::args::ImportArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::{PlanParameters, PlanResult};
@@ -14,13 +11,14 @@ use crate::cli::local::{self, Session};
 use crate::cli::options::{Files, Planning, Target, address};
 use crate::cli::output::Console;
 use crate::cli::{inspect, show};
-use crate::driver::kubernetes_object;
-use crate::execute::Limits;
-use crate::load::{Config, Instance};
-use crate::migrate::escape_value;
-use crate::model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
-use crate::pipeline;
-use crate::plan::render::Detail;
+use drivers::kubernetes_object;
+use engine::load::{Config, Instance};
+use engine::plan::render::Detail;
+use migrate::escape_value;
+use model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
+use runtime::execute::Limits;
+use runtime::pipeline;
+use serde_json::{Value as Json, json};
 
 /// Fields of `metadata` that the API server sets.
 const SET_BY_SERVER: [&str; 7] =
@@ -71,7 +69,7 @@ async fn import_to_record(
     session.inputs.config = Arc::new(with_import(&config, address, request));
     let planned = session.inputs.plan(&session.engine, &planning, PlanParameters::default()).await?;
     let Some(object) = imported_object(&planned, address) else {
-        let concerns = |found: &&crate::model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
+        let concerns = |found: &&model::Diagnostic| found.address.as_ref().is_none_or(|other| other == address);
         let relevant: Vec<_> = planned.diagnostics.iter().filter(concerns).cloned().collect();
         console.diagnostics(&relevant);
         console.notice("Nothing was imported.");
@@ -277,7 +275,7 @@ mod tests {
             &value,
         )
         .unwrap();
-        let loaded = crate::load::source::read_strings(&[("a.yaml", &text)]);
+        let loaded = engine::load::source::read_strings(&[("a.yaml", &text)]);
         assert!(loaded.config.incomplete.is_empty() && loaded.config.instances.len() == 1, "{text}");
         assert!(text.starts_with("# data is sensitive"), "{text}");
         for absent in ["c2VjcmV0", "uid", "resourceVersion", "annotations", "owner"] {

@@ -3,7 +3,7 @@
 use crate::cli::args::LaunchHookArgs;
 use crate::cli::failure::Exit;
 use crate::cli::output::Console;
-use crate::process::supervisor;
+use process::supervisor;
 
 /// The exit code, if the program of a hook cannot be started, as in shells.
 const NOT_STARTED: u8 = 127;

@@ -2,7 +2,7 @@
 
 use crate::cli::args::LaunchPluginArgs;
 use crate::cli::failure::Exit;
-use crate::plugin::launcher::{LaunchOptions, launch};
+use tfprovider::plugin::launcher::{LaunchOptions, launch};
 
 /// Replaces the process with the plugin. Returns only on errors.
 pub fn run(args: LaunchPluginArgs) -> anyhow::Result<Exit> {

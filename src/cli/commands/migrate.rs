@@ -1,5 +1,5 @@
 //! `purlin migrate`: converts a Terraform or OpenTofu state to manifests and records for which the next plan has no
-//! changes. No object is read or changed. [`crate::migrate`] does the conversion.
+//! changes. No object is read or changed. [`migrate`] does the conversion.
 //!
 //! Records are written before the directory of the manifests appears. So no plan can treat an object as an orphan or as
 //! not created yet.
@@ -21,14 +21,14 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
-use crate::driver::provider::ConfigurationMode;
-use crate::load::{self, Config};
-use crate::migrate::{File, Migration, MigrationResult, Problem, RESOURCES};
-use crate::model::text::counted;
-use crate::model::{Record, Severity};
-use crate::process::private_file;
-use crate::store::StateFile;
 use check::{Check, Checked};
+use drivers::provider::ConfigurationMode;
+use engine::load::{self, Config};
+use migrate::{File, Migration, MigrationResult, Problem, RESOURCES};
+use model::text::counted;
+use model::{Record, Severity};
+use process::private_file;
+use runtime::store::StateFile;
 
 pub async fn run(args: MigrateArgs, console: Console) -> anyhow::Result<Exit> {
     let files = Files {

@@ -8,8 +8,8 @@ use crate::cli::output::Console;
 use crate::cli::preview::{self, PreviewRequest};
 use crate::cli::saved::Recorder;
 use crate::cli::{inspect, local, show};
-use crate::graph::render::{GraphJson, published};
-use crate::plan::render::Detail;
+use engine::graph::render::{GraphJson, published};
+use engine::plan::render::Detail;
 
 pub async fn run(args: PlanArgs, console: Console) -> anyhow::Result<Exit> {
     if let Some(request) = PreviewRequest::of_plan(&args)? {

@@ -7,15 +7,15 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use super::switch::{chosen, is_suspended, shown_name};
-use crate::api::conditions::ConditionType;
-use crate::api::{self, Resource};
 use crate::cli::args::ReconcileArgs;
 use crate::cli::cluster::selection::{Key, Seen, Selection, key};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Console;
-use crate::model::Reason;
-use crate::model::text::counted;
-use crate::process::{Clock as _, SystemClock};
+use api::Resource;
+use api::conditions::ConditionType;
+use model::Reason;
+use model::text::counted;
+use process::{Clock as _, SystemClock};
 
 /// Of so many objects, the steps are shown too; of more, only the results.
 const FEW: usize = 20;

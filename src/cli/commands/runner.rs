@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::cli::args::RunnerArgs;
 use crate::cli::failure::{Exit, Failure};
-use crate::install::Hash;
-use crate::model::OWN_VARIABLES;
-use crate::plugin::remote::{RunnerKeys, RunnerOptions, serve};
-use crate::process::{Shutdown, hide_from_others, memory_limit, panics, telemetry};
+use model::OWN_VARIABLES;
+use process::{Shutdown, hide_from_others, memory_limit, panics, telemetry};
+use tfprovider::install::Hash;
+use tfprovider::plugin::remote::{RunnerKeys, RunnerOptions, serve};
 
 /// Runs one provider for one controller.
 pub async fn run(args: RunnerArgs) -> anyhow::Result<Exit> {

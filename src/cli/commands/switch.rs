@@ -2,13 +2,13 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::api::Resource;
 use crate::cli::args::ResourceArgs;
 use crate::cli::cluster::selection::{self, Selection};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Choice, Cluster, Target};
 use crate::cli::output::Console;
-use crate::model::text::counted;
+use api::Resource;
+use model::text::counted;
 
 pub async fn suspend(args: ResourceArgs, console: Console) -> anyhow::Result<Exit> {
     let words =

@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value as Json, json};
-
-use crate::api;
 use crate::cli::args::{Format, TreeArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::inputs::PlanParameters;
@@ -12,7 +9,8 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::{Files, Planning, Target, matches_name};
 use crate::cli::output::Console;
 use crate::cli::{cluster, inspect};
-use crate::model::{Action, Address, ChangeCause, Text, Tone, kubernetes_name};
+use model::{Action, Address, ChangeCause, Text, Tone, kubernetes_name};
+use serde_json::{Value as Json, json};
 
 /// The state and direct dependencies of an object.
 struct Entry {
@@ -140,8 +138,8 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     };
     if !has_sources {
         let all: Vec<Address> = recorded.keys().cloned().collect();
-        let entry = |(address, stored): (&Address, &crate::model::Stored)| {
-            let status = stored.record.current.as_ref().map(|object| crate::plan::options::state_word(object));
+        let entry = |(address, stored): (&Address, &model::Stored)| {
+            let status = stored.record.current.as_ref().map(|object| engine::plan::options::state_word(object));
             let state = match (&stored.record.intent, status) {
                 (Some(intent), _) => format!("{} is open", intent.operation.as_str()),
                 (None, status) => status.unwrap_or("no object").to_owned(),
@@ -158,7 +156,7 @@ async fn from_files(files: Files, console: Console) -> anyhow::Result<Entries> {
     let plan = planned.plan;
     let current = || plan.changes.iter().filter(|change| change.deposed.is_none());
     let all: Vec<Address> = current().map(|change| change.address.clone()).collect();
-    let entry = |change: &crate::model::Change| {
+    let entry = |change: &model::Change| {
         // No manifest of another source is read.
         let is_read = change.because != Some(ChangeCause::OtherSource);
         let dependencies = plan.dependencies.get(&change.address).filter(|_| is_read).map(|wants| wants.to_vec());

@@ -8,7 +8,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::ui::{self, FilesSession};
-use crate::ui::cluster::ClusterSession;
+use controller::ui::cluster::ClusterSession;
 
 /// Serves until a signal.
 pub async fn run(args: UiArgs, console: Console) -> anyhow::Result<Exit> {

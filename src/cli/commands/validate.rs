@@ -6,9 +6,9 @@ use crate::cli::json::{Diagnostics, FORMAT_VERSION};
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::{json, local};
-use crate::execute::Limits;
-use crate::model::has_errors;
-use crate::plan::render::problems;
+use engine::plan::render::problems;
+use model::has_errors;
+use runtime::execute::Limits;
 
 /// With `-o json`, the diagnostics are printed to standard output, because they are the result.
 pub async fn run(args: ValidateArgs, console: Console) -> anyhow::Result<Exit> {

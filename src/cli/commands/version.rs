@@ -11,7 +11,7 @@ pub fn run(args: &VersionArgs, console: Console) -> anyhow::Result<Exit> {
         Format::Text => writeln!(out, "purlin {VERSION}"),
         Format::Json => json::write_line(
             out,
-            &serde_json::json!({"version": VERSION, "formatVersion": json::FORMAT_VERSION, "apiVersion": crate::api::API_VERSION}),
+            &serde_json::json!({"version": VERSION, "formatVersion": json::FORMAT_VERSION, "apiVersion": api::API_VERSION}),
         ),
     })?;
     Ok(Exit::Success)

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::ProviderConfigStatus;
 use crate::cli::local::DesiredState;
-use crate::load::{DataLookup, Instance, ProviderConfig};
-use crate::model::data::StringData;
-use crate::model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
-use crate::reconcile::index::{
+use api::ProviderConfigStatus;
+use engine::load::{DataLookup, Instance, ProviderConfig};
+use model::data::StringData;
+use model::{Address, DataRef, Diagnostic, Diagnostics, Reason, Version};
+use runtime::reconcile::index::{
     Event, InputKey, ObservedProviderConfig, ObservedResource, ProviderConfigMeta, PublishedStatus,
 };
 

@@ -8,11 +8,11 @@ use crate::cli::inputs::{OtherSources, PlanResult};
 use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::show;
-use crate::execute::{Progress, ProgressKind};
-use crate::model::has_errors;
-use crate::model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, Recorded};
-use crate::plan::Plan;
-use crate::plan::render::problems;
+use engine::plan::Plan;
+use engine::plan::render::problems;
+use model::has_errors;
+use model::{Action, Address, Change, DeposedKey, Diagnostic, Diagnostics, Reason, Recorded};
+use runtime::execute::{Progress, ProgressKind};
 
 /// The current object of an address, or a deposed object.
 type Object = (Address, Option<DeposedKey>);

@@ -18,17 +18,17 @@ use crate::cli::output::Console;
 use crate::cli::progress::Reporter;
 use crate::cli::run;
 use crate::cli::signals::{ShutdownMode, Signals};
-use crate::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
-use crate::model::Stored;
-use crate::model::{Quota, Reason};
-use crate::pipeline;
-use crate::plan::ObjectBlock;
-use crate::reconcile::index::Event;
-use crate::reconcile::time::{Moment, Time};
-use crate::reconcile::{
+use engine::plan::ObjectBlock;
+use model::Stored;
+use model::{Quota, Reason};
+use runtime::execute::{self, DesiredDigests, Engine, HolderState, Progress, Workers};
+use runtime::pipeline;
+use runtime::reconcile::index::Event;
+use runtime::reconcile::time::{Moment, Time};
+use runtime::reconcile::{
     Command, MoveRequest, MoveResult, PlanRequest, Policy, Reconciler, RecoveryResult, Signal, Turn,
 };
-use crate::store::StateFile;
+use runtime::store::StateFile;
 
 /// A running `purlin dev`.
 pub struct DevSession {
@@ -279,7 +279,7 @@ async fn plan(engine: Arc<Engine>, mut request: PlanRequest) -> Signal {
 }
 
 /// This process holds the lock of the state file, so the process that wrote the intent has exited.
-async fn recover(engine: Arc<Engine>, stored: Stored, instance: Option<Arc<crate::load::Instance>>) -> Signal {
+async fn recover(engine: Arc<Engine>, stored: Stored, instance: Option<Arc<engine::load::Instance>>) -> Signal {
     let (outcome, warnings) = execute::recover(&engine, &stored, instance.as_deref(), HolderState::Ended).await;
     Signal::Recovered(Box::new(RecoveryResult { address: stored.record.address.clone(), outcome, warnings }))
 }

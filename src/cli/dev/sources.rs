@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::report::DevReporter;
 use crate::cli::local::DesiredState;
-use crate::load::Config;
-use crate::model::{Address, Recorded, Stored, Version};
-use crate::store::StateFile;
+use engine::load::Config;
+use model::{Address, Recorded, Stored, Version};
+use runtime::store::StateFile;
 
 pub struct RecordedSources {
     state: Arc<StateFile>,
@@ -71,8 +71,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::load::Instance;
-    use crate::model::{Holder, Record};
+    use engine::load::Instance;
+    use model::{Holder, Record};
 
     fn manifest(address: &Address, source: &str) -> Config {
         let mut config = Config { namespace: "shop".into(), ..Config::default() };

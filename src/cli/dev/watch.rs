@@ -10,7 +10,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::load::SourcePaths;
+use engine::load::SourcePaths;
 
 /// The minimum poll interval, short enough that users do not notice a delay.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::cli::messages::subject;
 use crate::cli::output::write_problem;
-use crate::execute::{Progress, ProgressKind};
-use crate::model::text::split_hint;
-use crate::model::{Address, Severity, Step, Text};
-use crate::plan::render::problems::{write_others, write_waiting};
+use engine::plan::render::problems::{write_others, write_waiting};
+use model::text::split_hint;
+use model::{Address, Severity, Step, Text};
+use runtime::execute::{Progress, ProgressKind};
 
 /// Failed steps in the order of their failure.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Operation, Reason};
+    use model::{Operation, Reason};
 
     fn event(name: &str, kind: ProgressKind) -> Progress {
         let address = Address::single(name);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::cli::json;
 use crate::cli::messages::{format_duration, subject, verbs};
-use crate::execute::{Progress, ProgressKind};
-use crate::model::text::one_line;
-use crate::model::{Reason, Recorded, Step, Text, Tone};
+use model::text::one_line;
+use model::{Reason, Recorded, Step, Text, Tone};
+use runtime::execute::{Progress, ProgressKind};
 
 /// Writes an event on one line. A failure is written with its cause only if `with_cause` is set.
 pub fn write(progress: &Progress, took: Duration, records: &Recorded, with_cause: bool, text: &mut Text) {

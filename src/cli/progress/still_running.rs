@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cli::messages::elapsed;
-use crate::model::Step;
+use model::Step;
 
 /// When a step is reported for the first time.
 const FIRST: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ impl StillRunning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Address, Operation};
+    use model::{Address, Operation};
 
     #[test]
     fn a_long_step_is_reported_less_and_less_often() {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::text;
-use crate::driver::kubernetes_object::OwnerScope;
-use crate::driver::{KubernetesObject, Registry};
-use crate::model::{AttributeType, Schema};
-use crate::plugin::schema::{Attribute, Block};
-use crate::process::SystemClock;
+use drivers::kubernetes_object::OwnerScope;
+use drivers::{KubernetesObject, Registry};
+use model::{AttributeType, Schema};
+use process::SystemClock;
+use tfprovider::plugin::schema::{Attribute, Block};
 
 const PAGES: [(&str, &str); 2] = [
     ("terraform_data", include_str!("../../../docs/types/terraform_data.md")),
@@ -29,7 +29,7 @@ pub(super) fn block(type_name: &str, data: bool) -> Option<Block> {
 }
 
 fn attributes(schema: &Schema) -> Vec<Attribute> {
-    let attribute = |(name, attribute): (&Arc<str>, &crate::model::Attribute)| Attribute {
+    let attribute = |(name, attribute): (&Arc<str>, &model::Attribute)| Attribute {
         name: name.to_string(),
         r#type: type_json(&attribute.kind).to_string().into_bytes(),
         description: attribute.description.clone(),
@@ -62,7 +62,7 @@ fn type_json(kind: &AttributeType) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::BUILT_IN;
+    use engine::load::BUILT_IN;
 
     #[test]
     fn every_built_in_type_has_a_page_with_all_attributes() {

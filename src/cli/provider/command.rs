@@ -12,8 +12,8 @@ use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::install::{InstalledProvider, Installer, LOCK_FILE, LockFile, LockedProvider, Platform};
-use crate::model::Provider;
+use model::Provider;
+use tfprovider::install::{InstalledProvider, Installer, LOCK_FILE, LockFile, LockedProvider, Platform};
 
 pub async fn run(command: ProviderCommand, console: Console) -> anyhow::Result<Exit> {
     match command {

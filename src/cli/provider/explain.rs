@@ -12,11 +12,11 @@ use crate::cli::json;
 use crate::cli::local;
 use crate::cli::options::Files;
 use crate::cli::output::Console;
-use crate::cty::Type;
-use crate::install::Installer;
-use crate::load::{BUILT_IN, ProviderSpec};
-use crate::model::Provider;
-use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
+use engine::load::{BUILT_IN, ProviderSpec};
+use model::Provider;
+use tfprovider::cty::Type;
+use tfprovider::install::Installer;
+use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting, ProviderSchema, Schema};
 
 /// The description of an attribute or block of a type.
 #[derive(Debug)]

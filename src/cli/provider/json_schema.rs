@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::cty::Type;
-use crate::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
+use tfprovider::cty::Type;
+use tfprovider::plugin::schema::{Attribute, Block, NestedBlock, Nesting};
 
 pub(super) fn document(type_name: &str, block: &Block) -> Json {
     let mut document = object(block);

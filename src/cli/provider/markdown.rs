@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::explain::{Field, fields};
-use crate::install::InstalledProvider;
-use crate::model::Provider;
-use crate::plugin::schema::{Block, InvalidSchema, ProviderSchema};
+use model::Provider;
+use tfprovider::install::InstalledProvider;
+use tfprovider::plugin::schema::{Block, InvalidSchema, ProviderSchema};
 
 pub(super) struct Page {
     /// The path of its file.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::Schemas;
-use crate::plugin::schema::{
+use tfprovider::plugin::schema::{
     Attribute, Block, DescriptionKind, IdentityAttribute, IdentitySchema, InvalidSchema, NestedBlock, Nesting, Schema,
 };
 

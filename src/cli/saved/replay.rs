@@ -8,14 +8,14 @@ use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 
 use super::reply::{Replayable, Reply, error_reply};
-use crate::driver::{
+use drivers::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, TakeOver, unsupported_move,
 };
-use crate::model::{
+use model::{
     Diagnostics, DriverError, ErrorKind, Ignored, IgnoredChange, ImportRequest, ObjectState, PlanRequest, PlanResponse,
     Provider, RecordedObject, Schema, Value,
 };
-use crate::store::codec;
+use runtime::store::codec;
 
 /// Replies by a digest of the call.
 #[derive(Debug, Default)]
@@ -247,8 +247,8 @@ impl DataSources for ReplayDriver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::scripted::{Script, Scripted, World};
-    use crate::driver::{CallDelay, Warnings};
+    use drivers::{CallDelay, Warnings};
+    use testkit::scripted::{Script, Scripted, World};
 
     #[tokio::test]
     async fn provider_configuration_is_saved_and_replayed() {

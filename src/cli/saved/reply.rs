@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
+use model::{
     Diagnostic, Diagnostics, DriverError, ErrorKind, Health, ImportRequest, ObjectState, Path, PlanResponse, Reason,
     Refusal, Remedy, Severity, Value,
 };
-use crate::store::codec::{self, CodecError};
+use runtime::store::codec::{self, CodecError};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -14,11 +14,11 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::options::{Target, address, matches_name};
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::execute;
-use crate::model::text::one_line;
-use crate::model::{Address, Record, Recorded, Stored, Text, Tone, Value};
-use crate::plan::moves::{Move, unfinished};
-use crate::plan::render::{Detail, Sign, tree, whole_attributes};
+use engine::plan::moves::{Move, unfinished};
+use engine::plan::render::{Detail, Sign, tree, whole_attributes};
+use model::text::one_line;
+use model::{Address, Record, Recorded, Stored, Text, Tone, Value};
+use runtime::execute;
 
 pub async fn run(command: StateCommand, console: Console) -> anyhow::Result<Exit> {
     match command {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::failure::Failure;
-use crate::model::{Address, DeposedKey, ObjectStatus, Operation, Record, RecordedObject};
+use model::{Address, DeposedKey, ObjectStatus, Operation, Record, RecordedObject};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum RecordEdit {
@@ -141,7 +141,7 @@ pub fn require_no_intent(record: &Record) -> anyhow::Result<()> {
 }
 
 /// During a move, two records can have the same object. Another move of one of them would keep both. `unfinished` are the
-/// moves by [`crate::plan::moves::unfinished`].
+/// moves by [`engine::plan::moves::unfinished`].
 pub fn require_no_move(
     unfinished: &BTreeMap<&Address, (&Address, &Address)>,
     addresses: [&Address; 2],
@@ -155,9 +155,9 @@ pub fn require_no_move(
 mod tests {
     use super::*;
     use crate::cli::state::fixtures::{object, record, with_intent};
-    use crate::model::Value;
-    use crate::model::{Recorded, Stored, Version};
-    use crate::plan::moves::unfinished;
+    use engine::plan::moves::unfinished;
+    use model::Value;
+    use model::{Recorded, Stored, Version};
 
     fn ready() -> Record {
         Record { current: Some(Arc::new(object())), ..record("web") }

@@ -12,12 +12,12 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::local;
 use crate::cli::options::{Files, Target};
 use crate::cli::output::Console;
-use crate::driver::provider::ConfigurationMode;
-use crate::driver::{Preparation, Providers};
-use crate::migrate::Configuration;
-use crate::migrate::export::{self, Base, Export};
-use crate::model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
-use crate::process::{Random as _, SystemRandom, private_file};
+use drivers::provider::ConfigurationMode;
+use drivers::{Preparation, Providers};
+use migrate::Configuration;
+use migrate::export::{self, Base, Export};
+use model::{Provider, ProviderUse, Recorded, RecordedObject, Value};
+use process::{Random as _, SystemRandom, private_file};
 
 pub async fn run(args: StateExportArgs, console: Console) -> anyhow::Result<Exit> {
     let target = Target::from_args(args.target);

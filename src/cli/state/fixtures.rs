@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::model::{Holder, Intent, Operation, Record, RecordedObject, Value};
+use model::{Holder, Intent, Operation, Record, RecordedObject, Value};
 
 /// A record without objects.
 pub fn record(name: &str) -> Record {
@@ -33,7 +33,7 @@ pub fn with_intent(mut record: Record, operation: Operation) -> Record {
         deposed: None,
         planned: None,
         import: None,
-        cause: crate::model::Cause::default(),
+        cause: model::Cause::default(),
     }));
     record
 }

@@ -14,8 +14,8 @@ use crate::cli::failure::Failure;
 use crate::cli::local;
 use crate::cli::options::{Cluster, Files};
 use crate::cli::output::Console;
-use crate::driver::kubernetes_object;
-use crate::model::{Address, InstanceKey, Record, Recorded};
+use drivers::kubernetes_object;
+use model::{Address, InstanceKey, Record, Recorded};
 
 pub async fn run(args: StatePushArgs, console: Console) -> anyhow::Result<()> {
     let files = Files::new(FileArgs { state: args.state, ..FileArgs::default() }, None);

@@ -7,8 +7,8 @@ use crate::cli::cluster::ClusterEditor;
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::{cluster, local};
-use crate::model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded, Stored};
-use crate::store::{StateFile, UnreadableRecord};
+use model::{Address, Diagnostic, Diagnostics, Reason, Record, Recorded, Stored};
+use runtime::store::{StateFile, UnreadableRecord};
 
 /// Records that are open for editing.
 pub struct Records {

@@ -18,9 +18,9 @@ use crate::cli::json::{self, FORMAT_VERSION};
 use crate::cli::options::Target;
 use crate::cli::output::Console;
 use crate::cli::table::Table;
-use crate::model::text::counted;
-use crate::model::{Address, ImportRequest, Intent, Operation, Record, Recorded, Stored, Value};
-use crate::process::{Clock as _, SystemClock};
+use model::text::counted;
+use model::{Address, ImportRequest, Intent, Operation, Record, Recorded, Stored, Value};
+use process::{Clock as _, SystemClock};
 
 /// The attributes by which a user finds an object, in the order of the list.
 const NAMES: [&str; 5] = ["id", "name", "namespace", "region", "location"];

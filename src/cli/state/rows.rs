@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::super::json::{Diagnostics, FORMAT_VERSION};
-use crate::model::{Address, DeposedKey, Diagnostic, InstanceKey, Operation, Record, RecordedObject, Value};
-use crate::plan::options::state_word;
-use crate::plan::render::json::Public;
+use engine::plan::options::state_word;
+use engine::plan::render::json::Public;
+use model::{Address, DeposedKey, Diagnostic, InstanceKey, Operation, Record, RecordedObject, Value};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -17,9 +17,9 @@ use crate::cli::dev::Watch;
 use crate::cli::local;
 use crate::cli::options::{Files, Planning};
 use crate::cli::view;
-use crate::execute::Engine;
-use crate::ui::snapshot::Snapshot;
-use crate::ui::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
+use controller::ui::snapshot::Snapshot;
+use controller::ui::{About, Current, Detail, LONGEST_WAIT, PlanDetail, Refusal, Session, decision};
+use runtime::execute::Engine;
 
 /// How often the state file is looked at. A step that takes less may not be seen running.
 const INTERVAL: Duration = Duration::from_millis(100);

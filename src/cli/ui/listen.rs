@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 use crate::cli::failure::Failure;
 use crate::cli::output::Console;
 use crate::cli::signals::Signals;
-use crate::model::text::hex;
-use crate::process::{HttpLimits, Random as _, Shutdown, SystemRandom, serve_http};
-use crate::ui::server::Server;
-use crate::ui::{Backend, Opened, Refusal, Session};
+use controller::ui::server::Server;
+use controller::ui::{Backend, Opened, Refusal, Session};
+use model::text::hex;
+use process::{HttpLimits, Random as _, Shutdown, SystemRandom, serve_http};
 
 /// One session for everyone with the token: other users of this computer can connect, but do not know it.
 struct OneUser {

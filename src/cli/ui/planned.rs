@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cli::inputs::{Inputs, PlanResult};
-use crate::graph::render;
-use crate::model::history_list;
-use crate::model::text::one_line;
-use crate::model::{Action, Address, Change, InstanceKey, Reason, Text, display_id, kubernetes_name};
-use crate::plan::render::{Detail as Amount, is_shown, write_change};
-use crate::reconcile::summarize::waits_for_others;
-use crate::ui::snapshot::{Edge, Object, Snapshot, State, StepNode, object_edges};
-use crate::ui::{Detail, Diff, HistoryRow, Section};
+use controller::ui::snapshot::{Edge, Object, Snapshot, State, StepNode, object_edges};
+use controller::ui::{Detail, Diff, HistoryRow, Section};
+use engine::graph::render;
+use engine::plan::render::{Detail as Amount, is_shown, write_change};
+use model::history_list;
+use model::text::one_line;
+use model::{Action, Address, Change, InstanceKey, Reason, Text, display_id, kubernetes_name};
+use runtime::reconcile::summarize::waits_for_others;
 
 /// How many instances of a family get an edge of their own from an object that depends on all of them.
 const MAX_FAMILY_EDGES: usize = 50;
@@ -101,7 +101,7 @@ impl Planned {
         let waiting: BTreeSet<&str> = published.edges.iter().map(|edge| edge.from.as_str()).collect();
         let running: BTreeSet<String> =
             graph.nodes().filter(|node| graph.is_running(*node)).map(|node| graph.id(node)).collect();
-        let node = |step: &crate::api::PlanStep| {
+        let node = |step: &api::PlanStep| {
             let failure = self.inputs.failures.get(&step.address);
             let (state, message) = match failure {
                 _ if running.contains(&step.id) => (State::Running, "running".to_owned()),
@@ -112,7 +112,7 @@ impl Planned {
             let (object, operation) = (step.address.to_string(), step.operation.as_str().to_owned());
             StepNode { id: step.id.clone(), object, operation, state, message }
         };
-        let edge = |edge: &crate::api::PlanEdge| Edge {
+        let edge = |edge: &api::PlanEdge| Edge {
             from: edge.from.clone(),
             to: edge.to.clone(),
             why: edge.because.clone(),

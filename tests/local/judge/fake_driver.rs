@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
-use purlin::driver::scripted::Recovery;
 use purlin::driver::{ApplyRequest, ApplyResponse, CallContext, CreateRecovery, Driver, FindCreated};
 use purlin::model::{
     Attribute, AttributeType, Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, Path, PlanRequest,
     PlanResponse, Provider, RecordedObject, Schema, Value,
 };
+use testkit::scripted::Recovery;
 
 use super::witness::Witness;
 use crate::kit::{Crash, Dice};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use purlin::driver::Registry;
-use purlin::driver::scripted;
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Progress, Recovery, Run};
 use purlin::graph;
 use purlin::load::{Config, Instance};
@@ -15,6 +14,7 @@ use purlin::pipeline;
 use purlin::plan::{Mode, ObjectBlock, Plan, PlanOptions, Refresh, ResponseCache, moves};
 use purlin::process::Clock as _;
 use purlin::store::memory::{FaultAction, FaultHook, FaultPoint, MemoryJournal, Moment};
+use testkit::scripted;
 
 use super::desired_state::DesiredState;
 use super::fake_driver::{FakeDriver, TYPE};

@@ -65,8 +65,8 @@ fn the_page_of_metrics_has_exactly_the_metrics_that_the_controller_registers() {
         })
         .collect();
     let registered = registered();
-    let mut files = vec![crate::tidy::root().join("src/controller/metrics.rs")];
-    crate::tidy::rust_files(&crate::tidy::root().join("src/controller/metrics"), &mut files);
+    let mut files = vec![crate::tidy::root().join("crates/controller/src/metrics.rs")];
+    crate::tidy::rust_files(&crate::tidy::root().join("crates/controller/src/metrics"), &mut files);
     let count = |file| fs::read_to_string(file).unwrap().matches("registry.register(").count();
     assert_eq!(registered.len(), files.iter().map(count).sum::<usize>(), "give every metric a value above");
     assert_eq!(documented, registered);

@@ -21,10 +21,10 @@
 //! (Resources have UIDs and annotations, and records without a Resource are abandoned), `deleting: <address>`,
 //! `other source: <name>` (the records of this name belong to a source that is not given), `show: values`.
 
-use purlin::driver::scripted::{Operation, Script, ScriptLine, ScriptedOutcome};
 use purlin::model::Address;
 use purlin::store::memory;
 use serde_json::{Value as Json, json};
+use testkit::scripted::{Operation, Script, ScriptLine, ScriptedOutcome};
 
 #[derive(Debug, Default)]
 pub(super) struct Scenario {

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use purlin::driver::Registry;
-use purlin::driver::scripted::Scripted;
-use purlin::driver::scripted::{Script, ScriptedOutcome, World};
 use purlin::execute::{self, Adoption, Engine, HolderState, Limits, Run};
 use purlin::load::{Instance, LoadedSource};
 use purlin::model::{Address, Holder, ObjectStatus, Recorded, Value};
@@ -15,6 +13,8 @@ use purlin::pipeline;
 use purlin::plan::{Mode, ObjectBlock, PlanOptions, Refresh, ResponseCache};
 use purlin::process::Random as _;
 use purlin::store::memory::{FaultAction, FaultPoint, MemoryJournal};
+use testkit::scripted::Scripted;
+use testkit::scripted::{Script, ScriptedOutcome, World};
 
 use super::file::{Cue, Fault, Options, Round, Scenario, Start};
 use super::render;

@@ -7,7 +7,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use purlin::driver::hook::{HookCall, HookOutcome, HookRunner};
 use purlin::driver::publish::CopyTarget;
-use purlin::driver::scripted::Scripted;
 use purlin::driver::{
     ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataPlan, DataSources, Driver, FindCreated, Publisher,
     ReadinessError, TakeOver,
@@ -19,6 +18,7 @@ use purlin::model::{
     Record, RecordedObject, Schema, Stored, Value, Version,
 };
 use purlin::store::memory::MemoryJournal;
+use testkit::scripted::Scripted;
 
 /// The log, with one line for each event.
 #[derive(Clone, Default)]

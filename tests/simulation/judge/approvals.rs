@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purlin::driver::scripted::{Effect, EffectKind};
 use purlin::model::{Record, RecordedObject};
 use purlin::process::lock;
 use purlin::store::secrets::record_name;
 use serde_json::Value;
+use testkit::scripted::{Effect, EffectKind};
 use tokio::time::Instant;
 
 use super::{Call, Inside, Intent, Judge, Place, Running, has_instance};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use purlin::driver::scripted::Effect;
 use purlin::model::{Address, InstanceKey, Record, Value as Plain};
 use purlin::store::secrets::record_name;
 use serde_json::Value;
+use testkit::scripted::Effect;
 use tokio::time::Instant;
 
 use super::{Call, Inside, Intent, Place, Timeline, has_instance, is_desired, newest_at};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use purlin::driver::scripted::Operation;
 use serde_json::{Value, json};
+use testkit::scripted::Operation;
 
 use super::changes::{CHAIN, apply_chain, on};
 use super::play::{Play, plain, thing};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use purlin::driver::scripted::Recovery;
-use purlin::driver::scripted::{EffectKind, Operation, ScriptLine, ScriptedOutcome};
 use purlin::model::Value as Plain;
 use purlin::process::Clock as _;
 use serde_json::{Value, json};
+use testkit::scripted::Recovery;
+use testkit::scripted::{EffectKind, Operation, ScriptLine, ScriptedOutcome};
 use tokio::time::{Instant, sleep};
 
 use super::strike::{Counted, Strike, Strikes};

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use purlin::controller::shards::Division;
-use purlin::driver::scripted::Operation;
 use purlin::model::{BUCKETS, Value as Plain};
+use testkit::scripted::Operation;
 use tokio::time::Instant;
 
 use super::play::{Play, plain};

@@ -1,7 +1,7 @@
 //! Calls that fail, and objects and records that other clients change.
 
-use purlin::driver::scripted::{Operation, ScriptedOutcome};
 use serde_json::Value;
+use testkit::scripted::{Operation, ScriptedOutcome};
 
 use super::changes::on;
 use super::play::{Play, plain};

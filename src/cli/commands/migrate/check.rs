@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use super::as_recorded::AsRecorded;
 use crate::cli::view::planning_engine;
-use crate::driver::kubernetes_object::OwnerScope;
-use crate::driver::{KubernetesObject, Providers, Registry};
-use crate::execute::Limits;
-use crate::load;
-use crate::migrate::{Adjustments, Gathered, MigrationResult, Problem};
-use crate::model::{
+use drivers::kubernetes_object::OwnerScope;
+use drivers::{KubernetesObject, Providers, Registry};
+use engine::load;
+use engine::plan::{Plan, PlanOptions, Refresh, ResponseCache};
+use migrate::{Adjustments, Gathered, MigrationResult, Problem};
+use model::{
     Action, Address, Change, Diagnostic, Path, Reason, Recorded, Segment, Severity, Stored, Value, Version, visible,
 };
-use crate::pipeline;
-use crate::plan::{Plan, PlanOptions, Refresh, ResponseCache};
-use crate::process::SystemClock;
+use process::SystemClock;
+use runtime::execute::Limits;
+use runtime::pipeline;
 
 /// Each round changes an argument. A resource with more wrong arguments is reported.
 const MAX_ROUNDS: usize = 12;
@@ -85,7 +85,7 @@ impl Check<'_> {
         let readings = Arc::new(readings);
         let drivers = drivers.map_drivers(|driver| Arc::new(AsRecorded::new(driver, Arc::clone(&readings))));
         let engine = planning_engine(drivers, Limits::default());
-        let stored = |record: &crate::model::Record| {
+        let stored = |record: &model::Record| {
             let stored = Stored { record: Arc::new(record.clone()), version: Version(1) };
             (record.address.clone(), stored)
         };
@@ -104,7 +104,7 @@ impl Check<'_> {
         let tainted = |address: &Address| {
             let record = result.records.iter().find(|record| record.address == *address);
             let current = record.and_then(|record| record.current.as_ref());
-            current.is_some_and(|object| object.status != crate::model::ObjectStatus::Ready)
+            current.is_some_and(|object| object.status != model::ObjectStatus::Ready)
         };
         let is_fault = |change: &&Change| {
             change.deposed.is_none()

@@ -6,10 +6,10 @@ use futures::StreamExt as _;
 use futures::stream;
 use jiff::SignedDuration;
 
-use crate::driver::{CallContext, CallDelay, Preparation, Providers, ReconstructedConfig, Warnings};
-use crate::migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
-use crate::model::{DriverError, RecordedObject};
-use crate::process::{Clock as _, SystemClock};
+use drivers::{CallContext, CallDelay, Preparation, Providers, ReconstructedConfig, Warnings};
+use migrate::{AdoptedObject, Migration, Object, Problem, Resource, without_provider};
+use model::{DriverError, RecordedObject};
+use process::{Clock as _, SystemClock};
 
 /// How many resources are converted concurrently.
 const MAX_CONCURRENT: usize = 16;

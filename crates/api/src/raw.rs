@@ -1,0 +1,223 @@
+//! Objects as the API server sent them. A list or a watch decodes only their metadata: an object that cannot be decoded
+//! is an error of this object, and not of all others.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// The metadata of an object, without its managed fields, which are nested as deeply as the object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "HeadFields")]
+pub struct Head {
+    pub metadata: ObjectMeta,
+}
+
+#[derive(Deserialize)]
+struct HeadFields {
+    #[serde(default)]
+    metadata: MetadataFields,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MetadataFields {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    annotations: Option<BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl From<HeadFields> for Head {
+    fn from(HeadFields { metadata }: HeadFields) -> Self {
+        let metadata = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            generation: metadata.generation,
+            creation_timestamp: metadata.creation_timestamp,
+            deletion_timestamp: metadata.deletion_timestamp,
+            annotations: metadata.annotations,
+            labels: metadata.labels,
+            finalizers: metadata.finalizers,
+            ..ObjectMeta::default()
+        };
+        Self { metadata }
+    }
+}
+
+/// An object of the kind `K`, with decoded metadata.
+#[derive(Clone)]
+pub struct RawObject<K> {
+    pub metadata: ObjectMeta,
+    json: Box<RawValue>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A `spec` that is not of its type.
+#[derive(Debug)]
+pub struct UnreadableSpec {
+    /// The fields that are JSON that can be decoded, whatever their type.
+    pub fields: Map<String, Value>,
+    /// The other fields, and why they cannot be decoded.
+    pub undecodable: Vec<(String, String)>,
+    /// Why the `spec` is not of its type.
+    pub message: String,
+}
+
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+impl<K> RawObject<K> {
+    fn parts(&self) -> Parts<'_> {
+        // The JSON was read as an object before.
+        serde_json::from_str(self.json.get()).unwrap_or(Parts { spec: None, status: None })
+    }
+
+    /// Decodes the `spec`.
+    ///
+    /// # Errors
+    /// If it is not of the type `S`, or nested too deeply.
+    pub fn spec<S: DeserializeOwned + Default>(&self) -> Result<S, UnreadableSpec> {
+        let Some(spec) = self.parts().spec else { return Ok(S::default()) };
+        serde_json::from_str(spec.get()).map_err(|error| {
+            let (mut fields, mut undecodable) = (Map::new(), Vec::new());
+            let raw: BTreeMap<String, &RawValue> = serde_json::from_str(spec.get()).unwrap_or_default();
+            for (name, value) in raw {
+                match serde_json::from_str(value.get()) {
+                    Ok(value) => drop(fields.insert(name, value)),
+                    Err(error) => undecodable.push((name, reason(&error))),
+                }
+            }
+            UnreadableSpec { fields, undecodable, message: reason(&error) }
+        })
+    }
+
+    /// Decodes the `status`; `None` if there is none, or it cannot be decoded.
+    pub fn status<S: DeserializeOwned>(&self) -> Option<S> {
+        serde_json::from_str(self.parts().status?.get()).ok()
+    }
+}
+
+/// The error without its position, which no user can look up.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    match text {
+        "recursion limit exceeded" => "it is nested too deeply: Purlin reads 120 levels".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+impl<'de, K> Deserialize<'de> for RawObject<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let Head { metadata } = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
+        Ok(Self { metadata, json, kind: PhantomData })
+    }
+}
+
+/// Without the content of the object, which must not be in a log.
+impl<K> fmt::Debug for RawObject<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawObject").field("name", &self.metadata.name).finish_non_exhaustive()
+    }
+}
+
+impl<K: kube::Resource<DynamicType = ()>> kube::Resource for RawObject<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        K::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        K::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        K::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        K::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ObjectList, WatchEvent};
+
+    use super::*;
+    use crate::{Resource, ResourceSpec, ResourceStatus};
+
+    /// An object whose managed fields are as deep as its `spec`, as the API server sends it.
+    fn nested(name: &str, levels: usize) -> String {
+        let value = "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
+        format!(
+            r#"{{"metadata":{{"name":"{name}","uid":"u","managedFields":[{{"fieldsV1":{value}}}]}},
+                "spec":{{"type":"terraform_data","config":{value}}},"status":{{"observedGeneration":3}}}}"#
+        )
+    }
+
+    #[test]
+    fn one_deep_object_does_not_fail_a_list_or_a_watch() {
+        let list =
+            format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{},{}]}}"#, nested("a", 5000), nested("b", 3));
+        let list: ObjectList<RawObject<Resource>> = serde_json::from_str(&list).unwrap();
+        let [deep, flat] = list.items.as_slice() else { panic!() };
+        assert_eq!(flat.spec::<ResourceSpec>().unwrap().type_name, "terraform_data");
+        let unreadable = deep.spec::<ResourceSpec>().unwrap_err();
+        assert_eq!(unreadable.fields["type"], "terraform_data", "what can be decoded counts");
+        let [(field, why)] = unreadable.undecodable.as_slice() else { panic!() };
+        assert_eq!((field.as_str(), why.as_str()), ("config", "it is nested too deeply: Purlin reads 120 levels"));
+        assert_eq!(deep.status::<ResourceStatus>().unwrap().observed_generation, 3);
+        let event = format!(r#"{{"type":"ADDED","object":{}}}"#, nested("a", 5000));
+        let event: WatchEvent<RawObject<Resource>> = serde_json::from_str(&event).unwrap();
+        assert!(matches!(event, WatchEvent::Added(object) if object.metadata.name.as_deref() == Some("a")));
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_is_readable_json() {
+        let object = r#"{"metadata":{"name":"a"},"spec":{"type":"x","dependsOn":"no list"}}"#;
+        let object: RawObject<Resource> = serde_json::from_str(object).unwrap();
+        let unreadable = object.spec::<ResourceSpec>().unwrap_err();
+        assert_eq!(unreadable.fields.len(), 2);
+        assert!(unreadable.undecodable.is_empty());
+        assert_eq!(unreadable.message, r#"invalid type: string "no list", expected a sequence"#);
+    }
+
+    #[test]
+    fn the_content_of_an_object_is_not_in_its_debug_form() {
+        let object = r#"{"metadata":{"name":"a"},"spec":{"config":{"password":"secret"}}}"#;
+        let object: RawObject<Resource> = serde_json::from_str(object).unwrap();
+        assert_eq!(format!("{object:?}"), r#"RawObject { name: Some("a"), .. }"#);
+    }
+}

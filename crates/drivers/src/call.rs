@@ -1,0 +1,108 @@
+//! Requests and responses of driver calls.
+
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+
+use super::Warnings;
+use model::{DriverError, ObjectState, Provider, ProviderUse, RecordedObject, Value};
+use process::lock;
+
+/// The context of a call: everything besides its values.
+#[derive(Clone, Debug)]
+pub struct CallContext {
+    pub type_name: Arc<str>,
+    pub namespace: Arc<str>,
+    /// Name and instance as a string, for owner annotations and messages.
+    pub address: Arc<str>,
+    /// The provider and its configuration; `None` for built-in types.
+    pub provider: Option<Arc<ProviderUse>>,
+    /// The service account to impersonate; empty for the identity of the process (on files).
+    pub service_account: Arc<str>,
+    /// Reads and plans return by the deadline. A change that cannot be repeated continues until it returns; at the
+    /// deadline Purlin sends its provider a stop request and reports the delay to the user.
+    pub deadline: Timestamp,
+    /// The ID of the operation, for drivers that store it in the object; empty for reads and plans.
+    pub operation_id: Arc<str>,
+    /// Collects the warnings of the driver, also of a failed call. Paths are relative to `spec.config`.
+    pub warnings: Warnings,
+    /// Why an `apply` call has not returned yet.
+    pub delay: CallDelay,
+}
+
+/// What a call waits for, as far as its driver knows. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct CallDelay(Arc<Mutex<String>>);
+
+impl CallDelay {
+    /// Sets what the call waits for, in one line.
+    pub fn set(&self, what: String) {
+        *lock(&self.0) = what;
+    }
+
+    /// `None` if the call waits for nothing but its response.
+    pub fn get(&self) -> Option<String> {
+        Some(lock(&self.0).clone()).filter(|what| !what.is_empty())
+    }
+}
+
+impl CallContext {
+    pub fn provider(&self) -> Option<&Provider> {
+        self.provider.as_ref().map(|used| used.provider.as_ref())
+    }
+}
+
+/// A create (`prior` is `None`), an update, or a destroy (`planned` is `None`).
+#[derive(Clone, Debug)]
+pub struct ApplyRequest {
+    pub prior: Option<Arc<RecordedObject>>,
+    /// The evaluated configuration, wholly known. `Null` for a destroy.
+    pub config: Value,
+    pub planned: Option<Value>,
+    /// The private data of the plan. For a destroy, those of the plan that requires the replacement of the object; empty
+    /// if there is none.
+    pub private: Arc<[u8]>,
+}
+
+/// The result of `apply`. A partially created object is returned together with the error.
+#[derive(Debug, Default)]
+pub struct ApplyResponse {
+    /// The object after the call. `None` after a create means that no object exists. `None` after a failed update or
+    /// destroy means that the prior object is unchanged as far as is known.
+    pub object: Option<ObjectState>,
+    pub error: Option<DriverError>,
+    /// The object may differ from its plan without an error, for example because of admission webhooks or the legacy
+    /// type system of the plugin protocol.
+    pub allows_differences: bool,
+    /// It is unknown whether the call took effect, because the callee died or did not respond. The intent stays open
+    /// and recovery resolves it.
+    pub outcome_unknown: bool,
+    /// A create returned early after a stop request (`Providers::stop`). The object may still be complete.
+    pub interrupted: bool,
+    /// The object exists but is not ready; [`Driver::wait_ready`] waits for it until this deadline.
+    pub ready_by: Option<Timestamp>,
+    /// The object was found after an interrupted create, so it may differ from its plan.
+    pub recovered: bool,
+}
+
+#[derive(Debug)]
+pub struct ReadinessError {
+    pub error: DriverError,
+    /// The last observation of the object.
+    pub last: Observation,
+}
+
+#[derive(Debug)]
+pub enum Observation {
+    /// The object could not be read, so its readiness is unknown.
+    Nothing,
+    Object(ObjectState),
+    /// The object no longer exists.
+    Missing,
+}
+
+impl From<DriverError> for ReadinessError {
+    fn from(error: DriverError) -> Self {
+        Self { error, last: Observation::Nothing }
+    }
+}

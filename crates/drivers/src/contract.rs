@@ -1,0 +1,270 @@
+//! The traits that drivers implement.
+//!
+//! Every driver implements [`Driver`]. Optional capabilities are separate traits, which a driver returns from a method
+//! such as [`Driver::data`].
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::{ApplyRequest, ApplyResponse, CallContext, ReadinessError};
+use model::{
+    Address, Diagnostics, DriverError, Health, ImportRequest, ObjectState, Observed, Path, PlanRequest, PlanResponse,
+    Provider, RecordedObject, Schema, Value,
+};
+
+impl dyn Driver + '_ {
+    /// The schema of the object or data source that the context addresses.
+    pub fn schema_of(&self, context: &CallContext) -> Option<Arc<Schema>> {
+        match context.address.parse::<Address>().is_ok_and(|address| address.is_data()) {
+            true => self.data()?.data_schema(&context.type_name, context.provider()),
+            false => self.schema(&context.type_name, context.provider()),
+        }
+    }
+}
+
+/// Serves one or more resource types.
+///
+/// Reads, plans and repeatable `apply` calls return a `Transient` error at `CallContext::deadline`. Any other `apply`
+/// continues past the deadline, because its response must not be lost: it returns when the call returns or when the
+/// process is known to be dead. Purlin never cancels it.
+pub trait Driver: Send + Sync {
+    /// The schema of a served type; `provider` selects one if the driver has several. `None` for other types. Must not
+    /// block.
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
+
+    /// Validates a configuration, which may contain unknown values. Has no side effects. Paths in the diagnostics are
+    /// relative to `spec.config`.
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>>;
+
+    /// Plans a change. Has no side effects. For each attribute set in the configuration, the planned value is either
+    /// the configured value or exactly the prior value.
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>>;
+
+    /// Reads the current state of an object; `Ok(None)` only if the object certainly no longer exists.
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// Creates, updates or destroys an object. The only method with side effects. Errors are part of the response,
+    /// since a failed call may still return an object. Purlin does nothing else with the object until the call returns.
+    /// `wait_ready` waits until the object is ready.
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse>;
+
+    /// Reads an existing object to import; `Ok(None)` if no object matches the request. A type without identities
+    /// returns `InvalidConfig` for a request by identity.
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ImportRequest,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+
+    /// Waits until an object that `apply` returned with `ready_by` is ready, and returns its state. Has no side
+    /// effects, so it can be dropped and restarted, also by another process. Returns by `CallContext::deadline` and
+    /// reads the object at least once. `_report` receives the health whenever it changes: an object that has failed may
+    /// still become ready, so that does not end the wait.
+    fn wait_ready<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        object: &'a RecordedObject,
+        _report: &'a (dyn Fn(&Health) + Send + Sync),
+    ) -> BoxFuture<'a, Result<ObjectState, ReadinessError>> {
+        Box::pin(async { Ok(object.into()) })
+    }
+
+    /// Whether the response to `plan` depends on objects that may have changed since. Then a create is planned again
+    /// directly before an object is destroyed for it.
+    fn plan_depends_on_others(&self) -> bool {
+        false
+    }
+
+    /// Removes the driver's marks from an object that Purlin no longer manages. Does nothing if the object no longer
+    /// exists.
+    fn release<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<(), DriverError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// The identities that an object may have which a Resource of the namespace imports by this request, as far as the
+    /// request shows them. Must not block.
+    fn import_identities(&self, _namespace: &str, _request: &ImportRequest) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// The identities that an object with this configuration may have, as far as the configuration shows them. Must not
+    /// block.
+    fn config_identities(&self, _namespace: &str, _config: &Value) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// How to recover a create that a crash interrupted.
+    fn recovery(&self) -> CreateRecovery<'_>;
+
+    /// Identifies the configuration under which calls are made: the digest of the provider configuration, or the
+    /// cluster. An object counts as deleted only if it is missing under the configuration that last returned it. Empty
+    /// if there is only one configuration, or if it cannot be identified.
+    fn configuration<'a>(&'a self, _context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        Box::pin(async { Ok(Arc::default()) })
+    }
+
+    /// The maximum number of concurrent calls; `None` for no limit beyond those of the controller and the provider.
+    fn concurrency(&self) -> Option<usize> {
+        None
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        None
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        None
+    }
+
+    fn watcher(&self) -> Option<&dyn ObjectWatcher> {
+        None
+    }
+}
+
+/// How recovery resolves a create whose outcome is unknown after a crash.
+#[derive(Clone, Copy)]
+pub enum CreateRecovery<'a> {
+    /// The create is idempotent by an identity that is generated or known before the call, so recovery repeats the call. If
+    /// the repeated call is rejected, recovery looks for the object of the first call.
+    Repeat(&'a dyn FindCreated),
+    /// Recovery looks for the object. "Not found" is certain only after the deadline of the intent.
+    Find(&'a dyn FindCreated),
+    /// While the Resource exists, recovery searches for the object by what its configuration fixes. The search may find
+    /// nothing that proves the outcome; then the user must resolve it.
+    Search(&'a dyn SearchCreated),
+    /// Recovery cannot resolve the outcome; the user must.
+    Unknown,
+}
+
+impl CreateRecovery<'_> {
+    /// The same recovery with another finder, for a driver that wraps this one.
+    #[must_use]
+    pub fn with_finder(self, finder: &dyn FindCreated) -> CreateRecovery<'_> {
+        match self {
+            Self::Repeat(_) => CreateRecovery::Repeat(finder),
+            Self::Find(_) => CreateRecovery::Find(finder),
+            Self::Search(_) | Self::Unknown => CreateRecovery::Unknown,
+        }
+    }
+}
+
+/// The result of a search for the object of a create that did not return.
+#[derive(Clone, Debug)]
+pub enum SearchResult {
+    /// The object that the user named, or one that no planned value contradicts.
+    Found(ObjectState),
+    /// No object has the identity of the planned object, or the user's.
+    Missing,
+    /// An object can be imported by this request, but the value at this path is not the planned one.
+    Differs(ImportRequest, Path),
+    /// Nothing identifies the object, or it could not be read, for this reason.
+    Unknown(Option<DriverError>),
+}
+
+/// Searches for the object of a create that did not return, by what its configuration fixes.
+pub trait SearchCreated: Send + Sync {
+    /// `request` is the request of the create; `import` finds the object if the user knows how. Arguments that an import
+    /// does not read have their planned values in the result. Has no side effects.
+    fn search_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ApplyRequest,
+        import: Option<&'a ImportRequest>,
+    ) -> BoxFuture<'a, Result<SearchResult, DriverError>>;
+}
+
+/// Finds the object of a create that did not return.
+pub trait FindCreated: Send + Sync {
+    /// Returns the object that the call of this context created from `planned`; `Ok(None)` if there is none.
+    fn find_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        planned: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>>;
+}
+
+/// The diagnostics of a data source's configuration and, if there is no error, the planned value.
+pub type DataPlan = (Diagnostics, Value);
+
+/// Serves data sources.
+pub trait DataSources: Send + Sync {
+    /// As [`Driver::schema`], for a data source.
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>>;
+
+    /// Validates the configuration of a data source and plans its value, with unknown values for what only a read
+    /// returns. Reads nothing. Paths in the diagnostics are relative to `spec.config`.
+    fn plan_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>>;
+
+    /// Reads a data source. The configuration is valid and wholly known; the returned value is wholly known.
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>>;
+}
+
+/// Takes over objects of other types, as a move in Terraform does.
+pub trait TakeOver: Send + Sync {
+    /// Converts an object of the type `type_name` to the type of the context, without changing the object itself. A
+    /// `Terminal` error means that the conversion is not supported.
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>>;
+}
+
+/// The instance whose object is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchedInstance<'a> {
+    pub namespace: &'a Arc<str>,
+    pub address: &'a Address,
+    /// The service account that watches.
+    pub service_account: &'a Arc<str>,
+}
+
+/// What was seen of the object of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectChange {
+    pub namespace: Arc<str>,
+    pub address: Address,
+    pub seen: Observed,
+}
+
+/// Reports changes of objects by other clients, but not changes by calls of the same driver, and the health of objects.
+pub trait ObjectWatcher: Send + Sync {
+    /// Starts watching the recorded object of an instance and stops watching its previous one. Does not block, and is
+    /// cheap if the object is already watched.
+    fn watch(&self, instance: &WatchedInstance<'_>, object: &RecordedObject);
+
+    fn unwatch(&self, namespace: &Arc<str>, address: &Address);
+
+    /// Whether an object can be missing or not ready although its record exists, so that it counts as ready only when it
+    /// was seen.
+    fn reports_health(&self) -> bool;
+
+    /// Whether changes of the object are currently observed, so that it need not be read to detect drift.
+    fn is_watching(&self, namespace: &Arc<str>, address: &Address) -> bool;
+}

@@ -1,0 +1,231 @@
+//! Asks the server in a dry run whether an object can be created, and what would resolve a refusal.
+
+use http::Method;
+use serde_json::Value as Json;
+
+use crate::CallContext;
+use model::{DriverError, ImportRequest, RecordedObject, Refusal, Remedy, Value};
+
+use super::api_error::{self, ApiError, ErrorContext, RequestError};
+use super::discovery::ApiKind;
+use super::patch::PatchTarget;
+use super::server::Call;
+use super::target::{OWNER_ANNOTATION, Target, group_of};
+use super::{FIELD_MANAGER, KubernetesObject, error_context, no_such_kind, object};
+
+/// The result of a dry run.
+pub(super) enum Rehearsal {
+    /// The object as it would be created.
+    Created(Value),
+    /// It can be created, but the server did not show the new object.
+    Possible,
+    /// It exists already, with the owner annotation of this instance.
+    Owned(ImportRequest),
+    Refused(Refusal),
+}
+
+/// The object to create.
+pub(super) struct NewObject<'a> {
+    pub(super) kind: &'a ApiKind,
+    pub(super) target: &'a Target,
+    pub(super) desired: &'a Value,
+    pub(super) owner: &'a str,
+    /// The object that is destroyed before.
+    pub(super) replaces: Option<&'a RecordedObject>,
+}
+
+impl NewObject<'_> {
+    /// Whether the old object has the name.
+    fn keeps_name(&self) -> bool {
+        self.old_target().is_some_and(|old| old.identity() == self.target.identity())
+    }
+
+    fn old_target(&self) -> Option<Target> {
+        self.replaces.and_then(|old| Target::of_object(old.value.get("object")?))
+    }
+
+    fn old_object(&self) -> Option<&Value> {
+        self.replaces.and_then(|old| old.value.get("object"))
+    }
+
+    fn already_exists(&self, live: &Json) -> DriverError {
+        already_exists(self.target, live, self.replaces.is_some())
+    }
+}
+
+/// The error of a name that another object has. `replaces`: the Resource has an object already.
+pub(super) fn already_exists(target: &Target, live: &Json, replaces: bool) -> DriverError {
+    let mark = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
+    let owner = mark.map_or_else(String::new, |owner| format!(" and belongs to `{}`", owner.trim_end_matches('/')));
+    let hint = match replaces {
+        true if mark.is_some() => {
+            "choose another name; if two objects exchange their names, give one of them a third name first".to_owned()
+        }
+        true => format!(
+            "choose another name; to manage that object too, set `import.id` to `{}` in another Resource",
+            target.import_id()
+        ),
+        false => format!("to manage it, set `import.id` to `{}`", target.import_id()),
+    };
+    DriverError {
+        kind: model::ErrorKind::AlreadyExists,
+        message: format!("{target} already exists{owner}"),
+        path: None,
+        hint: Some(hint),
+    }
+}
+
+/// The refusal of a kind that the server does not serve. A definition in the same plan may add it.
+pub(super) fn unknown_kind(api_version: &str, kind: &str) -> Refusal {
+    let definition = Value::from_json(serde_json::json!({"manifest": {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "spec": {"group": group_of(api_version), "names": {"kind": kind}},
+    }}));
+    Refusal { error: no_such_kind(api_version, kind), remedies: vec![Remedy::Applied(definition)] }
+}
+
+impl KubernetesObject {
+    /// Creates the object in a dry run. Returns an error if the manifest itself is invalid, or if the server does not
+    /// respond.
+    pub(super) async fn rehearse_create(
+        &self,
+        context: &CallContext,
+        new: &NewObject<'_>,
+    ) -> Result<Rehearsal, DriverError> {
+        let failure = match self.try_create(context, new).await {
+            Ok(Some(created)) => return Ok(Rehearsal::Created(created)),
+            Ok(None) => return self.rehearse_taken(context, new).await,
+            Err(failure) => failure,
+        };
+        let attempt = error_context(context, "create", &new.kind.resource(), new.target);
+        let attempt = ErrorContext { sensitive: new.desired.has_sensitive(), ..attempt };
+        let error = api_error::to_driver_error(&failure, &attempt);
+        let RequestError::Api(api_error) = &failure else { return Err(error) };
+        if api_error.is_name_taken() || api_error.is_dry_run_unsupported() {
+            return self.rehearse_taken(context, new).await;
+        }
+        if api_error.is_unknown_kind() {
+            self.server.forget_kind(new.kind);
+            return Ok(Rehearsal::Refused(unknown_kind(&new.target.api_version, &new.target.kind)));
+        }
+        if is_invalid_manifest(api_error) {
+            return Err(error);
+        }
+        if is_freed(api_error, new) {
+            return Ok(Rehearsal::Possible);
+        }
+        Ok(Rehearsal::Refused(Refusal { error, remedies: remedies(api_error, new.target) }))
+    }
+
+    /// `None` if the object exists. If the old object has the name, a POST shows every other problem before it fails
+    /// because of the name. Otherwise an apply is sent, as for the create itself, because it needs the same permissions.
+    async fn try_create(&self, context: &CallContext, new: &NewObject<'_>) -> Result<Option<Value>, RequestError> {
+        let answer = if new.keeps_name() {
+            let collection = new.kind.collection(&new.target.namespace);
+            let path = format!("{collection}?dryRun=All&fieldManager={FIELD_MANAGER}&fieldValidation=Strict");
+            let call = Call { method: Method::POST, body: Some(new.desired.to_json()), ..Call::get(path) };
+            let caller = self.caller(context).map_err(|error| RequestError::Unreachable(error.message))?;
+            self.server.call(caller, &call, context.deadline).await?
+        } else {
+            let at = PatchTarget { context, kind: new.kind, target: new.target };
+            self.patch(&at, new.desired, None, true, false).await?
+        };
+        Ok((answer.code == 201).then(|| object::value(&answer.body, new.desired)))
+    }
+
+    /// The result if an object may have the name, or if the server cannot answer a dry run.
+    async fn rehearse_taken(&self, context: &CallContext, new: &NewObject<'_>) -> Result<Rehearsal, DriverError> {
+        let Some(live) = self.live(context, new.target).await? else { return Ok(Rehearsal::Possible) };
+        let uid = live["metadata"]["uid"].as_str();
+        if new.replaces.is_some_and(|old| old.id() == uid) {
+            return Ok(Rehearsal::Possible);
+        }
+        if live["metadata"]["annotations"][OWNER_ANNOTATION].as_str() == Some(new.owner) {
+            // The create waits until an object that is being deleted is gone.
+            let stays = live["metadata"]["deletionTimestamp"].is_null();
+            return Ok(match stays {
+                true => Rehearsal::Owned(ImportRequest::Id(new.target.import_id().into())),
+                false => Rehearsal::Possible,
+            });
+        }
+        let remedies = vec![Remedy::Removed(new.target.identity())];
+        Ok(Rehearsal::Refused(Refusal { error: new.already_exists(&live), remedies }))
+    }
+}
+
+/// Whether the manifest itself is invalid. Addresses and ports in use do not count.
+fn is_invalid_manifest(api_error: &ApiError) -> bool {
+    let elsewhere = api_error.is_webhook() || api_error.is_dry_run_unsupported();
+    let wrong = api_error.code == 400 || (api_error.code == 422 && !api_error.causes.is_empty());
+    api_error.is_schema_error() || (wrong && !elsewhere && !is_value_in_use(api_error))
+}
+
+/// Whether another object has an address or a port of the new one.
+fn is_value_in_use(api_error: &ApiError) -> bool {
+    let in_use = |cause: &api_error::Cause| cause.message.contains("already") || cause.reason == "FieldValueDuplicate";
+    api_error.causes.iter().any(in_use)
+}
+
+/// Whether the destroy of the old object resolves the refusal.
+fn is_freed(api_error: &ApiError, new: &NewObject<'_>) -> bool {
+    let (Some(old), Some(old_target)) = (new.old_object(), new.old_target()) else { return false };
+    let same_kind = old_target.group() == new.target.group() && old_target.kind == new.target.kind;
+    if !same_kind {
+        return false;
+    }
+    if let Some(quota) = api_error.exceeded_quota() {
+        let counted = [new.kind.plural.clone(), format!("count/{}", new.kind.resource())];
+        return old_target.namespace == new.target.namespace && quota.is_kept_by_exchange(&counted);
+    }
+    let fields = api_error.causes.iter().map(|cause| cause.field.as_str());
+    is_value_in_use(api_error) && fields.into_iter().all(|field| has_value_at(old, new.desired, field))
+}
+
+/// Whether the old Service has the address or the port that the new one sets at a field.
+fn has_value_at(old: &Value, desired: &Value, field: &str) -> bool {
+    let spec = |object: &Value, name: &str| object.get("spec").and_then(|spec| spec.get(name)).cloned();
+    let items = |value: Option<Value>| match value.as_ref().map(Value::unmarked) {
+        Some(Value::List(items)) => items.to_vec(),
+        _ => Vec::new(),
+    };
+    let ports = |object: &Value| -> Vec<Value> {
+        items(spec(object, "ports")).iter().filter_map(|port| port.get("nodePort").cloned()).collect()
+    };
+    if field.contains("nodePort") {
+        let old = ports(old);
+        return ports(desired).iter().all(|port| old.iter().any(|old| old.equals_unmarked(port)));
+    }
+    field.starts_with("spec.clusterIP")
+        && spec(desired, "clusterIP").zip(spec(old, "clusterIP")).is_some_and(|(new, old)| new.equals_unmarked(&old))
+}
+
+/// The steps that may resolve a refusal.
+fn remedies(api_error: &ApiError, target: &Target) -> Vec<Remedy> {
+    let applied = |api_version: &str, kind: &str, name: Option<&str>| {
+        let metadata = name.map(|name| Value::map([("name", Value::from(name))]));
+        let named = metadata.map(|metadata| ("metadata", metadata));
+        let kind = [("apiVersion", Value::from(api_version)), ("kind", Value::from(kind))];
+        Remedy::Applied(Value::map([("manifest", Value::map(kind.into_iter().chain(named)))]))
+    };
+    let namespace = applied("v1", "Namespace", Some(&target.namespace));
+    let part = |entries: &[(&'static str, &str)]| {
+        Remedy::Removed(Value::map(entries.iter().map(|(key, text)| (*key, Value::from(*text)))))
+    };
+    if api_error.is_namespace_missing() || api_error.is_namespace_terminating() {
+        vec![namespace]
+    } else if api_error.is_service_account_missing() {
+        vec![namespace, applied("v1", "ServiceAccount", None)]
+    } else if api_error.exceeded_quota().is_some() {
+        vec![applied("v1", "ResourceQuota", None), part(&[("namespace", &target.namespace)])]
+    } else if is_value_in_use(api_error) {
+        vec![part(&[("group", target.group()), ("kind", &target.kind)])]
+    } else if api_error.is_access_error() {
+        let kinds = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+        kinds.iter().map(|kind| applied("rbac.authorization.k8s.io/v1", kind, None)).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,382 @@
+//! Terraform and OpenTofu providers as drivers, for every type without a built-in driver.
+//!
+//! A provider runs as a separate process for each configuration in each namespace. This module validates its responses by the rules of
+//! the plugin protocol.
+
+mod adopt;
+mod calls;
+mod data;
+mod diagnostics;
+mod host;
+mod mask;
+mod object_client;
+mod private;
+mod program;
+mod reattach;
+mod runners;
+mod schema;
+mod search;
+mod served_types;
+mod sessions;
+mod spares;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+
+use super::{
+    ApplyRequest, ApplyResponse, CallContext, CreateRecovery, DataSources, Driver, SearchCreated, SearchResult,
+    TakeOver, Warnings,
+};
+use calls::SchemaCalls;
+use model::{
+    Diagnostics, DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, Provider, ProviderUse,
+    RecordedObject, Schema, Secrets, Value,
+};
+use object_client::ObjectClient;
+use process::{Clock, lock};
+use schema::ResourceType;
+use served_types::ServedTypes;
+use sessions::Sessions;
+
+pub use adopt::{AdoptedObject, ForeignObject, ReconstructedConfig};
+pub use host::{Preparation, ProviderInfo};
+pub use reattach::Reattach;
+pub use runners::{RunnerPods, RunnerSettings};
+pub use sessions::{ConfigurationMode, Confinement, ProviderOptions};
+
+/// How long a repeated call waits for other repeated calls, so that a hanging call does not block the others.
+const RETRY_TURN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A namespace, and the name of a configuration in it.
+type ConfigurationName = (Arc<str>, Arc<str>);
+
+pub struct Providers {
+    clock: Arc<dyn Clock>,
+    sessions: Sessions,
+    schema_calls: SchemaCalls,
+    /// Serializes the calls that are repeated after a crash.
+    retry_locks: Mutex<BTreeMap<ConfigurationName, Arc<tokio::sync::Mutex<()>>>>,
+    /// All calls received a stop request.
+    stopped: AtomicBool,
+    /// The current provider configurations of each namespace.
+    configurations: Mutex<BTreeMap<Arc<str>, NamespaceConfigurations>>,
+    /// The current providers by name.
+    current: Mutex<BTreeMap<Arc<str>, Arc<Provider>>>,
+}
+
+/// The provider configurations of a namespace.
+#[derive(Default)]
+struct NamespaceConfigurations {
+    version: u64,
+    uses: Vec<Arc<ProviderUse>>,
+}
+
+impl Providers {
+    /// Starts no provider.
+    pub fn new(options: ProviderOptions, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            sessions: Sessions::new(options, clock.clone()),
+            clock,
+            schema_calls: SchemaCalls::default(),
+            retry_locks: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            configurations: Mutex::default(),
+            current: Mutex::default(),
+        }
+    }
+
+    /// The types of a provider, or the error of the schema call; `None` if it was not called yet.
+    fn cached_types(&self, provider: &Provider) -> Option<Result<Arc<ServedTypes>, DriverError>> {
+        let current = self.current_version(provider);
+        self.schema_calls.known(current.as_deref().unwrap_or(provider))
+    }
+
+    /// The current version of the provider with that name and source.
+    fn current_version(&self, provider: &Provider) -> Option<Arc<Provider>> {
+        lock(&self.current).get(&provider.name).filter(|current| current.source == provider.source).cloned()
+    }
+
+    /// The current version of the provider, or else the recorded one.
+    fn current(&self, provider: &Arc<Provider>) -> Arc<Provider> {
+        self.current_version(provider).unwrap_or_else(|| Arc::clone(provider))
+    }
+
+    fn with_current_provider(&self, used: &ProviderUse) -> ProviderUse {
+        ProviderUse { provider: self.current(&used.provider), ..used.clone() }
+    }
+
+    /// The configuration for a call: the current one of that name in the namespace, or else the recorded one.
+    fn provider_use(&self, context: &CallContext) -> Result<Arc<ProviderUse>, DriverError> {
+        let missing = || DriverError {
+            kind: ErrorKind::Terminal,
+            message: format!("no provider serves the type `{}`", context.type_name),
+            path: None,
+            hint: Some("add a Provider with the prefix of the type as its name".to_owned()),
+        };
+        let used = context.provider.as_ref().ok_or_else(missing)?;
+        let same = |one: &&Arc<ProviderUse>| one.name == used.name && one.provider.source == used.provider.source;
+        let current = lock(&self.configurations)
+            .get(&context.namespace)
+            .and_then(|configurations| configurations.uses.iter().find(same).cloned());
+        let used = current.unwrap_or_else(|| used.clone());
+        let provider = self.current(&used.provider);
+        if *provider == *used.provider {
+            return Ok(used);
+        }
+        Ok(Arc::new(ProviderUse { provider, ..used.as_ref().clone() }))
+    }
+
+    /// Sets the provider configurations of a namespace unless a newer version is set. Returns those no longer in use.
+    fn set_configurations(
+        &self,
+        namespace: &Arc<str>,
+        configurations: NamespaceConfigurations,
+    ) -> Vec<Arc<ProviderUse>> {
+        let mut all = lock(&self.configurations);
+        let known = all.entry(Arc::clone(namespace)).or_default();
+        // Plans of a namespace run concurrently, so an older version may arrive later.
+        if configurations.version < known.version {
+            return Vec::new();
+        }
+        let before = std::mem::replace(known, configurations).uses;
+        before.into_iter().filter(|used| !known.uses.contains(used)).collect()
+    }
+
+    /// The types of a provider, from its schema, which is cached.
+    async fn served_types(&self, provider: &Arc<Provider>) -> Result<Arc<ServedTypes>, DriverError> {
+        let call = async || self.sessions.describe(provider).await.map(Arc::new);
+        self.schema_calls.get_or_call(provider, self.clock.as_ref(), call).await
+    }
+
+    /// A configured provider for calls about an object.
+    async fn object_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
+        let kind = |served: &ServedTypes| served.resource(&context.type_name);
+        self.client_for(context, "type", kind).await
+    }
+
+    /// A configured provider for calls about a data source.
+    async fn data_source_client<'a>(&'a self, context: &'a CallContext) -> Result<ObjectClient<'a>, DriverError> {
+        let kind = |served: &ServedTypes| served.data(&context.type_name);
+        self.client_for(context, "data source", kind).await
+    }
+
+    async fn client_for<'a>(
+        &'a self,
+        context: &'a CallContext,
+        word: &str,
+        kind: impl Fn(&ServedTypes) -> Result<Option<Arc<ResourceType>>, DriverError>,
+    ) -> Result<ObjectClient<'a>, DriverError> {
+        let used = self.provider_use(context)?;
+        let served = self.served_types(&used.provider).await?;
+        let kind = kind(&served)?.ok_or_else(|| no_such_type(&used.provider, word, context))?;
+        let (lease, mask) = self.sessions.lease(&context.namespace, &used, &served).await?;
+        let left = context.deadline.duration_since(self.clock.now()).max(SignedDuration::from_secs(1));
+        let client = lease.with_limit(left.unsigned_abs()).with_provider_meta(served.has_provider_meta());
+        let (plans_destroys, generates_config) = (served.plans_destroys(), served.generates_config());
+        let stopped = &self.stopped;
+        let warnings = Warnings::default();
+        Ok(ObjectClient {
+            client,
+            _lease: lease,
+            mask,
+            kind,
+            plans_destroys,
+            generates_config,
+            context,
+            warnings,
+            stopped,
+        })
+    }
+
+    /// Waits for the turn to repeat a call that failed because its process ended; `None` if it failed for another
+    /// reason. After a timeout, the call is repeated without the lock.
+    async fn retry_turn(&self, object: ObjectClient<'_>) -> Option<Option<tokio::sync::OwnedMutexGuard<()>>> {
+        if object.client.is_alive() {
+            return None;
+        }
+        let name = object.context.provider.as_ref().map(|used| used.name.clone()).unwrap_or_default();
+        let key = (object.context.namespace.clone(), name);
+        drop(object);
+        let turn = Arc::clone(lock(&self.retry_locks).entry(key).or_default());
+        Some(tokio::time::timeout(RETRY_TURN_TIMEOUT, turn.lock_owned()).await.ok())
+    }
+}
+
+/// Makes a call without side effects. If the process ends during the call, the call is repeated once, since another
+/// object probably caused the crash. Repeated calls run one at a time, so that the cause affects no other object.
+macro_rules! read_only_call {
+    ($providers:ident, $context:ident, mask_values($config:expr, $prior:expr), $method:ident($argument:expr)) => {
+        async move {
+            let client = $providers.object_client($context).await?;
+            client.mask_values($config, $prior);
+            let result = client.masked(client.$method($argument).await);
+            if result.is_ok() {
+                return result;
+            }
+            match $providers.retry_turn(client).await {
+                None => result,
+                Some(_turn) => {
+                    let client = $providers.object_client($context).await?;
+                    client.mask_values($config, $prior);
+                    client.masked(client.$method($argument).await)
+                }
+            }
+        }
+        .boxed()
+    };
+}
+
+fn no_such_type(provider: &Provider, word: &str, context: &CallContext) -> DriverError {
+    let message = format!("the provider `{}` has no {word} `{}`", provider.name, context.type_name);
+    DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
+}
+
+impl Driver for Providers {
+    fn schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let served = self.cached_types(provider?)?.ok()?;
+        Some(served.resource(type_name).ok()??.outline.clone())
+    }
+
+    fn validate<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Diagnostics, DriverError>> {
+        read_only_call!(self, context, mask_values(Some(config), None), validate(config))
+    }
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        read_only_call!(self, context, mask_values(None, Some(object)), read(object))
+    }
+
+    fn plan<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: PlanRequest,
+    ) -> BoxFuture<'a, Result<PlanResponse, DriverError>> {
+        if !self.sessions.configures() {
+            return async move { self.object_client(context).await?.propose(&request).await }.boxed();
+        }
+        read_only_call!(self, context, mask_values(Some(&request.config), request.prior.as_deref()), plan(&request))
+    }
+
+    fn apply<'a>(&'a self, context: &'a CallContext, request: ApplyRequest) -> BoxFuture<'a, ApplyResponse> {
+        async move {
+            match self.object_client(context).await {
+                Ok(called) => {
+                    called.mask_values(Some(&request.config), request.prior.as_deref());
+                    let mut response = called.apply(request).await;
+                    called.mask.add(Secrets::of(response.object.iter().map(|object| &object.value)));
+                    called.forward_warnings();
+                    response.error = response.error.map(|error| called.mask.error(error));
+                    response
+                }
+                Err(error) => ApplyResponse { error: Some(error), ..ApplyResponse::default() },
+            }
+        }
+        .boxed()
+    }
+
+    fn import<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ImportRequest,
+    ) -> BoxFuture<'a, Result<Option<ObjectState>, DriverError>> {
+        read_only_call!(self, context, mask_values(None, None), import(request))
+    }
+
+    fn recovery(&self) -> CreateRecovery<'_> {
+        CreateRecovery::Search(self)
+    }
+
+    fn configuration<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<Arc<str>, DriverError>> {
+        async move { Ok(self.provider_use(context)?.digest.clone()) }.boxed()
+    }
+
+    fn data(&self) -> Option<&dyn DataSources> {
+        Some(self)
+    }
+
+    fn takeover(&self) -> Option<&dyn TakeOver> {
+        Some(self)
+    }
+}
+
+impl SearchCreated for Providers {
+    fn search_created<'a>(
+        &'a self,
+        context: &'a CallContext,
+        request: &'a ApplyRequest,
+        import: Option<&'a ImportRequest>,
+    ) -> BoxFuture<'a, Result<SearchResult, DriverError>> {
+        let searched = (request, import);
+        read_only_call!(self, context, mask_values(Some(&request.config), None), search_created(searched))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::context;
+    use process::SystemClock;
+    use tfprovider::install::{InstallOptions, Installer};
+
+    fn provider_use(configuration: &str) -> Arc<ProviderUse> {
+        let provider = serde_json::json!({"name": "cloud", "source": "registry.opentofu.org/acme/cloud"});
+        let provider = Arc::new(serde_json::from_value(provider).unwrap());
+        Arc::new(ProviderUse::new("cloud".into(), provider, configuration.into()))
+    }
+
+    #[tokio::test]
+    async fn provider_configurations_of_different_namespaces_are_separate() {
+        let installer = Arc::new(Installer::new(InstallOptions::from_environment()));
+        let options = ProviderOptions::new(installer);
+        let providers = Providers::new(options, Arc::new(SystemClock));
+        let called_with = |namespace: &str, recorded: &str| {
+            let context = CallContext {
+                namespace: namespace.into(),
+                provider: Some(provider_use(recorded)),
+                ..context("cloud_disk")
+            };
+            providers.provider_use(&context).unwrap().configuration.clone()
+        };
+        for (namespace, settings) in [("shop", "of the shop"), ("bank", "of the bank")] {
+            let (namespace, configurations) = (Arc::from(namespace), [provider_use(settings)]);
+            let namespace = Some(&namespace);
+            providers
+                .prepare(Preparation {
+                    namespace,
+                    version: 2,
+                    needed: &[],
+                    current: &[],
+                    configurations: &configurations,
+                })
+                .await;
+        }
+        // An object is called with the current configuration of its namespace, not with the recorded one.
+        assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
+        assert_eq!(called_with("bank", "old"), Value::from("of the bank"));
+        assert_eq!(called_with("elsewhere", "old"), Value::from("old"));
+        let shop: Arc<str> = "shop".into();
+        let prepare = async |version, configurations: &[Arc<ProviderUse>]| {
+            let namespace = Some(&shop);
+            providers.prepare(Preparation { namespace, version, needed: &[], current: &[], configurations }).await;
+        };
+        // A plan with an older version does not restore the old configuration.
+        prepare(1, &[provider_use("of yesterday")]).await;
+        assert_eq!(called_with("shop", "old"), Value::from("of the shop"));
+        // A configuration is dropped with its ProviderConfig.
+        prepare(3, &[]).await;
+        assert_eq!(called_with("shop", "old"), Value::from("old"));
+    }
+}

@@ -1,0 +1,293 @@
+//! Objects as Terraform and OpenTofu keep them in their states, to and from records.
+//!
+//! The provider upgrades the state and validates candidate configurations. Neither requires a provider configuration
+//! or reads objects.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::private::ObjectPrivate;
+use super::schema::Identity;
+use super::{ObjectClient, Providers, diagnostics};
+use crate::{CallContext, TakeOver, terraform_data};
+use model::{
+    Diagnostic, Diagnostics, DriverError, ErrorKind, ObjectState, Path, Provider, RecordedObject, Secrets, Severity,
+    Value as EngineValue,
+};
+use tfprovider::cty::{self, ArgumentSelection, Dropped, DynamicTypes, Type, Value, WrittenArguments, json};
+use tfprovider::plugin::{EncodedValue, MoveResourceState, RawState};
+
+/// An object in a Terraform state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForeignObject {
+    /// The schema version of its attributes.
+    pub schema_version: i64,
+    /// The attributes as JSON.
+    pub attributes: String,
+    /// The private data of the provider.
+    pub private: Vec<u8>,
+    /// The identity as JSON, with its schema version.
+    pub identity: Option<(String, i64)>,
+}
+
+/// An object of a Terraform state, converted for a record.
+#[derive(Clone, Debug)]
+pub struct AdoptedObject {
+    pub state: ObjectState,
+    /// The schema version of the converted value.
+    pub schema_version: u64,
+}
+
+/// A reconstructed configuration and the diagnostics of its provider.
+#[derive(Clone, Debug, Default)]
+pub struct ReconstructedConfig {
+    /// The configuration, with sensitive values marked.
+    pub config: EngineValue,
+    /// The configuration with every argument that has a value.
+    pub full: EngineValue,
+    /// The errors, if the provider rejects the configuration.
+    pub problems: Diagnostics,
+}
+
+impl ForeignObject {
+    ///
+    /// # Errors
+    /// If the recorded private data is damaged.
+    pub fn of(object: &RecordedObject) -> Result<Self, DriverError> {
+        let private = ObjectPrivate::decode(&object.private)?;
+        let json = |value: &EngineValue, types: &DynamicTypes| cty::raw_state(&value.without_marks(), types);
+        let identity = object.identity.as_ref();
+        Ok(Self {
+            schema_version: i64::try_from(object.schema_version).unwrap_or(i64::MAX),
+            attributes: json(&object.value, &private.dynamic),
+            identity: identity.map(|identity| (json(identity, &DynamicTypes::default()), private.identity_version)),
+            private: private.private,
+        })
+    }
+}
+
+impl Providers {
+    /// Converts an object of a state for a record, without reading it.
+    ///
+    /// # Errors
+    /// If the provider or type does not exist, or the state cannot be upgraded.
+    pub async fn adopt(&self, context: &CallContext, object: &ForeignObject) -> Result<AdoptedObject, DriverError> {
+        let called = self.object_client(context).await?;
+        called.masked(called.adopt_object(object).await)
+    }
+
+    /// Converts a data source of a state to its value and its written arguments, without reading it.
+    ///
+    /// # Errors
+    /// If the provider or type does not exist, or the state does not match its schema.
+    pub async fn adopt_data(
+        &self,
+        context: &CallContext,
+        object: &ForeignObject,
+        written: &WrittenArguments,
+    ) -> Result<(EngineValue, EngineValue), DriverError> {
+        let called = self.data_source_client(context).await?;
+        let schema = &called.kind.schema;
+        let known = json::decode(object.attributes.as_bytes(), schema.ty(), json::UnsupportedAttributes::Ignore);
+        let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
+        let value = cty::to_model(&schema.block, &known);
+        let arguments = cty::config_as_written(&schema.block, &value, written);
+        Ok((value, arguments))
+    }
+
+    /// Marks the sensitive values in a provider configuration. `None` if the schema of the provider is unknown.
+    pub fn mark_configuration(&self, provider: &Provider, configuration: &EngineValue) -> Option<EngineValue> {
+        let served = self.cached_types(provider)?.ok()?;
+        let (conformed, _) = cty::coerce_config(served.configuration(), configuration);
+        Some(cty::to_model(served.configuration(), &conformed))
+    }
+
+    /// The type of the objects of a resource type. `None` if the schema of the provider is unknown.
+    pub fn object_type(&self, provider: &Provider, type_name: &str) -> Option<Type> {
+        let served = self.cached_types(provider)?.ok()?;
+        Some(served.resource(type_name).ok()??.schema.ty().clone())
+    }
+
+    /// Reconstructs the configuration of a recorded value: the closest one that the provider accepts. `written` has the
+    /// configured arguments if they are known.
+    ///
+    /// # Errors
+    /// If the provider cannot be called.
+    pub async fn reconstruct(
+        &self,
+        context: &CallContext,
+        value: &EngineValue,
+        written: Option<&WrittenArguments>,
+    ) -> Result<ReconstructedConfig, DriverError> {
+        let called = self.object_client(context).await?;
+        called.mask.add(Secrets::of([value]));
+        let mut reconstructed = called.masked(called.reconstruct_config(value, written).await)?;
+        reconstructed.problems =
+            reconstructed.problems.into_iter().map(|problem| called.mask.diagnostic(problem)).collect();
+        Ok(reconstructed)
+    }
+}
+
+impl TakeOver for Providers {
+    fn take_over<'a>(
+        &'a self,
+        context: &'a CallContext,
+        type_name: &'a str,
+        object: &'a RecordedObject,
+    ) -> BoxFuture<'a, Result<ObjectState, DriverError>> {
+        async move {
+            let called = self.object_client(context).await?;
+            called.mask_values(None, Some(object));
+            called.masked(called.take_over(type_name, object).await)
+        }
+        .boxed()
+    }
+}
+
+impl ObjectClient<'_> {
+    async fn adopt_object(&self, object: &ForeignObject) -> Result<AdoptedObject, DriverError> {
+        self.require_no_newer(object.schema_version, "its state was written")?;
+        let mut attributes = object.attributes.clone();
+        if object.schema_version == self.kind.schema.version.max(0) {
+            // The schema may drop attributes without a new version, and providers reject unknown attributes.
+            let ty = self.kind.schema.ty();
+            let known = json::decode(attributes.as_bytes(), ty, json::UnsupportedAttributes::Ignore);
+            let known = known.map_err(|error| diagnostics::decode_error("the state", &error))?;
+            self.mask.add(Secrets::of([&cty::to_model(&self.kind.schema.block, &known)]));
+            attributes = json::encode(&known, ty).map_err(|error| diagnostics::decode_error("the state", &error))?;
+        }
+        let raw = RawState(attributes.into_bytes());
+        let state = self.upgrade(object.schema_version, raw, "the state").await?;
+        let identity = self.adopt_identity(object).await?;
+        let state = self.state(&state, object.private.clone(), None, identity.as_ref())?;
+        Ok(AdoptedObject { state, schema_version: self.kind.outline.version })
+    }
+
+    /// The identity, upgraded to the current schema.
+    async fn adopt_identity(&self, object: &ForeignObject) -> Result<Option<EncodedValue>, DriverError> {
+        let (Some((identity, version)), Some(Identity { version: present, .. })) =
+            (&object.identity, &self.kind.identity)
+        else {
+            return Ok(None);
+        };
+        if version == present {
+            return Ok(Some(EncodedValue::Json(identity.clone().into_bytes())));
+        }
+        self.upgrade_identity(*version, identity.clone()).await
+    }
+
+    /// Converts an object of another type, possibly of another provider, to this type.
+    async fn take_over(&self, type_name: &str, object: &RecordedObject) -> Result<ObjectState, DriverError> {
+        let unsupported = |why: &str| {
+            let own = &self.context.type_name;
+            let message = format!("the provider cannot move a `{type_name}` to a `{own}`{why}");
+            DriverError { kind: ErrorKind::Terminal, message, path: None, hint: None }
+        };
+        let (source_provider, source) = match &object.provider {
+            Some(used) => (used.provider.source.to_string(), ForeignObject::of(object)?),
+            None if type_name == terraform_data::TYPE_NAME => {
+                let plain = RecordedObject { private: Arc::from([]), ..object.clone() };
+                (terraform_data::PROVIDER.to_owned(), ForeignObject::of(&plain)?)
+            }
+            None => return Err(unsupported("")),
+        };
+        let call = MoveResourceState {
+            source_provider,
+            source_type: type_name.to_owned(),
+            source_version: source.schema_version,
+            source_state: RawState(source.attributes.into_bytes()),
+            source_private: source.private,
+            source_identity: source.identity.map(|(identity, version)| (RawState(identity.into_bytes()), version)),
+            target_type: self.context.type_name.to_string(),
+        };
+        let answer = self.client.move_resource_state(call).await.map_err(|error| diagnostics::call_error(&error))?;
+        let answer = answer.ok_or_else(|| unsupported(""))?;
+        self.check_diagnostics(answer.diagnostics).map_err(|error| unsupported(&format!(": {}", error.message)))?;
+        let state = self.decode(&answer.state, "the moved state")?;
+        if state.is_null() {
+            return Err(unsupported(": it returned no object"));
+        }
+        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        self.state(&state, answer.private, None, answer.identity.as_ref())
+    }
+
+    async fn reconstruct_config(
+        &self,
+        value: &EngineValue,
+        written: Option<&WrittenArguments>,
+    ) -> Result<ReconstructedConfig, DriverError> {
+        let block = &self.kind.schema.block;
+        let full = cty::config_from_state(block, value, ArgumentSelection::All);
+        if let Some(written) = written {
+            let config = cty::config_as_written(block, value, written);
+            let problems = self.validate(&config).await?.into_iter().filter(is_error).collect();
+            return Ok(ReconstructedConfig { config, full, problems });
+        }
+        let mut first = None;
+        for candidate in self.candidates(value, &full).await? {
+            let (config, problems) = self.refine(candidate).await?;
+            if problems.is_empty() {
+                return Ok(ReconstructedConfig { config, full, problems });
+            }
+            first.get_or_insert((config, problems));
+        }
+        let (config, problems) = first.unwrap_or_default();
+        Ok(ReconstructedConfig { config, full, problems })
+    }
+
+    /// Removes the optional arguments that the provider rejects, the empty ones first. Returns the errors that remain.
+    async fn refine(&self, candidate: EngineValue) -> Result<(EngineValue, Diagnostics), DriverError> {
+        let block = &self.kind.schema.block;
+        let mut config = candidate;
+        loop {
+            let problems: Diagnostics = self.validate(&config).await?.into_iter().filter(is_error).collect();
+            let without = |dropped| {
+                let paths = problems.iter().map(|problem| problem.path.clone().unwrap_or_default());
+                let less = |config: EngineValue, at: Path| cty::without(block, &config, &at, dropped);
+                Some(paths.fold(config.clone(), less)).filter(|less| *less != config)
+            };
+            // Each round removes an argument.
+            match without(Dropped::Empty).or_else(|| without(Dropped::Computed)) {
+                Some(less) if !problems.is_empty() => config = less,
+                _ => return Ok((config, problems)),
+            }
+        }
+    }
+
+    /// Candidate configurations, the best first: the one that the provider generates, if it supports that, then
+    /// Purlin's.
+    async fn candidates(&self, value: &EngineValue, full: &EngineValue) -> Result<Vec<EngineValue>, DriverError> {
+        let block = &self.kind.schema.block;
+        let mut candidates = Vec::new();
+        if self.generates_config {
+            let state = cty::from_model(self.kind.schema.ty(), &value.without_marks(), &DynamicTypes::default());
+            // A value with a dynamic type cannot be encoded without its type.
+            if let Ok(state) = state {
+                candidates.extend(self.generate_config(&state).await?);
+            }
+        }
+        candidates.push(full.clone());
+        let ours = [ArgumentSelection::NonEmpty, ArgumentSelection::NotComputed];
+        candidates.extend(ours.map(|closeness| cty::config_from_state(block, value, closeness)));
+        Ok(candidates)
+    }
+
+    async fn generate_config(&self, state: &Value) -> Result<Option<EngineValue>, DriverError> {
+        let state = self.encode(state)?;
+        let answer = self.client.generate_resource_config(&self.context.type_name, state).await;
+        let Some(answer) = answer.map_err(|error| diagnostics::call_error(&error))? else { return Ok(None) };
+        if answer.diagnostics.iter().any(|one| one.severity == Severity::Error) || answer.config.is_null() {
+            return Ok(None);
+        }
+        let config = self.decode(&answer.config, "the generated configuration")?;
+        // Unknown values are computed by the provider.
+        let marked = cty::to_model(&self.kind.schema.block, &config.unknown_as_null());
+        Ok(Some(cty::config_from_state(&self.kind.schema.block, &marked, ArgumentSelection::All)))
+    }
+}
+
+fn is_error(problem: &Diagnostic) -> bool {
+    problem.severity == Severity::Error
+}

@@ -1,0 +1,78 @@
+//! Data sources of providers.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::object_client::{ObjectClient, reject_deferred};
+use super::{Providers, diagnostics};
+use crate::{CallContext, DataPlan, DataSources};
+use model::{DriverError, Provider, Schema, Secrets, Value};
+use tfprovider::cty;
+
+impl DataSources for Providers {
+    fn data_schema(&self, type_name: &str, provider: Option<&Provider>) -> Option<Arc<Schema>> {
+        let served = self.cached_types(provider?)?.ok()?;
+        Some(served.data(type_name).ok()??.outline.clone())
+    }
+
+    fn plan_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<DataPlan, DriverError>> {
+        async move {
+            let called = self.data_source_client(context).await?;
+            called.mask_values(Some(config), None);
+            let (found, expected) = called.masked(called.plan_data(config).await)?;
+            Ok((found.into_iter().map(|problem| called.mask.diagnostic(problem)).collect(), expected))
+        }
+        .boxed()
+    }
+
+    fn read_data<'a>(
+        &'a self,
+        context: &'a CallContext,
+        config: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, DriverError>> {
+        async move {
+            let called = self.data_source_client(context).await?;
+            called.mask_values(Some(config), None);
+            called.masked(called.read_data(config).await)
+        }
+        .boxed()
+    }
+}
+
+impl ObjectClient<'_> {
+    async fn plan_data(&self, config: &Value) -> Result<DataPlan, DriverError> {
+        let block = &self.kind.schema.block;
+        let (config, found) = cty::coerce_config(block, config);
+        if !found.is_empty() {
+            return Ok((found, Value::Unknown));
+        }
+        let response = self.client.validate_data_source_config(&self.context.type_name, self.encode(&config)?).await;
+        let found = diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?);
+        Ok((found, cty::to_model(block, &cty::unread_data_source(block, &config))))
+    }
+
+    async fn read_data(&self, config: &Value) -> Result<Value, DriverError> {
+        let block = &self.kind.schema.block;
+        let config = self.encode(&self.conform_config(config)?)?;
+        let answer = self.client.read_data_source(&self.context.type_name, config).await;
+        let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
+        self.check_diagnostics(answer.diagnostics)?;
+        reject_deferred(answer.deferred.is_some())?;
+        let state = self.decode(&answer.state, "the value of the data source")?;
+        if state.is_null() {
+            return Err(diagnostics::protocol_error("the provider returned no value and reported no error"));
+        }
+        if state.has_unknown() {
+            return Err(diagnostics::protocol_error("the provider returned unknown values for the data source"));
+        }
+        let read = cty::to_model(block, &cty::normalize(block, &state));
+        self.mask.add(Secrets::of([&read]));
+        Ok(read)
+    }
+}

@@ -1,0 +1,523 @@
+//! Calls a provider about one object, and converts the object's state between the forms of the engine and the provider.
+
+mod prior;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::diagnostics;
+use super::mask::ProcessMask;
+use super::private::{ObjectPrivate, PlanPrivate, WriteOnlyFingerprint};
+use super::schema::{Identity, ResourceType};
+use crate::{ApplyRequest, ApplyResponse, CallContext, Warnings, arguments};
+use model::{
+    DriverError, ErrorKind, ImportRequest, ObjectState, PlanRequest, PlanResponse, RecordedObject, Secrets,
+    Value as EngineValue,
+};
+use prior::PriorState;
+use tfprovider::cty::{self, DynamicTypes, Type, Value, json, msgpack};
+use tfprovider::plugin::{
+    ApplyResourceChange, ApplyResourceChangeResponse, Client, Diagnostic, EncodedValue, ImportResourceState, Lease,
+    Msgpack, PlanResourceChange, PluginError, ReadResource,
+};
+
+/// A configured provider for the calls about one object.
+pub(super) struct ObjectClient<'a> {
+    /// Sends a stop request at the deadline of the call.
+    pub client: Client,
+    /// Keeps the process running.
+    pub _lease: Lease,
+    pub mask: Arc<ProcessMask>,
+    pub kind: Arc<ResourceType>,
+    /// The provider also plans destroys.
+    pub plans_destroys: bool,
+    /// The provider generates configurations from states.
+    pub generates_config: bool,
+    pub context: &'a CallContext,
+    /// The warnings of the provider, not masked.
+    pub warnings: Warnings,
+    /// All calls received a stop request.
+    pub stopped: &'a AtomicBool,
+}
+
+impl ObjectClient<'_> {
+    fn type_name(&self) -> String {
+        self.context.type_name.to_string()
+    }
+
+    /// Whether the provider received a stop request.
+    fn was_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.client.was_stopped()
+    }
+
+    /// Masks the sensitive values of these in messages and logs.
+    pub fn mask_values(&self, config: Option<&EngineValue>, prior: Option<&RecordedObject>) {
+        let block = &self.kind.schema.block;
+        let mut values: Vec<EngineValue> =
+            config.into_iter().chain(prior.map(|object| &object.value)).cloned().collect();
+        if let Some(config) = config.filter(|_| self.kind.has_secrets) {
+            let (config, _) = cty::coerce_config(block, config);
+            values.extend(
+                cty::write_only_values(block, &config)
+                    .iter()
+                    .map(|value| cty::to_unmarked_model(value).into_sensitive()),
+            );
+            values.push(cty::to_model(block, &config));
+        }
+        self.mask.add(Secrets::of(&values));
+    }
+
+    /// Masks the result of a call and forwards its warnings.
+    pub fn masked<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
+        self.forward_warnings();
+        result.map_err(|error| self.mask.error(error))
+    }
+
+    /// Forwards the collected warnings to the context. Called after the response is decoded, so that its secrets are
+    /// masked.
+    pub fn forward_warnings(&self) {
+        let warnings = self.warnings.take().into_iter();
+        warnings.for_each(|warning| self.context.warnings.add(self.mask.diagnostic(warning)));
+    }
+
+    /// Collects the warnings in the diagnostics of a response and returns the first error.
+    pub(super) fn check_diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Result<(), DriverError> {
+        let error = diagnostics::first_error(&diagnostics);
+        diagnostics::warnings(diagnostics).into_iter().for_each(|warning| self.warnings.add(warning));
+        error.map_or(Ok(()), Err)
+    }
+
+    fn masked_all(&self, found: model::Diagnostics) -> model::Diagnostics {
+        found.into_iter().map(|one| self.mask.diagnostic(one)).collect()
+    }
+
+    pub async fn validate(&self, config: &EngineValue) -> Result<model::Diagnostics, DriverError> {
+        let (config, found) = cty::coerce_config(&self.kind.schema.block, config);
+        if !found.is_empty() {
+            return Ok(self.masked_all(found));
+        }
+        let config = self.encode(&config)?;
+        let response = self.client.validate_resource_config(&self.context.type_name, config).await;
+        Ok(self.masked_all(diagnostics::diagnostics(response.map_err(|error| diagnostics::call_error(&error))?)))
+    }
+
+    pub async fn plan(&self, request: &PlanRequest) -> Result<PlanResponse, DriverError> {
+        let block = &self.kind.schema.block;
+        let config = self.conform_config(&request.config)?;
+        let prior = match &request.prior {
+            Some(object) => self.prior(object).await?,
+            None => PriorState { state: Value::Null, private: ObjectPrivate::default(), identity: None },
+        };
+        let proposed = cty::proposed_state(block, &prior.state, &config);
+        let call = PlanResourceChange {
+            type_name: self.type_name(),
+            prior: self.encode(&prior.state)?,
+            proposed: self.encode(&proposed)?,
+            config: self.encode(&config)?,
+            prior_private: prior.private.private,
+            prior_identity: prior.identity,
+        };
+        let answer = self.client.plan_resource_change(call).await.map_err(|error| diagnostics::call_error(&error))?;
+        self.check_diagnostics(answer.diagnostics)?;
+        reject_deferred(answer.deferred.is_some())?;
+        let answered = self.decode(&answer.state, "the planned state")?;
+        if answered.is_null() {
+            return Err(diagnostics::protocol_error("the provider returned an empty plan"));
+        }
+        let found = cty::plan_errors(block, &prior.state, &config, &answered);
+        self.check("produced an invalid plan", &found, answer.legacy_type_system)?;
+        let ignored = request.ignored.as_ref().map_or(&[][..], |ignored| &ignored.changes);
+        let planned = match answer.legacy_type_system {
+            // Such providers change configured values, for example hash a value that is already the hash.
+            true => cty::with_ignored(&answered, &prior.state, ignored),
+            false => answered.clone(),
+        };
+        self.check_final_plan(request.previous_plan.as_ref(), &planned, answer.legacy_type_system)?;
+        let requires_replace = cty::replace_paths(block, &prior.state, &planned, &answer.requires_replace);
+        let forcing = requires_replace.map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let state = match answer.state {
+            EncodedValue::Msgpack(bytes) if planned == answered => bytes,
+            _ => self.encode(&planned)?.0,
+        };
+        let identity = answer.identity.filter(|identity| !identity.is_null());
+        let identity = identity.map(|identity| self.identity_bytes(identity)).transpose()?;
+        let before = prior.private.write_only.as_ref();
+        let fingerprint = || WriteOnlyFingerprint::of(block, &config, ignored, before, &request.entropy);
+        let write_only = self.kind.has_write_only.then(fingerprint);
+        let write_only_changed = request.prior.is_some() && before.is_some() && before != write_only.as_ref();
+        let private =
+            PlanPrivate { private: answer.private, state, identity, legacy: answer.legacy_type_system, write_only };
+        Ok(PlanResponse {
+            planned: cty::to_model(block, &planned),
+            requires_replace: forcing,
+            private: private.encode(),
+            identity: None,
+            requires_update: write_only_changed,
+            until_ready: None,
+            checked: true,
+            refusal: None,
+            adopts: None,
+        })
+    }
+
+    /// The plan of a provider that is not configured: the configuration, with the recorded values of what it does not
+    /// set.
+    pub async fn propose(&self, request: &PlanRequest) -> Result<PlanResponse, DriverError> {
+        let block = &self.kind.schema.block;
+        let config = self.conform_config(&request.config)?;
+        let prior = match &request.prior {
+            Some(object) => self.prior(object).await?.state,
+            None => Value::Null,
+        };
+        let planned = cty::to_model(block, &cty::proposed_state(block, &prior, &config));
+        Ok(PlanResponse { planned, ..PlanResponse::default() })
+    }
+
+    /// A final plan may only replace unknown values.
+    fn check_final_plan(&self, before: Option<&EngineValue>, now: &Value, legacy: bool) -> Result<(), DriverError> {
+        let Some(before) = before else { return Ok(()) };
+        // The engine's form lacks the type of an unknown dynamic value.
+        if self.kind.schema.ty().has_dynamic() {
+            return Ok(());
+        }
+        let before = cty::from_model(self.kind.schema.ty(), before, &DynamicTypes::default());
+        let before = before.map_err(|error| diagnostics::decode_error("the earlier plan", &error))?;
+        let found = cty::result_errors(&self.kind.schema.block, &before, now);
+        self.check("produced an inconsistent final plan", &found, legacy)
+    }
+
+    pub async fn apply(&self, request: ApplyRequest) -> ApplyResponse {
+        let Some(planned) = request.planned else { return self.destroy(request.prior, &request.private).await };
+        let prepared = async {
+            let prior = match &request.prior {
+                Some(object) => self.prior(object).await?,
+                None => PriorState { state: Value::Null, private: ObjectPrivate::default(), identity: None },
+            };
+            let plan = PlanPrivate::decode(&request.private)?;
+            let config = self.encode(&self.conform_config(&request.config)?)?;
+            Ok::<_, DriverError>((prior, plan, config))
+        };
+        let (prior, plan, config) = match prepared.await {
+            Ok(prepared) => prepared,
+            Err(error) => return failed_response(error),
+        };
+        let call = match self.encode(&prior.state) {
+            Ok(state) => ApplyResourceChange {
+                type_name: self.type_name(),
+                prior: state,
+                planned: Msgpack(plan.state.clone()),
+                config,
+                planned_private: plan.private.clone(),
+                planned_identity: plan.identity.clone().map(Msgpack),
+            },
+            Err(error) => return failed_response(error),
+        };
+        drop(planned);
+        match self.client.apply_resource_change(call).await {
+            Ok(answer) => self.apply_response(&prior, &plan, answer),
+            Err(error) => response_without_result(&error),
+        }
+    }
+
+    /// Converts the response of an apply. The state is recorded even if the provider reports an error.
+    fn apply_response(
+        &self,
+        prior: &PriorState,
+        plan: &PlanPrivate,
+        answer: ApplyResourceChangeResponse,
+    ) -> ApplyResponse {
+        let block = &self.kind.schema.block;
+        let mut error = self.check_diagnostics(answer.diagnostics).err();
+        let state = match self.decode(&answer.state, "the state of the object") {
+            Ok(state) => state,
+            // The object may exist, but its state is unknown.
+            Err(error) => return ApplyResponse { outcome_unknown: true, ..failed_response(error) },
+        };
+        if state.is_null() {
+            let missing = || diagnostics::protocol_error("the provider returned no object and reported no error");
+            return failed_response(error.unwrap_or_else(missing));
+        }
+        let known = state.unknown_as_null();
+        if error.is_none() && state.has_unknown() {
+            error = Some(diagnostics::protocol_error("the provider returned unknown values for the object"));
+        }
+        if error.is_none() {
+            let planned = msgpack::decode(&plan.state, self.kind.schema.ty());
+            let found = planned.map(|planned| cty::result_errors(block, &planned, &known)).unwrap_or_default();
+            let legacy = plan.legacy || answer.legacy_type_system;
+            error = self.check("produced an inconsistent result after apply", &found, legacy).err();
+        }
+        // Providers with the legacy SDK return the prior state without its private data if an update fails.
+        let private = match answer.private.is_empty() && known == prior.state {
+            true => prior.private.private.clone(),
+            false => answer.private,
+        };
+        // After a failed update, the write-only arguments must be sent again.
+        let write_only = if error.is_some() { &prior.private.write_only } else { &plan.write_only };
+        let object = self.state(&known, private, write_only.clone(), answer.identity.as_ref());
+        match object {
+            Ok(object) => {
+                let interrupted = error.is_some() && prior.state.is_null() && self.was_stopped();
+                let object = Some(object);
+                ApplyResponse { object, error, allows_differences: true, interrupted, ..ApplyResponse::default() }
+            }
+            Err(fault) => ApplyResponse { outcome_unknown: true, ..failed_response(error.unwrap_or(fault)) },
+        }
+    }
+
+    async fn destroy(&self, object: Option<Arc<RecordedObject>>, planned: &[u8]) -> ApplyResponse {
+        let Some(object) = object else {
+            return failed_response(diagnostics::protocol_error("there is no object to destroy"));
+        };
+        let prepared = async {
+            let prior = self.prior(&object).await?;
+            let call = self.destroy_request(&prior, planned).await?;
+            Ok::<_, DriverError>((prior, call))
+        };
+        let (prior, call) = match prepared.await {
+            Ok(prepared) => prepared,
+            Err(error) => return failed_response(error),
+        };
+        let sent = call.planned_private.clone();
+        match self.client.apply_resource_change(call).await {
+            Ok(answer) => self.destroy_response(prior, &sent, answer),
+            Err(error) => response_without_result(&error),
+        }
+    }
+
+    /// Converts the response of a destroy that got the private data `sent`.
+    fn destroy_response(&self, prior: PriorState, sent: &[u8], answer: ApplyResourceChangeResponse) -> ApplyResponse {
+        let error = self.check_diagnostics(answer.diagnostics).err();
+        let remaining = match self.decode(&answer.state, "the state of the object") {
+            Ok(left) => left,
+            Err(fault) => return ApplyResponse { outcome_unknown: true, ..failed_response(error.unwrap_or(fault)) },
+        };
+        match (remaining.is_null(), error) {
+            (true, None) => ApplyResponse::default(),
+            // Providers with the legacy SDK may return no state if a destroy fails.
+            (true, Some(error)) => failed_response(error),
+            (false, error) => {
+                let error = error.or_else(|| {
+                    Some(diagnostics::protocol_error(
+                        "the provider reported no error but returned the object after its destroy",
+                    ))
+                });
+                let state = remaining.unknown_as_null();
+                // The plan was not carried out, so the object keeps its own data.
+                let has_own = answer.private == sent || (answer.private.is_empty() && state == prior.state);
+                let private = if has_own { prior.private.private } else { answer.private };
+                let object = self.state(&state, private, prior.private.write_only, answer.identity.as_ref()).ok();
+                ApplyResponse { object, error, allows_differences: true, ..ApplyResponse::default() }
+            }
+        }
+    }
+
+    /// `planned` are the private data of the plan that covers the destroy, if there is one.
+    async fn destroy_request(&self, prior: &PriorState, planned: &[u8]) -> Result<ApplyResourceChange, DriverError> {
+        let state = self.encode(&prior.state)?;
+        let mut private = prior.private.private.clone();
+        let mut identity = prior.identity.clone();
+        if !planned.is_empty() {
+            private = PlanPrivate::decode(planned)?.private;
+            identity = None;
+        } else if self.plans_destroys {
+            let call = PlanResourceChange {
+                type_name: self.type_name(),
+                prior: state.clone(),
+                proposed: Msgpack::null(),
+                config: Msgpack::null(),
+                prior_private: private,
+                prior_identity: identity.clone(),
+            };
+            let answer =
+                self.client.plan_resource_change(call).await.map_err(|error| diagnostics::call_error(&error))?;
+            self.check_diagnostics(answer.diagnostics)?;
+            reject_deferred(answer.deferred.is_some())?;
+            if !self.decode(&answer.state, "the planned state")?.is_null() {
+                return Err(diagnostics::protocol_error("the provider planned an object for a destroy"));
+            }
+            private = answer.private;
+            if let Some(planned) = answer.identity {
+                identity = Some(Msgpack(self.identity_bytes(planned)?));
+            }
+        }
+        Ok(ApplyResourceChange {
+            type_name: self.type_name(),
+            prior: state,
+            planned: Msgpack::null(),
+            config: Msgpack::null(),
+            planned_private: private,
+            planned_identity: identity,
+        })
+    }
+
+    pub async fn read(&self, object: &RecordedObject) -> Result<Option<ObjectState>, DriverError> {
+        // Providers may repair states in the upgrade call even if the version is unchanged.
+        let prior = self.upgrade_recorded(object).await?;
+        self.read_state(prior).await
+    }
+
+    async fn read_state(&self, prior: PriorState) -> Result<Option<ObjectState>, DriverError> {
+        let PriorState { state, private, identity } = prior;
+        let call = ReadResource {
+            type_name: self.type_name(),
+            state: self.encode(&state)?,
+            private: private.private,
+            identity: identity.clone(),
+        };
+        let answer = self.client.read_resource(call).await.map_err(|error| diagnostics::call_error(&error))?;
+        self.check_diagnostics(answer.diagnostics)?;
+        reject_deferred(answer.deferred.is_some())?;
+        let state = self.decode(&answer.state, "the state of the object")?;
+        if state.is_null() {
+            return Ok(None);
+        }
+        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        // A provider that returns no identity has not changed it.
+        let unchanged = identity.map(|Msgpack(bytes)| EncodedValue::Msgpack(bytes));
+        let identity = answer.identity.filter(|identity| !identity.is_null()).or(unchanged);
+        self.state(&state, answer.private, private.write_only, identity.as_ref()).map(Some)
+    }
+
+    /// Imports an object; `None` if it does not exist.
+    pub async fn import(&self, request: &ImportRequest) -> Result<Option<ObjectState>, DriverError> {
+        let identity = match request {
+            ImportRequest::Id(id) => return self.import_with(ImportResourceState::Id(id.to_string())).await,
+            ImportRequest::Identity(identity) => identity,
+        };
+        let Some(Identity { ty, .. }) = &self.kind.identity else { return Err(arguments::no_identity(self.context)) };
+        let (value, mut found) = cty::convert(ty, identity);
+        if !found.is_empty() {
+            let first = found.swap_remove(0);
+            let place = first.path.map_or_else(String::new, |path| format!("{path}: "));
+            let message = format!("the identity is not valid: {place}{}", first.summary);
+            return Err(DriverError { kind: ErrorKind::InvalidConfig, message, path: None, hint: first.hint });
+        }
+        let bytes = msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))?;
+        self.import_with(ImportResourceState::Identity(Msgpack(bytes))).await
+    }
+
+    async fn import_with(&self, call: ImportResourceState) -> Result<Option<ObjectState>, DriverError> {
+        let answer = self.client.import_resource_state(&self.context.type_name, call).await;
+        let answer = answer.map_err(|error| diagnostics::call_error(&error))?;
+        self.check_diagnostics(answer.diagnostics)?;
+        reject_deferred(answer.deferred.is_some())?;
+        let mut found = answer.objects.into_iter().filter(|object| *object.type_name == *self.context.type_name);
+        let (Some(object), None) = (found.next(), found.next()) else {
+            return Err(diagnostics::protocol_error(format!(
+                "the provider did not import exactly one `{}`",
+                self.context.type_name
+            )));
+        };
+        let state = self.decode(&object.state, "the imported state")?;
+        if state.is_null() {
+            return Ok(None);
+        }
+        let identity = object.identity.map(|identity| self.identity_bytes(identity)).transpose()?;
+        // An imported state may be partial; a read completes it.
+        let state = cty::normalize(&self.kind.schema.block, &state.unknown_as_null());
+        let private = ObjectPrivate { private: object.private, ..ObjectPrivate::default() };
+        self.read_state(PriorState { state, private, identity: identity.map(Msgpack) }).await
+    }
+
+    fn identity_bytes(&self, identity: EncodedValue) -> Result<Vec<u8>, DriverError> {
+        match identity {
+            EncodedValue::Msgpack(bytes) => Ok(bytes),
+            EncodedValue::Json(json) => {
+                let Some(Identity { ty, .. }) = &self.kind.identity else { return Ok(Msgpack::null().0) };
+                let value = decode(&EncodedValue::Json(json), ty, "the identity")?;
+                msgpack::encode(&value, ty).map_err(|error| diagnostics::decode_error("the identity", &error))
+            }
+        }
+    }
+
+    /// Converts an object to the engine's form.
+    pub(super) fn state(
+        &self,
+        state: &Value,
+        private: Vec<u8>,
+        write_only: Option<WriteOnlyFingerprint>,
+        identity: Option<&EncodedValue>,
+    ) -> Result<ObjectState, DriverError> {
+        let identity = match (identity, &self.kind.identity) {
+            (Some(identity), Some(Identity { ty, .. })) => {
+                Some(cty::to_unmarked_model(&decode(identity, ty, "the identity")?))
+            }
+            _ => None,
+        };
+        let identity = identity.filter(|identity| !matches!(identity, EngineValue::Null));
+        let dynamic = DynamicTypes::of(state, self.kind.schema.ty());
+        let value = cty::to_model(&self.kind.schema.block, state);
+        self.mask.add(Secrets::of([&value]));
+        let identity_version =
+            self.kind.identity.as_ref().filter(|_| identity.is_some()).map_or(0, |identity| identity.version);
+        Ok(ObjectState {
+            value,
+            private: ObjectPrivate { private, dynamic, identity_version, write_only }.encode(),
+            identity,
+            health: None,
+        })
+    }
+
+    pub(super) fn conform_config(&self, config: &EngineValue) -> Result<Value, DriverError> {
+        let (config, mut found) = cty::coerce_validated(&self.kind.schema.block, config);
+        if found.is_empty() {
+            return Ok(config);
+        }
+        let first = found.swap_remove(0);
+        Err(DriverError { kind: ErrorKind::InvalidConfig, message: first.summary, path: first.path, hint: first.hint })
+    }
+
+    fn check(&self, what: &str, found: &[cty::ValueError], legacy: bool) -> Result<(), DriverError> {
+        let Some(error) = diagnostics::value_errors(what, found) else { return Ok(()) };
+        if legacy {
+            // Providers with the legacy SDK cannot distinguish null from an empty value.
+            tracing::debug!(address = &*self.context.address, "ignored for the legacy SDK: {}", error.message);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    pub(super) fn encode(&self, value: &Value) -> Result<Msgpack, DriverError> {
+        let bytes = msgpack::encode(value, self.kind.schema.ty());
+        bytes.map(Msgpack).map_err(|error| diagnostics::decode_error("a value", &error))
+    }
+
+    pub(super) fn decode(&self, value: &EncodedValue, what: &str) -> Result<Value, DriverError> {
+        decode(value, self.kind.schema.ty(), what)
+    }
+}
+
+fn decode(value: &EncodedValue, ty: &Type, what: &str) -> Result<Value, DriverError> {
+    let decoded = match value {
+        EncodedValue::Msgpack(bytes) => msgpack::decode(bytes, ty),
+        EncodedValue::Json(bytes) => json::decode(bytes, ty, json::UnsupportedAttributes::Reject),
+    };
+    decoded.map_err(|error| diagnostics::decode_error(what, &error))
+}
+
+/// Purlin does not allow providers to defer objects.
+pub(super) fn reject_deferred(deferred: bool) -> Result<(), DriverError> {
+    if deferred {
+        Err(diagnostics::protocol_error("the provider deferred the object, which Purlin does not support"))
+    } else {
+        Ok(())
+    }
+}
+
+fn failed_response(error: DriverError) -> ApplyResponse {
+    ApplyResponse { error: Some(error), ..ApplyResponse::default() }
+}
+
+/// The response for a call without a result. The outcome is certain only if the provider did not receive the call.
+fn response_without_result(error: &PluginError) -> ApplyResponse {
+    let certain = matches!(
+        error,
+        PluginError::Start { .. }
+            | PluginError::BackingOff { .. }
+            | PluginError::ShuttingDown { .. }
+            | PluginError::NotCalled { .. }
+            | PluginError::Unimplemented { .. }
+    );
+    ApplyResponse { outcome_unknown: !certain, ..failed_response(diagnostics::call_error(error)) }
+}

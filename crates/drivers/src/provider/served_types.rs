@@ -1,0 +1,101 @@
+//! The types that a provider serves, from its schema.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::diagnostics;
+use super::schema::{self, ResourceType};
+use crate::ProviderInfo;
+use model::DriverError;
+use process::lock;
+use tfprovider::cty::schema::Block;
+use tfprovider::plugin::schema::{IdentitySchema, ProviderSchema};
+
+/// The schemas of a provider. The schema of a type is converted on first use, since large providers have a thousand.
+#[derive(Debug)]
+pub(super) struct ServedTypes {
+    schema: ProviderSchema,
+    identities: BTreeMap<String, IdentitySchema>,
+    configuration: Block,
+    facts: ProviderInfo,
+    types: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+    data: Mutex<BTreeMap<Arc<str>, Option<Arc<ResourceType>>>>,
+}
+
+impl ServedTypes {
+    pub fn new(
+        schema: ProviderSchema,
+        identities: BTreeMap<String, IdentitySchema>,
+        facts: ProviderInfo,
+    ) -> Result<Self, DriverError> {
+        let schema_message = schema.provider().map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let configuration =
+            schema::block(&schema_message.block).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        Ok(Self { schema, identities, configuration, facts, types: Mutex::default(), data: Mutex::default() })
+    }
+
+    pub fn info(&self) -> &ProviderInfo {
+        &self.facts
+    }
+
+    /// The schema of the provider configuration.
+    pub fn configuration(&self) -> &Block {
+        &self.configuration
+    }
+
+    pub fn plans_destroys(&self) -> bool {
+        self.schema.capabilities.plan_destroy
+    }
+
+    /// Whether the provider generates configurations from states.
+    pub fn generates_config(&self) -> bool {
+        self.schema.capabilities.generate_config
+    }
+
+    /// Whether requests contain `provider_meta`.
+    pub fn has_provider_meta(&self) -> bool {
+        self.schema.has_provider_meta()
+    }
+
+    /// Whether each process must receive a schema call before any other call.
+    pub fn requires_schema_call(&self) -> bool {
+        !self.schema.capabilities.schema_is_optional
+    }
+
+    /// The names of the resource types, or of the data sources.
+    pub fn types(&self, is_data: bool) -> Vec<String> {
+        match is_data {
+            true => self.schema.data_source_types().map(str::to_owned).collect(),
+            false => self.schema.resource_types().map(str::to_owned).collect(),
+        }
+    }
+
+    /// A resource type; `None` if it does not exist.
+    pub fn resource(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
+        if let Some(known) = lock(&self.types).get(type_name) {
+            return Ok(known.clone());
+        }
+        let schema = self.schema.resource(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let resource_type =
+            schema.map(|schema| ResourceType::new(&schema, self.identities.get(type_name)).map(Arc::new));
+        let resource_type = resource_type
+            .transpose()
+            .map_err(|error| diagnostics::protocol_error(format!("the type `{type_name}`: {error}")))?;
+        lock(&self.types).insert(type_name.into(), resource_type.clone());
+        Ok(resource_type)
+    }
+
+    /// A data source; `None` if it does not exist.
+    pub fn data(&self, type_name: &str) -> Result<Option<Arc<ResourceType>>, DriverError> {
+        if let Some(known) = lock(&self.data).get(type_name) {
+            return Ok(known.clone());
+        }
+        let schema =
+            self.schema.data_source(type_name).map_err(|error| diagnostics::protocol_error(error.to_string()))?;
+        let resource_type = schema.map(|schema| ResourceType::new(&schema, None).map(Arc::new)).transpose();
+        let resource_type = resource_type
+            .map_err(|error| diagnostics::protocol_error(format!("the data source `{type_name}`: {error}")))?;
+        lock(&self.data).insert(type_name.into(), resource_type.clone());
+        Ok(resource_type)
+    }
+}

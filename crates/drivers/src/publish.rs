@@ -1,0 +1,35 @@
+//! Publishes copies of outputs as ConfigMaps, Secrets or files.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::CallContext;
+use model::data::StringData;
+use model::{DataRef, DriverError};
+
+/// A published copy and its owner.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyTarget<'a> {
+    pub context: &'a CallContext,
+    /// apiVersion, kind and UID of the Resource. The UID is empty for a Resource from a file.
+    pub owner: [&'a str; 3],
+    pub target: &'a DataRef,
+    /// The recorded UID of the copy; empty while it is unknown whether the copy exists.
+    pub uid: &'a str,
+}
+
+/// Writes, reads and removes copies. A copy of another owner is never changed: `write` returns `AlreadyExists`, and the
+/// other methods treat the copy as missing.
+pub trait Publisher: Send + Sync {
+    /// Creates or updates the copy and returns its UID. The owner annotation identifies a copy whose UID was lost in a
+    /// crash.
+    fn write<'a>(&'a self, copy: CopyTarget<'a>, texts: &'a StringData)
+    -> BoxFuture<'a, Result<Arc<str>, DriverError>>;
+
+    /// Returns the contents of the copy; `None` if it does not exist.
+    fn read<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<Option<StringData>, DriverError>>;
+
+    /// Removes the copy with the recorded UID or, without one, the copy with the owner annotation.
+    fn remove<'a>(&'a self, copy: CopyTarget<'a>) -> BoxFuture<'a, Result<(), DriverError>>;
+}

@@ -1,0 +1,158 @@
+//! The annotations of Purlin. A misspelled one must not be ignored: an object that should move would be destroyed.
+
+use std::sync::Arc;
+
+use super::{Metadata, invalid};
+use api::{ANNOTATIONS, Annotation};
+use model::suggest::closest;
+use model::{Address, Diagnostic, Diagnostics, Path, Segment, Severity};
+
+/// The prefix that belongs to Purlin.
+const PREFIX: &str = "purlin.dev/";
+
+#[derive(Default)]
+pub(super) struct Annotations {
+    pub(super) moved_from: Vec<Address>,
+    pub(super) replace_requested: Arc<str>,
+    pub(super) reconcile_requested: Arc<str>,
+    pub(super) record: Arc<str>,
+}
+
+/// Reads the annotations of a Resource or a `DataSource`.
+pub(super) fn decode(metadata: &Metadata<'_>, is_data: bool, problems: &mut Diagnostics) -> Annotations {
+    let written = &metadata.annotations;
+    let mut found = Annotations::default();
+    let kind = if is_data { api::DATA_SOURCE_KIND } else { api::KIND };
+    let known = |annotation: &Annotation| !is_data || annotation.on_data_sources;
+    unusable(written, kind, known, problems);
+    // As for an unknown annotation, the object that it names is kept.
+    for (name, value) in metadata.labels.iter().filter(|_| !is_data) {
+        let at = Path::of(&["metadata", "labels", name]);
+        let hint = format!("write the annotation `{}`", api::MOVED_FROM);
+        problems.push(invalid(at, "a label does not move an object", &hint));
+        found.moved_from.extend(named(value));
+    }
+    for (name, value) in written {
+        match *name {
+            api::RECONCILE_REQUESTED_AT => found.reconcile_requested = (*value).into(),
+            // The others concern objects that Purlin manages.
+            _ if is_data => {}
+            api::MOVED_FROM => {
+                let own = addresses(value, problems);
+                found.moved_from.splice(0..0, own);
+            }
+            api::REPLACE_REQUESTED_AT => found.replace_requested = (*value).into(),
+            api::RECORD => found.record = (*value).into(),
+            // It may mean `moved-from`. The object that it names is kept.
+            _ => found.moved_from.extend(named(value)),
+        }
+    }
+    found
+}
+
+/// Reports the annotations of a kind that has none of Purlin's.
+pub(in crate::load) fn unusable_annotations(written: &[(&str, &str)], kind: &str) -> Diagnostics {
+    let mut problems = Diagnostics::new();
+    unusable(written, kind, |_| false, &mut problems);
+    problems
+}
+
+/// Whether the annotation belongs to Purlin, or is meant to.
+pub(in crate::load) fn is_own(name: &str) -> bool {
+    name.starts_with(PREFIX) || means_moved_from(name)
+}
+
+/// Whether the name of an annotation or label means the former addresses: `moved-from` in any spelling, with a prefix of
+/// Purlin or without one.
+pub(in crate::load) fn means_moved_from(name: &str) -> bool {
+    let (prefix, end) = name.rsplit_once('/').unwrap_or(("", name));
+    let letters = end.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase());
+    letters.eq("movedfrom".chars()) && (prefix.is_empty() || prefix.to_ascii_lowercase().contains("purlin"))
+}
+
+/// Whether the problem may concern the former addresses of the object: it is in `spec.moved`, in an annotation of
+/// Purlin or a label in its place, or in all annotations.
+pub(crate) fn concerns_moves(problem: &Diagnostic) -> bool {
+    let Some(Path(segments)) = &problem.path else { return false };
+    let is =
+        |index: usize, expected: &str| matches!(segments.get(index), Some(Segment::Name(name)) if **name == *expected);
+    let is_own = |segment: &Segment| matches!(segment, Segment::Name(name) if is_own(name));
+    (is(0, "spec") && is(1, "moved"))
+        || (is(0, "metadata") && is(1, "annotations") && segments.get(2).is_none_or(is_own))
+        || (is(0, "metadata") && is(1, "labels") && segments.get(2).is_some_and(is_own))
+}
+
+/// Whether an error of a manifest leaves open which object the manifest means: its name or a former address may be
+/// unknown. Until the error is corrected, no object can be destroyed for lack of a manifest.
+pub(in crate::load) fn holds_destroys(problem: &Diagnostic) -> bool {
+    let Some(Path(segments)) = problem.path.as_ref().filter(|_| problem.severity == Severity::Error) else {
+        return false;
+    };
+    let names = segments.iter().map(|segment| match segment {
+        Segment::Name(name) => name.as_ref(),
+        Segment::Index(_) => "",
+    });
+    match names.collect::<Vec<_>>().as_slice() {
+        ["metadata", "annotations" | "labels", ..] | ["spec", "moved", ..] => concerns_moves(problem),
+        ["metadata", "namespace", ..] => false,
+        // An unknown field may be a misspelled `annotations`.
+        ["metadata", ..] => true,
+        _ => false,
+    }
+}
+
+fn unusable(written: &[(&str, &str)], kind: &str, applies: impl Fn(&Annotation) -> bool, problems: &mut Diagnostics) {
+    for (name, _) in written.iter().filter(|(name, _)| is_own(name)) {
+        let at = Path::of(&["metadata", "annotations", name]);
+        let Some(annotation) = ANNOTATIONS.iter().find(|annotation| annotation.name == *name) else {
+            problems.push(unknown(at, name, &applies));
+            continue;
+        };
+        if !applies(annotation) {
+            problems.push(invalid(at, format!("this annotation does not apply to a {kind}"), "remove it"));
+        }
+    }
+}
+
+fn unknown(at: Path, name: &str, applies: &impl Fn(&Annotation) -> bool) -> Diagnostic {
+    let names: Vec<&str> =
+        ANNOTATIONS.iter().filter(|annotation| applies(annotation)).map(|annotation| annotation.name).collect();
+    // The common prefix says nothing about similarity.
+    let ends = names.iter().filter_map(|name| name.strip_prefix(PREFIX));
+    let end = name.rsplit_once('/').map_or(name, |(_, end)| end);
+    let hint = match closest(end, ends) {
+        Some(meant) => format!("did you mean `{PREFIX}{meant}`?"),
+        None if names.is_empty() => "remove it".to_owned(),
+        None => format!("known annotations are {}", names.join(", ")),
+    };
+    invalid(at, "unknown annotation", &hint)
+}
+
+/// The addresses that `moved-from` names.
+fn addresses(text: &str, problems: &mut Diagnostics) -> Vec<Address> {
+    let mut all = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match name.parse::<Address>() {
+            Ok(address) => all.push(address),
+            Err(error) => {
+                let hint =
+                    "write `name`, `name[0]` or `name[\"key\"]`; separate several addresses with commas, newest first";
+                let at = Path::of(&["metadata", "annotations", api::MOVED_FROM]);
+                problems.push(invalid(at, format!("`{}` is not a valid address", error.0), hint));
+                all.extend(name_of(name));
+            }
+        }
+    }
+    all
+}
+
+/// The Resource that an invalid address may mean. Its objects are kept.
+pub(super) fn name_of(text: &str) -> Option<Address> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+/// The addresses that a value may name.
+fn named(text: &str) -> impl Iterator<Item = Address> {
+    text.split(',').filter_map(|name| name.trim().parse().ok())
+}

@@ -1,0 +1,108 @@
+//! Objects whose manifests are in sources that are not given.
+//!
+//! The manifests that are given may reference them, and their records protect what they depend on. So the configuration
+//! contains a Resource for each of them that is made from its records, and planning leaves their objects unchanged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Config, Drift, DriftAction, Instance, Repeat, Repetition, Template};
+use model::{Address, InstanceKey, Number, Record, Recorded, Stored, Value, in_family};
+
+impl Config {
+    /// Returns the configuration with the Resources of other sources. `others` are the addresses of their records.
+    ///
+    /// A manifest that is given takes the object over from another source, or moves it, unless `destroys`: the objects
+    /// of other sources are not destroyed, also if a given manifest has the same name. An object whose manifest is
+    /// still in its source (`standing`) is not moved.
+    #[must_use]
+    pub fn with_other_sources(
+        &self,
+        recorded: &Recorded,
+        others: &BTreeSet<Address>,
+        standing: &BTreeSet<Arc<str>>,
+        destroys: bool,
+    ) -> Self {
+        let mut records: BTreeMap<&Arc<str>, Vec<&Record>> = BTreeMap::new();
+        for stored in others.iter().filter_map(|address| recorded.get(address)) {
+            records.entry(&stored.record.address.name).or_default().push(&stored.record);
+        }
+        let claimed = self.claimed_names(recorded);
+        let given: BTreeSet<&Arc<str>> = self.names().collect();
+        let mut config = self.clone();
+        for (name, records) in records {
+            if given.contains(name) || (claimed.contains(name) && !standing.contains(name)) {
+                if !destroys || records.iter().all(|record| record.source.is_none()) {
+                    continue;
+                }
+                config.remove(name);
+            }
+            config.add(Arc::new(resource(name, &records)));
+        }
+        config.link();
+        config
+    }
+
+    /// The names of the Resources from which objects are to be moved. After a move, the name is free for another object.
+    pub(super) fn claimed_names<'a>(&'a self, recorded: &'a Recorded) -> BTreeSet<&'a Arc<str>> {
+        let mut names = BTreeSet::new();
+        for resource in self.resources().filter(|resource| !resource.moved_from.is_empty()) {
+            let records = in_family(recorded, &resource.address.name);
+            let came = records.flat_map(|(_, stored)| &stored.record.moved_from).map(|from| &from.name);
+            let came: BTreeSet<&Arc<str>> = came.collect();
+            names.extend(resource.moved_from.iter().map(|moved| &moved.from.name).filter(|name| !came.contains(name)));
+        }
+        names
+    }
+
+    /// Returns the records whose manifest is in another file than they say, with that file.
+    pub fn new_sources(&self, recorded: &Recorded) -> BTreeMap<Address, Arc<str>> {
+        let one = |(address, stored): (&Address, &Stored)| {
+            let resource = self.resource(address).or_else(|| self.resource(&Address::single(address.name.clone())))?;
+            let source = resource.source_file.as_ref().filter(|_| !resource.only_recorded)?;
+            (stored.record.source.as_ref() != Some(source)).then(|| (address.clone(), Arc::clone(source)))
+        };
+        recorded.iter().filter_map(one).collect()
+    }
+}
+
+/// The Resource of records with the same name. Without references: the records alone say what it depends on.
+fn resource(name: &Arc<str>, records: &[&Record]) -> Instance {
+    let mut current = records.iter().filter_map(|record| record.current.as_deref());
+    Instance {
+        repetition: repetition(records).map(Arc::new),
+        // As recorded: no manifest that is given can switch it off.
+        create_before_destroy: current.any(|object| object.create_before_destroy).then_some(true),
+        drift: Drift { action: DriftAction::Ignore, ..Drift::default() },
+        source_file: records.iter().find_map(|record| record.source.clone()),
+        only_recorded: true,
+        ..Instance::plain(Address::single(name.clone()), &records[0].type_name)
+    }
+}
+
+/// The repetition with the recorded keys; `None` if no record has a key.
+fn repetition(records: &[&Record]) -> Option<Repetition> {
+    let keys = || records.iter().map(|record| &record.address.key);
+    let names: BTreeSet<&Arc<str>> = keys()
+        .filter_map(|key| match key {
+            InstanceKey::Key(key) => Some(key),
+            _ => None,
+        })
+        .collect();
+    let last = keys().filter_map(|key| match key {
+        InstanceKey::Index(index) => Some(*index),
+        _ => None,
+    });
+    let repeat = match last.max() {
+        _ if !names.is_empty() => {
+            let entries = names.into_iter().map(|key| (key.clone(), Value::Null));
+            Repeat::ForEach(Template::literal(Value::map(entries)))
+        }
+        Some(last) => {
+            let count = i64::try_from(last.saturating_add(1)).unwrap_or(i64::MAX);
+            Repeat::Count(Template::literal(Value::Number(Number::Int(count))))
+        }
+        None => return None,
+    };
+    Some(Repetition { repeat: Some(repeat), enabled: None, import: None, references: Arc::default() })
+}

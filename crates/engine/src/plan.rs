@@ -1,0 +1,144 @@
+//! Planning: `Config` + `Recorded` -> `Plan`, without I/O.
+//!
+//! The planner is a state machine: [`Planner::ready_calls`] returns the driver calls that can be made now,
+//! [`Planner::handle_response`] takes a response, and [`Planner::finish`] returns the plan once no call is open. The
+//! caller calls the drivers.
+
+mod up_to_date;
+pub mod approval;
+pub mod driver_calls;
+mod assemble;
+pub mod conditions;
+mod conform;
+mod contract;
+mod data;
+pub mod cycle;
+mod decision;
+mod seed;
+mod drift;
+mod families;
+pub mod finalize;
+pub mod hooks;
+mod ignore;
+pub mod inherit;
+mod driver_call;
+mod destroys;
+mod marks;
+pub mod response_cache;
+pub mod options;
+pub mod planner;
+mod missing_record;
+mod missing_reference;
+pub mod moves;
+mod policy;
+mod preflight;
+mod progress;
+mod protect;
+mod publish;
+mod readiness;
+pub mod published;
+pub mod render;
+mod requests;
+mod input;
+mod eval_scope;
+pub mod select;
+mod provider;
+mod constraints;
+mod data_dependencies;
+pub mod trigger;
+mod desired;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::{Address, Change, ChangeApproval, DeposedKey, Diagnostics, Path, ReadResult, RecordedObject, Value};
+
+pub use constraints::identity_hash;
+pub use data_dependencies::DataDependencies;
+pub use driver_calls::{CallId, DriverCall, DriverRequest, DriverResponse, Types};
+pub use missing_record::Loss;
+pub use options::{
+    MissingCount, Mode, ObjectBlock, ObjectQuota, OtherComponents, PendingImport, PlanOptions, ProviderConfigId,
+    Refresh, RunningStep,
+};
+pub use planner::Planner;
+pub use response_cache::ResponseCache;
+
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Every desired or recorded object once, in address order, each followed by its deposed objects as separate
+    /// entries.
+    pub changes: Vec<Change>,
+    /// What the executor needs beyond `changes`, for every object with a create, update or record step. A blocked
+    /// object has a record step when its record and its manifest differ on whether to keep the object.
+    pub prepared: BTreeMap<Address, PreparedStep>,
+    /// Covers every desired object, and every recorded object that is no longer desired.
+    pub lifecycle: BTreeMap<Address, EffectiveLifecycle>,
+    /// The direct dependencies of every desired object that exist, in address order.
+    pub dependencies: BTreeMap<Address, Arc<[Address]>>,
+    /// For each object whose change would fail as things are now: the objects whose steps may resolve that.
+    pub remedies: BTreeMap<Address, Vec<Address>>,
+    /// The reading of every data source that needs no step.
+    pub readings: BTreeMap<Address, Arc<ReadResult>>,
+    /// The objects that were read for this plan, whether they exist or not.
+    pub read: BTreeSet<Address>,
+    /// The read objects that no longer exist.
+    pub missing: BTreeSet<Address>,
+    /// In address order.
+    pub diagnostics: Diagnostics,
+    /// The objects whose manifest cannot be planned because of an error.
+    pub faulty: BTreeSet<Address>,
+    /// The approvals of changes that need one.
+    pub approvals: BTreeMap<Address, ChangeApproval>,
+}
+
+/// The effective create-before-destroy flag of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveLifecycle {
+    pub create_before_destroy: bool,
+    /// The chain of objects that forces the flag, from this object's direct dependent to the object that sets it. It is
+    /// empty when this object sets it or the flag is off. A chain of more than sixteen objects holds the first fifteen
+    /// and the last, because complete chains would need quadratic space.
+    pub forced_by: Vec<Address>,
+}
+
+/// The message for an object that is missing after the provider configuration has changed.
+pub const MISSING_AFTER_CONFIG_CHANGE: &str = "the object was not found, but the provider configuration has changed \
+                                               since it was last read, so it may still exist";
+
+/// A planned create, update or record-only change, ready to be finalized.
+#[derive(Clone, Debug)]
+pub struct PreparedStep {
+    /// The refreshed object, which an update starts from. `None` for a create and for the new object of a replacement.
+    pub prior: Option<Arc<RecordedObject>>,
+    /// The refreshed object that a replacement or a destroy removes. It has no record yet if this plan imports it.
+    pub replaced: Option<Arc<RecordedObject>>,
+    /// The evaluated configuration, which may contain unknown values. `Null` for a record-only step.
+    pub config: Value,
+    /// May contain unknown values.
+    pub planned: Value,
+    pub private: Arc<[u8]>,
+    /// The private data of the driver's plan for the object that a replacement destroys: the plan of an update that is
+    /// impossible, or of the new object if the old one is tainted. Empty if the driver made none.
+    pub destroy_private: Arc<[u8]>,
+    /// Random bytes for the driver. The final plan gets the same bytes.
+    pub entropy: [u8; 16],
+    pub replace_paths: Vec<Path>,
+    /// Something changes that no value shows, such as a write-only argument: the driver is called in any case.
+    pub requires_update: bool,
+    /// The identity of the new object, if the driver knows it before the object exists.
+    pub identity: Option<Value>,
+    /// Published copies are written even if they match the record, because another client changed them.
+    pub publish_again: bool,
+    /// Flags, dependencies and status to record with the result. `value`, `private` and `identity` are placeholders,
+    /// except in a record-only step.
+    pub recorded: RecordedObject,
+    /// The key of the old object if this replacement creates first. Unused in other steps.
+    pub deposed_key: DeposedKey,
+    /// The step only records the read object and whether to keep it. It checks no conditions, runs no hooks and
+    /// publishes nothing.
+    pub record_only: bool,
+}

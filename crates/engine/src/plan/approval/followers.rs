@@ -1,0 +1,113 @@
+//! The changes that wait although they are approved or need no approval, because they belong to one that waits.
+//!
+//! What depends on a change that waits was planned with its result. An object that waits keeps what it uses, so that this
+//! cannot be replaced before; and what depends on that waits too. Without the latter, it would be planned with an object
+//! that is about to go, and its approval would seem to be used up.
+
+use std::collections::BTreeMap;
+
+use super::{Guarded, Offer, OfferState};
+use crate::plan::{ObjectBlock, Plan};
+use model::{Action, Address, Change, Reason, Recorded, ReplaceOrder};
+
+/// Why a change waits for another one.
+#[derive(Clone, Copy)]
+struct Cause<'a> {
+    /// The object whose change has no approval.
+    first: &'a Address,
+    /// The object uses this one, and not the other way round.
+    is_user: bool,
+}
+
+/// The changes of current objects.
+struct Changes<'a> {
+    by_address: BTreeMap<&'a Address, &'a Change>,
+    by_name: BTreeMap<&'a str, Vec<&'a Address>>,
+}
+
+impl<'a> Changes<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let mut changes = Self { by_address: BTreeMap::new(), by_name: BTreeMap::new() };
+        for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
+            changes.by_address.insert(&change.address, change);
+            changes.by_name.entry(&change.address.name).or_default().push(&change.address);
+        }
+        changes
+    }
+
+    /// The objects of a dependency: one, or all instances of a family.
+    fn targets(&self, used: &Address) -> Vec<&'a Address> {
+        match self.by_address.get_key_value(used) {
+            Some((address, _)) => vec![*address],
+            None => self.by_name.get(&*used.name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// What an object uses, or will use, of what is destroyed before its successor exists.
+    fn replaced_below(&self, plan: &Plan, recorded: &Recorded, address: &Address) -> Vec<&'a Address> {
+        if !self.by_address.get(address).is_some_and(|change| change.is_change()) {
+            return Vec::new();
+        }
+        let planned = plan.dependencies.get(address).into_iter().flat_map(|all| all.iter());
+        let current = recorded.get(address).and_then(|stored| stored.record.current.as_ref());
+        let used = planned.chain(current.into_iter().flat_map(|object| object.dependencies.iter()));
+        let targets = used.flat_map(|used| self.targets(used));
+        targets.filter(|target| is_destroyed_first(self.by_address[target])).collect()
+    }
+}
+
+fn is_destroyed_first(change: &Change) -> bool {
+    change.action == Action::Replace && change.order != Some(ReplaceOrder::CreateFirst)
+}
+
+/// Why changes beside those that wait for an approval must wait.
+pub fn blocks(guarded: &Guarded, plan: &Plan, recorded: &Recorded, offer: &Offer) -> Vec<(Address, ObjectBlock)> {
+    let what = match offer.state {
+        OfferState::Rejected(_) => "was rejected",
+        OfferState::Open | OfferState::Deleted => "waits for an approval",
+    };
+    let changes = Changes::of(plan);
+    let is_held = |address: &Address| {
+        let action = changes.by_address.get(address).map(|change| change.action);
+        matches!(action, Some(Action::Create | Action::Update | Action::Replace))
+    };
+    let waits = causes(guarded, plan, recorded, &changes).into_iter();
+    let others = waits.filter(|(address, cause)| *address != cause.first && is_held(address));
+    let block = |(address, cause): (&Address, Cause<'_>)| {
+        let relation = if cause.is_user { "must stay for" } else { "depends on" };
+        let message = format!("{relation} `{}`, whose change {what}", cause.first);
+        (address.clone(), ObjectBlock { reason: Reason::Waiting, message })
+    };
+    others.map(block).collect()
+}
+
+/// Every object that waits, and why.
+fn causes<'a>(
+    guarded: &'a Guarded,
+    plan: &'a Plan,
+    recorded: &Recorded,
+    changes: &Changes<'a>,
+) -> BTreeMap<&'a Address, Cause<'a>> {
+    let mut dependents: BTreeMap<&Address, Vec<&Address>> = BTreeMap::new();
+    for (address, dependencies) in &plan.dependencies {
+        for used in dependencies.iter().flat_map(|used| changes.targets(used)) {
+            dependents.entry(used).or_default().push(address);
+        }
+    }
+    let first = guarded.waiting().map(|change| &change.address);
+    let mut causes: BTreeMap<&Address, Cause<'_>> =
+        first.map(|address| (address, Cause { first: address, is_user: false })).collect();
+    let mut open: Vec<&Address> = causes.keys().copied().collect();
+    while let Some(address) = open.pop() {
+        let first = causes[address].first;
+        let later = dependents.get(address).into_iter().flatten().map(|other| (*other, false));
+        let below = changes.replaced_below(plan, recorded, address).into_iter().map(|other| (other, true));
+        for (other, is_user) in later.chain(below) {
+            if !causes.contains_key(other) {
+                causes.insert(other, Cause { first, is_user });
+                open.push(other);
+            }
+        }
+    }
+    causes
+}

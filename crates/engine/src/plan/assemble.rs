@@ -1,0 +1,501 @@
+//! Assembles the plan from the decisions: changes in address order, prepared steps and diagnostics.
+
+mod record_only;
+mod report;
+mod silent;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::record_only::prepare_record_only;
+use self::report::{Report, deferred_warning, report_diagnostics, warn_of_orphans};
+use super::decision::{Block, Decision, DeposedDecision};
+use super::eval_scope::EvalScope;
+use super::inherit::Inheritance;
+use super::input::{Id, Node, PlanInput};
+use super::{
+    EffectiveLifecycle, Mode, Plan, PreparedStep, constraints, families, hooks, protect, seed, select, trigger,
+};
+use crate::load::Instance;
+use model::{
+    Action, Address, Change, ChangeCause, DeposedKey, Diagnostic, RecordedHook, RecordedObject, ReplaceOrder, Severity,
+    Triggers, Value,
+};
+
+/// Longer chains are cut.
+const LONGEST_CHAIN: usize = 16;
+
+/// Requires final decisions.
+pub(super) fn assemble(input: &PlanInput<'_>, decisions: Vec<Option<Decision>>, flags: &Inheritance) -> Plan {
+    let mut plan = Plan {
+        dependencies: dependencies(input),
+        lifecycle: lifecycle(input, flags),
+        remedies: remedies(input, &decisions),
+        changes: Vec::with_capacity(decisions.len()),
+        ..Plan::default()
+    };
+    let mut diagnostics = Report::default();
+    warn_of_orphans(input, &decisions, &mut diagnostics);
+    let again = deferred_warning(input, &decisions);
+    let faulty = (0..decisions.len()).filter(|id| constraints::is_faulty(input, &decisions, *id));
+    plan.faulty = faulty.map(|id| input.address(id).clone()).collect();
+    let mut expressed = evaluated_flags(input, &decisions);
+    let mut prepared = Vec::new();
+    for (id, decision) in decisions.into_iter().enumerate() {
+        let Some(mut decision) = decision else { continue };
+        if input.is_junction(id) {
+            plan.changes.extend(family_change(input, id, decision, &mut diagnostics));
+            continue;
+        }
+        let node = input.nodes[id];
+        if input.is_selected(id) {
+            report_diagnostics(input, id, &mut decision, flags, &mut diagnostics);
+        }
+        let blocked = decision.block.as_deref().map(Block::reason);
+        if let Some(step) = prepare(input, id, &mut decision, flags_of(input, id, flags, &mut expressed)) {
+            prepared.push((node.address.clone(), step));
+        }
+        select::clear_unselected(input, id, &mut decision);
+        let deposed = std::mem::take(&mut decision.deposed);
+        if decision.read {
+            plan.read.insert(node.address.clone());
+        }
+        if let Some(reading) = decision.reading.take() {
+            plan.readings.insert(node.address.clone(), reading);
+        }
+        if decision.missing {
+            plan.missing.insert(node.address.clone());
+        }
+        if shown(node, &decision, &deposed) {
+            let is_kept = matches!(decision.action, Action::Record | Action::Wait | Action::Update | Action::Replace);
+            let imported = is_kept && decision.imports(node) && !input.running.contains_key(&id);
+            plan.changes.push(Change { imported, ..change(input, id, decision) });
+        }
+        for object in deposed {
+            // A cause that blocks both the object and its deposed object is reported once.
+            if let Some(block) = object.block.as_deref().filter(|block| Some(block.reason()) != blocked) {
+                let named = |problem: &Diagnostic| Diagnostic {
+                    summary: format!("deposed {}: {}", object.key, problem.summary),
+                    ..problem.clone()
+                };
+                diagnostics.extend(id, block.diagnostics.iter().map(named));
+            }
+            plan.changes.push(deposed_change(input, id, object));
+        }
+    }
+    // Junctions come after all objects above.
+    plan.changes.sort_by(|a, b| a.address.cmp(&b.address));
+    silent::mark(input, &mut plan.changes);
+    plan.prepared = prepared.into_iter().collect();
+    plan.diagnostics = diagnostics.in_order(input);
+    plan.diagnostics.extend(again);
+    plan.diagnostics.extend(select::warning(input, &plan.changes));
+    plan
+}
+
+/// Reports the warnings of a family, and why its instances are not known. In the latter case it gets a change, unless
+/// an object with the same address has one.
+fn family_change(input: &PlanInput<'_>, id: Id, decision: Decision, report: &mut Report) -> Option<Change> {
+    let node = input.nodes[id];
+    let family = node.family?;
+    let warnings = family.shared.problems.iter().filter(|problem| problem.severity == Severity::Warning);
+    report.extend(id, warnings.filter(|_| node.desired).cloned());
+    let is_whole = !node.desired || families::is_unexpanded(input, id) || decision.decided_early;
+    let block = decision.block.as_deref().filter(|_| is_whole)?;
+    if !input.is_selected(id) {
+        let because = Some(select::why_unselected(input, id));
+        let type_name = family.shared.type_name.clone();
+        let at_rest = finish_change(input, node, Decision { because, ..Decision::no_op() }, None, None);
+        return input.find(node.address).is_none().then_some(Change { type_name, ..at_rest });
+    }
+    report.extend(id, block.diagnostics.iter().cloned());
+    if input.find(node.address).is_some() {
+        return None;
+    }
+    let type_name = family.shared.type_name.clone();
+    Some(Change { type_name, ..finish_change(input, node, decision, None, None) })
+}
+
+/// An object of which only deposed objects remain has no change.
+fn shown(node: Node<'_>, decision: &Decision, deposed: &[DeposedDecision]) -> bool {
+    if node.address.is_data() && !node.desired {
+        return false;
+    }
+    node.desired || node.current().is_some() || deposed.is_empty() || decision.is_blocked()
+}
+
+fn change(input: &PlanInput<'_>, id: Id, decision: Decision) -> Change {
+    let node = input.nodes[id];
+    let recorded = node.current().map(|object| object.value.clone());
+    let running = input.running.get(&id);
+    let prior = decision.prior.as_ref().map(|object| object.value.clone());
+    let (before, after) = match decision.action {
+        _ if running.is_some() => (recorded, running.and_then(|running| running.planned.clone())),
+        Action::NoOp if node.address.is_data() => (decision.value.clone(), decision.value.clone()),
+        Action::NoOp => (prior.clone(), prior),
+        Action::Record | Action::Wait => (recorded, prior),
+        Action::Create | Action::Read => (None, decision.planned.map(|planned| planned.value)),
+        Action::Update | Action::Replace => {
+            let planned = decision.planned.as_ref().map(|planned| planned.value.clone());
+            return finish_change(input, node, Decision { prior: None, ..decision }, prior, planned);
+        }
+        Action::Destroy | Action::Forget => (prior.or(recorded), None),
+        Action::Blocked => (recorded, None),
+    };
+    finish_change(input, node, Decision { planned: None, prior: None, ..decision }, before, after)
+}
+
+fn finish_change(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    decision: Decision,
+    before: Option<Value>,
+    after: Option<Value>,
+) -> Change {
+    let order = (decision.action == Action::Replace).then_some(if decision.create_first {
+        ReplaceOrder::CreateFirst
+    } else {
+        ReplaceOrder::DestroyFirst
+    });
+    let block = decision.block.as_deref().or(decision.hold_destroy.as_deref());
+    let moved = input.options.moved.get(node.address);
+    let moved = moved.filter(|_| matches!(decision.action, Action::Update | Action::Replace));
+    let because = ChangeCause::both(moved.cloned(), decision.because);
+    Change {
+        address: node.address.clone(),
+        deposed: None,
+        type_name: node.type_name(),
+        action: decision.action,
+        order,
+        forget: decision.forget,
+        hold_destroy: decision.hold_destroy.as_deref().map(Block::reason),
+        blocked: decision.block.as_deref().map(Block::reason),
+        message: block.map(|block| block.cause().message()).unwrap_or_default(),
+        waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
+        replace_paths: decision.planned.map(|planned| planned.replace_paths).unwrap_or_default(),
+        silent: false,
+        imported: false,
+        drift: decision.drift,
+        because,
+        before,
+        after,
+    }
+}
+
+fn deposed_change(input: &PlanInput<'_>, id: Id, deposed: DeposedDecision) -> Change {
+    let block = deposed.block.as_deref();
+    Change {
+        address: input.address(id).clone(),
+        deposed: Some(deposed.key),
+        type_name: input.nodes[id].type_name(),
+        action: deposed.action,
+        order: None,
+        forget: deposed.action == Action::Forget,
+        hold_destroy: None,
+        blocked: block.map(Block::reason),
+        message: block.map(|block| block.cause().message()).unwrap_or_default(),
+        waiting_for: block.map(|block| input.addresses(block.waiting_for.iter().copied())).unwrap_or_default(),
+        replace_paths: Vec::new(),
+        silent: false,
+        imported: false,
+        drift: None,
+        because: deposed.because,
+        before: Some(deposed.object.value.clone()),
+        after: None,
+    }
+}
+
+/// The flags to record with an object that do not depend on its spec alone.
+#[derive(Clone)]
+struct Flags {
+    create_first: bool,
+    expressed: EvaluatedFlags,
+}
+
+/// The values to record that expressions determine.
+#[derive(Clone)]
+struct EvaluatedFlags {
+    prevent_destroy: bool,
+    triggers: Option<Arc<Triggers>>,
+}
+
+fn flags_of(input: &PlanInput<'_>, id: Id, flags: &Inheritance, expressed: &mut BTreeMap<Id, EvaluatedFlags>) -> Flags {
+    let own = || {
+        let prevent_destroy = input.nodes[id].instance.is_some_and(|instance| instance.prevent_destroy);
+        EvaluatedFlags { prevent_destroy, triggers: None }
+    };
+    Flags { create_first: flags.is_on(id), expressed: expressed.remove(&id).unwrap_or_else(own) }
+}
+
+/// The protection and the triggers to record for objects whose expressions determine them.
+fn evaluated_flags(input: &PlanInput<'_>, decisions: &[Option<Decision>]) -> BTreeMap<Id, EvaluatedFlags> {
+    let scope = EvalScope { input, decisions };
+    let asks = |instance: &&Arc<Instance>| instance.prevent_destroy_when.is_some() || !instance.triggers.is_empty();
+    let one = |(id, node): (Id, &Node<'_>)| {
+        let instance = node.instance.filter(asks)?;
+        let before = node.current();
+        let known = before.and_then(|before| before.triggers.as_ref()).map(|triggers| triggers.salt);
+        let salt = known.unwrap_or_else(|| seed::salt(input.options.seed, node.address));
+        let is_triggered = node.desired && !instance.triggers.is_empty();
+        let triggers = is_triggered.then(|| Arc::new(trigger::planned_fingerprints(&scope, instance, salt)));
+        let before = before.is_some_and(|object| object.prevent_destroy);
+        let own = node.own_instance()?;
+        Some((id, EvaluatedFlags { prevent_destroy: protect::recorded(&own, &scope, before), triggers }))
+    };
+    input.nodes.iter().enumerate().filter_map(one).collect()
+}
+
+/// Prepares the step `C(x)`. An unchanged object gets a record-only step if its record is out of date.
+fn prepare(input: &PlanInput<'_>, id: Id, decision: &mut Decision, flags: Flags) -> Option<PreparedStep> {
+    let node = input.nodes[id];
+    if decision.is_blocked() || input.options.mode == Mode::RefreshOnly {
+        return prepare_record_only(input, id, decision, &flags.expressed);
+    }
+    if decision.action == Action::Destroy {
+        // Without a difference, the recorded object is destroyed.
+        let now = decision.prior.clone().filter(|now| node.current().is_some_and(|known| !Arc::ptr_eq(known, now)))?;
+        return Some(PreparedStep { replaced: Some(now), ..prepared_from(input, id, decision.action) });
+    }
+    let instance = node.instance.filter(|_| node.desired && !input.running.contains_key(&id))?;
+    if decision.action == Action::Read {
+        let planned = decision.planned.as_ref()?;
+        let service_account = instance.service_account.clone();
+        return Some(PreparedStep {
+            config: planned.config.clone(),
+            planned: planned.value.clone(),
+            recorded: RecordedObject { provider: decision.provider.clone(), service_account, ..Default::default() },
+            ..prepared_from(input, id, decision.action)
+        });
+    }
+    if matches!(decision.action, Action::NoOp | Action::Wait) {
+        let object = decision.prior.clone()?;
+        if decision.action == Action::NoOp {
+            let because = record_reason(input, node, instance, &object, decision, &flags);
+            let moved = input.options.moved.get(node.address).cloned();
+            decision.because = Some(moved.or(because)?);
+            decision.action = Action::Record;
+        }
+        return Some(PreparedStep {
+            config: Value::Null,
+            planned: decision
+                .value
+                .clone()
+                .filter(|_| decision.action == Action::Wait)
+                .unwrap_or_else(|| object.value.clone()),
+            private: object.private.clone(),
+            recorded: RecordedObject {
+                provider: decision.provider.clone().or_else(|| object.provider.clone()),
+                ..recorded(input, instance, Some(&object), flags, object.schema_version)
+            },
+            prior: Some(object),
+            publish_again: decision.copies_drifted,
+            ..prepared_from(input, id, decision.action)
+        });
+    }
+    let planned = decision.planned.as_ref().filter(|_| decision.changes_object())?;
+    let base = decision.prior.as_ref().filter(|_| decision.action == Action::Update);
+    let replaced = decision.prior.as_ref().filter(|_| decision.action == Action::Replace);
+    let version = input.schema(id).map_or(0, |schema| schema.version);
+    Some(PreparedStep {
+        prior: base.cloned(),
+        replaced: replaced.cloned(),
+        config: planned.config.clone(),
+        planned: planned.value.clone(),
+        private: planned.private.clone(),
+        destroy_private: planned.destroy_private.clone(),
+        entropy: seed::entropy(input.options.seed, node.address),
+        replace_paths: planned.replace_paths.clone(),
+        requires_update: planned.requires_update,
+        identity: planned.identity.clone(),
+        recorded: RecordedObject {
+            provider: decision.provider.clone(),
+            ..recorded(
+                input,
+                instance,
+                base,
+                Flags { create_first: flags.create_first || decision.forget, ..flags },
+                version,
+            )
+        },
+        publish_again: decision.copies_drifted,
+        ..prepared_from(input, id, decision.action)
+    })
+}
+
+fn prepared_from(input: &PlanInput<'_>, id: Id, action: Action) -> PreparedStep {
+    let node = input.nodes[id];
+    PreparedStep {
+        prior: None,
+        replaced: None,
+        config: Value::Null,
+        planned: Value::Null,
+        private: Arc::new([]),
+        destroy_private: Arc::new([]),
+        entropy: [0; 16],
+        replace_paths: Vec::new(),
+        requires_update: false,
+        identity: None,
+        publish_again: false,
+        recorded: RecordedObject::default(),
+        deposed_key: match action {
+            Action::Replace => seed::deposed_key(input.options.seed, node.address, node.record),
+            _ => DeposedKey(0),
+        },
+        record_only: false,
+    }
+}
+
+/// The flags, direct dependencies and service account to record with an object.
+fn recorded(
+    input: &PlanInput<'_>,
+    instance: &Instance,
+    base: Option<&Arc<RecordedObject>>,
+    flags: Flags,
+    version: u64,
+) -> RecordedObject {
+    let object = base.map_or_else(RecordedObject::default, |object| object.as_ref().clone());
+    let dependencies = match base {
+        Some(base) if has_dependencies(input, instance, &base.dependencies) => base.dependencies.clone(),
+        _ => match input.dependencies_through_data(instance) {
+            Some(targets) => targets.into_iter().collect(),
+            None => targets(instance).cloned().collect(),
+        },
+    };
+    RecordedObject {
+        schema_version: version,
+        dependencies,
+        create_before_destroy: flags.create_first,
+        prevent_destroy: flags.expressed.prevent_destroy,
+        triggers: flags.expressed.triggers,
+        skip_destroy: instance.keeps_object(),
+        service_account: instance.service_account.clone(),
+        hooks: recorded_hooks(instance, base),
+        hooks_pending: base.is_none_or(|base| base.hooks_pending) && hooks::follow_create(instance),
+        ..object
+    }
+}
+
+/// The hooks before a destroy, shared with the record if they are unchanged.
+fn recorded_hooks(instance: &Instance, base: Option<&Arc<RecordedObject>>) -> Arc<[RecordedHook]> {
+    match base {
+        Some(base) if hooks::to_record(instance).eq(base.hooks.iter()) => base.hooks.clone(),
+        _ if hooks::to_record(instance).next().is_none() => Arc::default(),
+        _ => hooks::to_record(instance).cloned().collect(),
+    }
+}
+
+/// The direct dependencies as recorded: in address order, without duplicates, a whole family as one entry.
+fn targets(instance: &Instance) -> impl Iterator<Item = &Address> {
+    let references = &instance.references;
+    let repeated = |at: usize| at > 0 && references[at - 1].target == references[at].target;
+    (0..references.len()).filter(move |at| !repeated(*at)).map(|at| &references[at].target)
+}
+
+/// Whether `recorded` equals the direct dependencies to record.
+fn has_dependencies(input: &PlanInput<'_>, instance: &Instance, recorded: &[Address]) -> bool {
+    match input.dependencies_through_data(instance) {
+        Some(targets) => targets.iter().eq(recorded),
+        None => targets(instance).eq(recorded),
+    }
+}
+
+/// Why the record of an unchanged object must be written. `None` if it is up to date.
+fn record_reason(
+    input: &PlanInput<'_>,
+    node: Node<'_>,
+    instance: &Instance,
+    object: &RecordedObject,
+    decision: &Decision,
+    flags: &Flags,
+) -> Option<ChangeCause> {
+    let rules = [
+        (!has_dependencies(input, instance, &object.dependencies), ChangeCause::Dependencies),
+        (object.create_before_destroy != flags.create_first, ChangeCause::CreateBeforeDestroy),
+        (object.prevent_destroy != flags.expressed.prevent_destroy, ChangeCause::PreventDestroy),
+        (object.skip_destroy != instance.keeps_object(), ChangeCause::DeletionPolicy),
+        (object.triggers != flags.expressed.triggers, ChangeCause::Triggers),
+        (object.service_account != instance.service_account, ChangeCause::ServiceAccount),
+        (!hooks::to_record(instance).eq(object.hooks.iter()), ChangeCause::Hooks),
+        (object.hooks_pending, ChangeCause::HooksPending),
+        (node.record.is_some_and(|record| record.uid != instance.uid), ChangeCause::OtherResource),
+        (lacks_finalizer(instance), ChangeCause::FinalizerRemoved),
+        (is_import_changed(node, instance), ChangeCause::Import),
+    ];
+    let rules = || rules.into_iter().find(|(changed, _)| *changed).map(|(_, because)| because);
+    let differs = decision.record_differs.clone().or_else(|| decision.publishes.clone());
+    differs.or_else(rules).or(decision.check_later.then_some(ChangeCause::ConditionsPending))
+}
+
+fn is_import_changed(node: Node<'_>, instance: &Instance) -> bool {
+    let import = instance.import.as_ref().map_or_else(String::new, ToString::to_string);
+    node.record.is_some_and(|record| !record.handled_import.is_empty() && *record.handled_import != *import)
+}
+
+/// Whether a Resource in a cluster lacks its finalizer or annotation: its deletion would leave the object behind.
+fn lacks_finalizer(instance: &Instance) -> bool {
+    !instance.uid.is_empty() && !instance.deleting && !instance.is_marked()
+}
+
+fn dependencies(input: &PlanInput<'_>) -> std::collections::BTreeMap<Address, Arc<[Address]>> {
+    let desired = (0..input.objects).filter(|id| input.nodes[*id].desired);
+    desired
+        .map(|id| {
+            // A family without instances has nothing to wait for.
+            let exists = |target: &Id| {
+                !input.is_junction(*target) || input.members(*target).any(|member| input.nodes[member].desired)
+            };
+            let mut targets: Vec<Address> =
+                input.dependencies.of(id).filter(exists).map(|target| input.address(target).clone()).collect();
+            targets.sort();
+            let targets: Arc<[Address]> = targets.into();
+            let recorded = input.nodes[id].current().map(|object| &object.dependencies);
+            let shared = recorded.filter(|recorded| ***recorded == *targets).cloned();
+            (input.address(id).clone(), shared.unwrap_or(targets))
+        })
+        .collect()
+}
+
+fn remedies(
+    input: &PlanInput<'_>,
+    decisions: &[Option<Decision>],
+) -> std::collections::BTreeMap<Address, Vec<Address>> {
+    let refused = (0..input.objects).filter(|id| !input.running.contains_key(id));
+    let found =
+        refused.map(|id| (input.address(id).clone(), input.addresses(constraints::remedies(input, decisions, id))));
+    found.filter(|(_, remedies)| !remedies.is_empty()).collect()
+}
+
+fn lifecycle(input: &PlanInput<'_>, flags: &Inheritance) -> std::collections::BTreeMap<Address, EffectiveLifecycle> {
+    let sources = sources(flags);
+    let one = |id: Id| {
+        let objects = flags.forced_by(id).filter(|member| !input.is_junction(*member));
+        let mut chain: Vec<Id> = objects.take(LONGEST_CHAIN - 1).collect();
+        if let Some(source) = sources[id].filter(|source| chain.last().is_some_and(|last| last != source)) {
+            chain.push(source);
+        }
+        let forced_by = input.addresses(chain.into_iter().map(|member| constraints::flagged_as(input, member)));
+        (input.address(id).clone(), EffectiveLifecycle { create_before_destroy: flags.is_on(id), forced_by })
+    };
+    let known = |id: &Id| input.nodes[*id].desired || input.nodes[*id].record.is_some();
+    (0..input.objects).filter(known).map(one).collect()
+}
+
+/// The object at the end of each chain. Shared links are followed once.
+fn sources(flags: &Inheritance) -> Vec<Option<Id>> {
+    let mut sources: Vec<Option<Id>> = vec![None; flags.len()];
+    for id in 0..sources.len() {
+        let mut walked = vec![id];
+        let mut end = None;
+        for next in flags.forced_by(id) {
+            end = sources[next].or(Some(next));
+            if sources[next].is_some() {
+                break;
+            }
+            walked.push(next);
+        }
+        if let Some(end) = end {
+            walked.into_iter().filter(|member| *member != end).for_each(|member| sources[member] = Some(end));
+        }
+    }
+    sources
+}

@@ -1,0 +1,131 @@
+//! Evaluates the expressions of hooks.
+
+use crate::load::expression::{Scope, Variable};
+use crate::load::hook::{self, HookPhase};
+use crate::load::{Instance, InstanceScope, SelfScope, Template};
+use model::{
+    Address, Diagnostic, Diagnostics, HookKind, InstanceKey, Path, Reason, RecordedHook, RecordedObject, Value,
+};
+
+/// A hook to run, or why it cannot run.
+#[derive(Clone, Debug)]
+pub enum EvaluatedHook {
+    /// The definition contains no expressions.
+    Ready(RecordedHook),
+    /// The expressions cannot be evaluated, which counts as a failed hook.
+    Faulty(RecordedHook, Diagnostic),
+}
+
+pub fn after_create(instance: &Instance, object: &Value, scope: &dyn Scope) -> Vec<EvaluatedHook> {
+    let scope = &InstanceScope { instance, others: scope };
+    let scope = SelfScope { object, scope };
+    let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::AfterCreate);
+    own.map(|hook| evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
+}
+
+/// The hooks of the Resource, or the recorded ones if the Resource does not exist or has errors.
+pub fn before_destroy(instance: Option<&Instance>, address: &Address, object: &RecordedObject) -> Vec<EvaluatedHook> {
+    let scope = DestroyScope { object: &object.value, key: &address.key };
+    match instance.filter(|instance| !instance.has_errors()) {
+        Some(instance) => {
+            let own = instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy);
+            own.map(|hook| evaluate(address, &hook.recorded, &hook.template, &hook.at, &scope)).collect()
+        }
+        None => object.hooks.iter().map(|written| recorded(address, written, &scope)).collect(),
+    }
+}
+
+fn recorded(address: &Address, written: &RecordedHook, scope: &dyn Scope) -> EvaluatedHook {
+    let at = Path::default().name("hooks").name(written.name.clone());
+    match hook::parse_recorded(written) {
+        (_, mut problems) if !problems.is_empty() => EvaluatedHook::Faulty(written.clone(), problems.swap_remove(0)),
+        (template, _) => evaluate(address, written, &template, &at, scope),
+    }
+}
+
+/// The errors in the hooks of an object that is planned to be created. Unknown values are not errors.
+pub fn check(instance: &Instance, object: &Value, scope: &dyn Scope) -> Diagnostics {
+    let alone = DestroyScope { object, key: &instance.address.key };
+    let scope = &InstanceScope { instance, others: scope };
+    let after = SelfScope { object, scope };
+    let mut found = Vec::new();
+    for hook in instance.hooks.iter() {
+        let scope: &dyn Scope = if hook.when == HookPhase::AfterCreate { &after } else { &alone };
+        if let EvaluatedHook::Faulty(_, problem) =
+            evaluate(&instance.address, &hook.recorded, &hook.template, &hook.at, scope)
+        {
+            found.push(problem);
+        }
+    }
+    found
+}
+
+pub fn follow_create(instance: &Instance) -> bool {
+    instance.hooks.iter().any(|hook| hook.when == HookPhase::AfterCreate)
+}
+
+/// The hooks to record with an object, for a destroy after its Resource is deleted.
+pub fn to_record(instance: &Instance) -> impl Iterator<Item = &RecordedHook> {
+    instance.hooks.iter().filter(|hook| hook.when == HookPhase::BeforeDestroy).map(|hook| &hook.recorded)
+}
+
+fn evaluate(
+    address: &Address,
+    written: &RecordedHook,
+    template: &Template,
+    at: &Path,
+    scope: &dyn Scope,
+) -> EvaluatedHook {
+    let faulty = |mut problem: Diagnostic| {
+        let mut place = at.clone();
+        place.0.extend(problem.path.take().unwrap_or_default().0);
+        problem.address = Some(address.clone());
+        EvaluatedHook::Faulty(written.clone(), problem.at(place))
+    };
+    let definition = match template.evaluate(scope) {
+        Ok(definition) => definition,
+        Err(mut problems) => return faulty(problems.swap_remove(0)),
+    };
+    if written.kind == HookKind::Exec
+        && let Some(wrong) = first_invalid_argument(&definition)
+    {
+        let what = "must be a string, a number or a boolean";
+        return faulty(Diagnostic::error(address, Reason::InvalidExpression, what).at(Path::default().index(wrong)));
+    }
+    EvaluatedHook::Ready(RecordedHook { definition, ..written.clone() })
+}
+
+/// The position of the first argument that is not valid on a command line.
+fn first_invalid_argument(command: &Value) -> Option<usize> {
+    let Value::List(items) = command.unmarked() else { return Some(0) };
+    let text =
+        |item: &Value| matches!(item.unmarked(), Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Unknown);
+    items.iter().position(|item| !text(item))
+}
+
+/// The scope of a hook before a destroy: only the object and its key in its family.
+struct DestroyScope<'a> {
+    object: &'a Value,
+    key: &'a InstanceKey,
+}
+
+impl Scope for DestroyScope<'_> {
+    fn object(&self, _: &Address) -> Option<Value> {
+        None
+    }
+
+    fn namespace(&self) -> Value {
+        Value::Null
+    }
+
+    fn variable(&self, variable: Variable) -> Option<Value> {
+        match (variable, self.key) {
+            (Variable::Itself, _) => Some(self.object.clone()),
+            (Variable::Each, InstanceKey::Key(key)) => Some(Value::map([("key", Value::String(key.clone()))])),
+            (Variable::Count, InstanceKey::Index(index)) => {
+                Some(Value::map([("index", Value::from(i64::try_from(*index).unwrap_or(i64::MAX)))]))
+            }
+            _ => None,
+        }
+    }
+}

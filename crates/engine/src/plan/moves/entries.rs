@@ -1,0 +1,99 @@
+//! What the Resources say about the former addresses of their objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::is_desired;
+use crate::load::{Config, Instance, MovedFrom};
+use model::{Address, InstanceKey, Recorded, in_family};
+
+/// The former addresses of the objects of one Resource.
+pub(super) struct Entries<'a> {
+    pub resource: &'a Arc<Instance>,
+    of_key: BTreeMap<&'a InstanceKey, Vec<&'a MovedFrom>>,
+    without_key: Vec<&'a MovedFrom>,
+    /// The addresses from which a certain instance gets its object.
+    pub exact: BTreeSet<&'a Address>,
+    /// The addresses from which recorded objects of the Resource came.
+    pub came: BTreeSet<&'a Address>,
+    /// The addresses whose objects went where the entry says, and came back.
+    returned: BTreeSet<&'a Address>,
+    /// Whether a recorded object came from an address that the Resource names.
+    pub is_applied: bool,
+}
+
+/// The entries of all Resources that have any, by name.
+pub(super) fn of_config<'a>(config: &'a Config, recorded: &'a Recorded) -> BTreeMap<&'a Arc<str>, Entries<'a>> {
+    let named = config.resources().filter(|resource| !resource.moved_from.is_empty());
+    named.map(|resource| (&resource.address.name, Entries::new(resource, config, recorded))).collect()
+}
+
+impl<'a> Entries<'a> {
+    fn new(resource: &'a Arc<Instance>, config: &Config, recorded: &'a Recorded) -> Self {
+        let mut of_key: BTreeMap<&InstanceKey, Vec<&MovedFrom>> = BTreeMap::new();
+        let mut without_key = Vec::new();
+        let (mut exact, mut returned) = (BTreeSet::new(), BTreeSet::new());
+        // An object that came from there, and whose address is no longer configured, is to go back.
+        let has_returned = |from: &Address, key: &InstanceKey| {
+            let to = Address { name: resource.address.name.clone(), key: key.clone() };
+            let came = recorded.get(from).is_some_and(|stored| stored.record.moved_from.contains(&to));
+            came && is_desired(config, from)
+        };
+        for entry in resource.moved_from.iter() {
+            match &entry.to {
+                Some(key) => {
+                    of_key.entry(key).or_default().push(entry);
+                    exact.insert(&entry.from);
+                    if has_returned(&entry.from, key) {
+                        returned.insert(&entry.from);
+                    }
+                }
+                None => without_key.push(entry),
+            }
+        }
+        let records = || in_family(recorded, &resource.address.name).map(|(_, stored)| &stored.record);
+        let came = records().flat_map(|record| &record.moved_from).collect();
+        let mut entries = Self { resource, of_key, without_key, exact, came, returned, is_applied: false };
+        entries.is_applied =
+            records().any(|record| record.moved_from.iter().any(|old| entries.names(&record.address.key, old)));
+        entries
+    }
+
+    pub fn all(&self) -> std::slice::Iter<'a, MovedFrom> {
+        self.resource.moved_from.iter()
+    }
+
+    /// The entries from which an instance may get its object, best first.
+    pub fn of(&self, key: &InstanceKey) -> impl Iterator<Item = &'a MovedFrom> + use<'_, 'a> {
+        self.of_key.get(key).into_iter().flatten().chain(&self.without_key).copied()
+    }
+
+    /// Whether an instance has its object because of an entry, if the object came from `old`.
+    pub fn names(&self, key: &InstanceKey, old: &Address) -> bool {
+        let is_other = |entry: &MovedFrom| entry.from.name != self.resource.address.name;
+        self.of(key).any(|entry| match entry.is_whole() {
+            true => entry.from.name == old.name && is_other(entry),
+            false => entry.from == *old,
+        })
+    }
+
+    /// Whether an object of this Resource came from there, so that an object there now is unrelated, or has come back.
+    pub fn is_fulfilled(&self, entry: &MovedFrom) -> bool {
+        match entry.is_whole() {
+            true => self.came.iter().any(|old| old.name == entry.from.name && !self.names_instance(old)),
+            false => self.came.contains(&entry.from) || self.returned.contains(&entry.from),
+        }
+    }
+
+    /// Whether an entry of its own names the address, and not one for the Resource as a whole.
+    fn names_instance(&self, old: &Address) -> bool {
+        self.all().any(|entry| !entry.is_whole() && entry.from == *old)
+    }
+
+    /// The field that names an address, in words.
+    pub fn field(&self, from: &Address) -> String {
+        let exact = self.all().find(|entry| entry.from == *from);
+        let entry = exact.or_else(|| self.all().find(|entry| entry.from.name == from.name));
+        entry.map(MovedFrom::field).unwrap_or_default()
+    }
+}

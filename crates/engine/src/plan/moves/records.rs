@@ -1,0 +1,202 @@
+//! Computes the records after moves, with the new addresses of objects and dependencies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Move;
+use model::{Address, InstanceKey, Record, Recorded, RecordedObject, Stored, in_family};
+
+pub(super) fn objects(record: &Record) -> impl Iterator<Item = &Arc<RecordedObject>> {
+    record.current.iter().chain(record.deposed.values())
+}
+
+/// Whether an object of the record references one of these names, so that moves from or to them can change the record.
+pub fn references_any(record: &Record, names: &BTreeSet<&str>) -> bool {
+    objects(record).flat_map(|object| object.dependencies.iter()).any(|address| names.contains(&*address.name))
+}
+
+/// The interrupted moves, as old and new address, by both of them. Until such a move is finished, two records can name its
+/// object, so the record at neither address may be moved.
+pub fn unfinished(recorded: &Recorded) -> BTreeMap<&Address, (&Address, &Address)> {
+    let moving = recorded.iter().filter_map(|(from, stored)| Some((from, stored.record.moving_to.as_deref()?)));
+    moving.flat_map(|(from, to)| [(from, (from, to)), (to, (from, to))]).collect()
+}
+
+/// The record with its new address and type.
+pub fn moved_record(record: &Record, to: &Move) -> Record {
+    let record = to.conversion.as_ref().map_or(record, |conversion| &conversion.after);
+    let mut came_from = record.moved_from.clone();
+    came_from.retain(|old| *old != to.from && *old != to.to);
+    came_from.push(to.from.clone());
+    Record { address: to.to.clone(), uid: to.uid.clone(), moving_to: None, moved_from: came_from, ..record.clone() }
+}
+
+/// Splits moves into groups that can run concurrently. A second move of an object follows the first, and a move to an
+/// address follows the one that removes the record of another object there.
+pub fn rounds(moves: &[Move]) -> Vec<&[Move]> {
+    let mut rounds = Vec::new();
+    let mut start = 0;
+    let mut touched: BTreeSet<&Address> = BTreeSet::new();
+    for (at, next) in moves.iter().enumerate() {
+        let is_touched = touched.contains(&next.from) || touched.contains(&next.to);
+        if at > start && (next.reverted != moves[start].reverted || is_touched) {
+            rounds.push(&moves[start..at]);
+            start = at;
+            touched.clear();
+        }
+        touched.extend([&next.from, &next.to]);
+    }
+    if start < moves.len() {
+        rounds.push(&moves[start..]);
+    }
+    rounds
+}
+
+/// Whether both records hold the same object, so that a move wrote `new`.
+pub fn is_copy(old: &Record, new: &Record) -> bool {
+    let same = |a: &RecordedObject, b: &RecordedObject| match (a.id(), b.id()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.value == b.value,
+    };
+    objects(old).any(|a| objects(new).any(|b| same(a, b)))
+}
+
+/// Whether the object of a move, and not another object, is recorded at the new address.
+pub fn has_arrived(one: &Move, recorded: &Recorded) -> bool {
+    let old_and_new = recorded.get(&one.from).zip(recorded.get(&one.to));
+    old_and_new.is_some_and(|(old, new)| is_copy(&old.record, &new.record))
+}
+
+/// The addresses of dependencies after one round of moves.
+#[derive(Debug)]
+pub struct Redirections<'a> {
+    /// The records before the round.
+    recorded: &'a Recorded,
+    /// Reverted moves by `to`.
+    back: BTreeMap<&'a Address, &'a Move>,
+    /// The targets of the other moves by `from`.
+    from: BTreeMap<&'a Address, &'a Address>,
+    /// The targets of the other moves.
+    to: BTreeSet<&'a Address>,
+    /// Names that instances leave or join.
+    changing: BTreeSet<&'a Arc<str>>,
+    /// Names that instances of other names join.
+    joined: BTreeSet<&'a Arc<str>>,
+    /// A cache, because many records have the same dependencies.
+    known: BTreeMap<Address, Option<Vec<Address>>>,
+}
+
+impl<'a> Redirections<'a> {
+    /// `recorded` are the records before the round.
+    pub fn new(moves: &'a [Move], recorded: &'a Recorded) -> Self {
+        let arrived = moves.iter().filter(|one| one.reverted && has_arrived(one, recorded));
+        let forth = || moves.iter().filter(|one| !one.reverted && one.from != one.to);
+        let is_member = |address: &Address, name: &Arc<str>| address.name == *name && address.is_instance();
+        let leaves = forth().map(|one| &one.from).filter(|from| from.is_instance()).map(|from| &from.name);
+        let joins = forth().map(|one| (&one.to, &one.from));
+        let joins = joins.filter(|(to, from)| to.is_instance() && !is_member(from, &to.name));
+        let joined: BTreeSet<&Arc<str>> = joins.map(|(to, _)| &to.name).collect();
+        Self {
+            recorded,
+            back: arrived.map(|one| (&one.to, one)).collect(),
+            from: forth().map(|one| (&one.from, &one.to)).collect(),
+            to: forth().map(|one| &one.to).collect(),
+            changing: leaves.chain(joined.iter().copied()).collect(),
+            joined,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The record with the new addresses of its dependencies. `None` if none of them is moved.
+    pub fn of(&mut self, record: &Record) -> Option<Record> {
+        let mut changes = false;
+        for dependency in objects(record).flat_map(|object| object.dependencies.iter()) {
+            if !self.known.contains_key(dependency) {
+                let places = self.places(dependency);
+                self.known.insert(dependency.clone(), places);
+            }
+            changes |= self.known[dependency].is_some();
+        }
+        if !changes {
+            return None;
+        }
+        let mut record = record.clone();
+        for object in record.current.iter_mut().chain(record.deposed.values_mut()) {
+            let all = object.dependencies.iter();
+            let all = all.flat_map(|one| self.known[one].clone().unwrap_or_else(|| vec![one.clone()]));
+            let all: BTreeSet<Address> = all.collect();
+            Arc::make_mut(object).dependencies = all.into_iter().collect();
+        }
+        Some(record)
+    }
+
+    /// The new addresses of a dependency. `None` if it is not moved. A family whose instances are moved to different
+    /// names is replaced with its single instances.
+    fn places(&self, dependency: &Address) -> Option<Vec<Address>> {
+        if let Some(one) = self.back.get(dependency) {
+            return Some(vec![one.from.clone()]);
+        }
+        let family = || in_family(self.recorded, &dependency.name);
+        let holds = |(_, stored): (&Address, &Stored)| stored.record.has_objects() || stored.record.intent.is_some();
+        if self.to.contains(dependency) && !family().any(holds) {
+            // The dependency had no object before, so it is unrelated to the object moved there.
+            return Some(Vec::new());
+        }
+        if let Some(exact) = self.from.get(dependency) {
+            return Some(vec![Address::clone(exact)]);
+        }
+        // Earlier versions recorded a whole family by its bare name.
+        let is_bare = dependency.key == InstanceKey::None && !self.recorded.contains_key(dependency);
+        if !is_bare && dependency.key != InstanceKey::All {
+            return None;
+        }
+        if !self.changing.contains(&dependency.name) {
+            return None;
+        }
+        let places = family().filter_map(|(address, _)| {
+            // An object moved to this name was not part of the family.
+            let went = self.from.get(address).map(|to| Address::clone(to));
+            went.or_else(|| (address.is_instance() && !self.to.contains(address)).then(|| address.clone()))
+        });
+        let places: BTreeSet<Address> = places.collect();
+        let Some(first) = places.first().filter(|_| !self.joined.contains(&dependency.name)) else {
+            return Some(places.into_iter().collect());
+        };
+        let together = places.iter().all(|place| place.is_instance() && place.name == first.name);
+        let others = |other: &Address| other.is_instance() && !places.contains(other);
+        let alone = together && !in_family(self.recorded, &first.name).any(|(other, _)| others(other));
+        Some(if alone { vec![Address::family(first.name.clone())] } else { places.into_iter().collect() })
+    }
+}
+
+/// The records after the moves, with their previous versions.
+pub fn apply_moves(recorded: &Recorded, moves: &[Move]) -> Recorded {
+    let mut after = recorded.clone();
+    for round in rounds(moves) {
+        let before = after.clone();
+        let mut redirections = Redirections::new(round, &before);
+        for one in round {
+            if one.reverted {
+                if has_arrived(one, &before) {
+                    after.remove(&one.to);
+                }
+                if let Some(stored) = after.get_mut(&one.from) {
+                    stored.record = Arc::new(Record { moving_to: None, ..Record::clone(&stored.record) });
+                }
+                continue;
+            }
+            let Some(old) = after.remove(&one.from) else { continue };
+            // After a crash, the new record may have been written already.
+            if !after.get(&one.to).is_some_and(|stored| stored.record.has_objects()) {
+                let record = Arc::new(moved_record(&old.record, one));
+                after.insert(one.to.clone(), Stored { record, version: old.version });
+            }
+        }
+        for stored in after.values_mut() {
+            if let Some(record) = redirections.of(&stored.record) {
+                stored.record = Arc::new(record);
+            }
+        }
+    }
+    after
+}

@@ -1,0 +1,81 @@
+//! Finds the type and the configured provider of an object.
+
+use std::sync::Arc;
+
+use super::decision::{Block, Decision};
+use super::eval_scope::EvalScope;
+use super::input::{Id, PlanInput};
+use crate::load::{BUILT_IN, ConfigurationError, ProviderBinding};
+use model::{Diagnostic, Path, ProviderUse, Reason};
+
+/// Why no driver serves the type of an object.
+pub(super) fn unserved(input: &PlanInput<'_>, id: Id) -> Diagnostic {
+    let node = input.nodes[id];
+    let (address, type_name) = (node.address, node.type_name());
+    let word = if address.is_data() { "data source" } else { "type" };
+    let meant = || input.types.closest(&type_name, node.provider().map(AsRef::as_ref), address.is_data());
+    let meant = || meant().map(|meant| format!("did you mean `{meant}`?"));
+    let Some(provider) = node.provider() else {
+        let what = format!("no provider serves the {word} `{type_name}`");
+        let problem = Diagnostic::error(address, Reason::UnknownType, what).at(Path::of(&["spec", "type"]));
+        // A type with the prefix of a built-in type is a misspelled one, not one of a provider.
+        let begins = type_name.split_once('_').map_or(&*type_name, |(begins, _)| begins);
+        let add = || {
+            let add = format!("add a Provider named `{begins}`, or name a ProviderConfig in `spec.providerConfigRef`");
+            (!BUILT_IN.iter().any(|known| known.starts_with(begins))).then_some(add)
+        };
+        return Diagnostic { hint: meant().or_else(add), ..problem };
+    };
+    match input.types.fault(provider) {
+        Some(error) => {
+            let what = format!("the provider `{}` cannot be used: {}", provider.name, error.message);
+            let problem = Diagnostic::error(address, Reason::ProviderNotReady, what);
+            let binding = node.instance.and_then(|instance| instance.provider.as_ref());
+            let place = binding.and_then(|binding| binding.place()).cloned();
+            Diagnostic { hint: error.hint, ..problem }.from_source(place)
+        }
+        None => {
+            let what = format!("the provider `{}` has no {word} `{type_name}`", provider.name);
+            let lists = || format!("run `purlin provider schema {}` to list its {word}s", provider.name);
+            let hint = meant().unwrap_or_else(lists);
+            Diagnostic::error(address, Reason::UnknownType, what).at(Path::of(&["spec", "type"])).hint(hint)
+        }
+    }
+}
+
+/// The provider of an object with its configuration. The configuration is unknown while the last operation on one of
+/// its dependencies is unresolved.
+pub(super) fn configured_provider(
+    scope: &EvalScope<'_, '_>,
+    provided: &ProviderBinding,
+) -> Result<Arc<ProviderUse>, ConfigurationError> {
+    let holds = provided.references().iter().all(|reference| scope.unresolved(&reference.target).is_empty());
+    if holds { provided.configure(scope) } else { Err(ConfigurationError::Unknown) }
+}
+
+/// The decision about an object whose provider configuration is unknown or invalid.
+pub(super) fn provider_unavailable(scope: &EvalScope<'_, '_>, id: Id, error: ConfigurationError) -> Decision {
+    let input = scope.input;
+    let node = input.nodes[id];
+    let block = match error {
+        ConfigurationError::Invalid(problems) => {
+            let here = |problem| Diagnostic { address: Some(node.address.clone()), ..problem };
+            let diagnostics = problems.into_iter().map(here).collect();
+            Block { diagnostics, waiting_for: Vec::new(), held: false, frozen: false }
+        }
+        ConfigurationError::Unknown => {
+            let provided = node.instance.and_then(|instance| instance.provider.as_ref());
+            let targets = provided.into_iter().flat_map(|provided| provided.references());
+            let targets = targets.map(|reference| &reference.target);
+            let changes = |id: &Id| scope.decision(*id).is_none_or(|decision| decision.changed);
+            let changing = targets.clone().filter_map(|target| input.resolve(target)).filter(changes);
+            let waits: Vec<Id> = changing.chain(targets.flat_map(|target| scope.unresolved(target))).collect();
+            let name = provided.map(|provided| provided.name().clone()).unwrap_or_default();
+            let what =
+                format!("waits for the configuration of its provider `{name}`, which is known only after a step");
+            let unknown = Diagnostic::warning(node.address, Reason::DependencyNotReady, what);
+            Block::broken(unknown).waiting_for(waits)
+        }
+    };
+    Decision::blocked(block, node.current())
+}

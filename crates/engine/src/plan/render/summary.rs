@@ -1,0 +1,139 @@
+//! The headline of a plan: how many objects change, and how many cannot.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::problems::causes;
+use model::text::counted;
+use model::{Action, Address, Change, Diagnostic, errors};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that make the plan non-empty.
+    pub changes: usize,
+    /// Objects that are recorded for the first time. An imported object can also be updated or replaced.
+    pub import: usize,
+    pub create: usize,
+    pub update: usize,
+    pub replace: usize,
+    /// Includes deposed objects.
+    pub destroy: usize,
+    /// Includes deposed objects.
+    pub forget: usize,
+    pub read: usize,
+    /// Record-only steps that are shown. They are not changes.
+    pub record: usize,
+    /// Unchanged objects that are not ready yet.
+    pub wait: usize,
+    /// Objects that cannot be planned, for a reason of their own.
+    pub erroneous: usize,
+    /// Objects that wait for others that are blocked.
+    pub waiting: usize,
+    /// Objects that are held without an error, such as suspended objects, and held destroys.
+    pub held: usize,
+    /// Errors that are not about an object, such as unreadable files.
+    pub general: usize,
+}
+
+impl Counts {
+    pub fn of(changes: &[Change], diagnostics: &[Diagnostic]) -> Self {
+        let mut counts =
+            Self { general: errors(diagnostics).filter(|one| one.address.is_none()).count(), ..Self::default() };
+        let erroneous: BTreeSet<&Address> = errors(diagnostics).filter_map(|one| one.address.as_ref()).collect();
+        let waiting = causes(changes);
+        for change in changes {
+            counts.changes += usize::from(change.is_change());
+            counts.import += usize::from(change.imported);
+            match change.action {
+                Action::Create => counts.create += 1,
+                Action::Update => counts.update += 1,
+                Action::Replace => counts.replace += 1,
+                Action::Destroy => counts.destroy += 1,
+                Action::Forget => counts.forget += 1,
+                Action::Read => counts.read += 1,
+                Action::Record => counts.record += usize::from(!change.silent && !change.imported),
+                Action::Wait => counts.wait += 1,
+                Action::Blocked if waiting.contains_key(&change.address) => counts.waiting += 1,
+                Action::Blocked if erroneous.contains(&change.address) => counts.erroneous += 1,
+                Action::Blocked => counts.held += 1,
+                Action::NoOp => {}
+            }
+            counts.held += usize::from(change.hold_destroy.is_some());
+        }
+        counts
+    }
+
+    /// The headline of a plan that only updates records.
+    pub fn of_refresh(&self) -> String {
+        let Self { record, forget, .. } = self;
+        let summary = match record + forget {
+            0 => "No differences: all objects that could be read match their records.".to_owned(),
+            _ => format!("Refresh: {record} to record, {forget} to forget. No objects are changed."),
+        };
+        let obstacles = self.obstacles();
+        if obstacles.is_empty() { summary } else { format!("{summary} {}.", obstacles.join(", ")) }
+    }
+
+    /// What the plan leaves out, as a part of a sentence.
+    pub fn left_out(&self) -> Option<String> {
+        let obstacles = self.obstacles();
+        (!obstacles.is_empty()).then(|| obstacles.join(", "))
+    }
+
+    /// What cannot be done, as parts of a sentence.
+    fn obstacles(&self) -> Vec<String> {
+        let verb = |count: usize, one: &str, many: &str| {
+            format!("{} {}", counted(count, "object"), if count == 1 { one } else { many })
+        };
+        let mut parts = Vec::new();
+        if self.general > 0 {
+            parts.push(counted(self.general, "general error"));
+        }
+        if self.erroneous > 0 {
+            parts.push(verb(self.erroneous, "has errors", "have errors"));
+        }
+        if self.waiting > 0 {
+            parts.push(verb(self.waiting, "waits for others", "wait for others"));
+        }
+        if self.held > 0 {
+            parts.push(verb(self.held, "is held", "are held"));
+        }
+        parts
+    }
+
+    /// The steps that change no object.
+    fn other_steps(&self) -> Vec<String> {
+        let step = |count: usize, what: &str| (count > 0).then(|| format!("{} to {what}", counted(count, "object")));
+        let steps = [(self.record, "record"), (self.wait, "wait for"), (self.read, "read")];
+        steps.into_iter().filter_map(|(count, what)| step(count, what)).collect()
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let obstacles = self.obstacles();
+        let steps = self.other_steps();
+        if self.changes > 0 {
+            let Self { create, update, replace, destroy, .. } = self;
+            f.write_str("Plan: ")?;
+            if self.import > 0 {
+                write!(f, "{} to import, ", self.import)?;
+            }
+            write!(f, "{create} to create, {update} to update, {replace} to replace, {destroy} to destroy")?;
+            if self.forget > 0 {
+                write!(f, ", {} to forget", self.forget)?;
+            }
+            if self.read > 0 {
+                write!(f, ", {} to read", self.read)?;
+            }
+            f.write_str(".")?;
+            return if obstacles.is_empty() { Ok(()) } else { write!(f, " {}.", obstacles.join(", ")) };
+        }
+        match (obstacles.as_slice(), steps.as_slice()) {
+            ([], []) => f.write_str("No changes: every object is up to date."),
+            ([], steps) => write!(f, "No changes of objects: {}.", steps.join(", ")),
+            (obstacles, []) => write!(f, "{}, nothing else to do.", obstacles.join(", ")),
+            (obstacles, steps) => write!(f, "{}. No changes of objects: {}.", obstacles.join(", "), steps.join(", ")),
+        }
+    }
+}

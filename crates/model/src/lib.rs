@@ -1,0 +1,71 @@
+//! The types that all modules share. This module depends on no other module, does no I/O, reads no clock and generates
+//! no random values.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod approval;
+pub mod bucket;
+pub mod call;
+pub mod change;
+pub mod change_cause;
+pub mod config_digest;
+pub mod data;
+pub mod diagnostic;
+pub mod display;
+pub mod health;
+pub mod history;
+pub mod history_list;
+pub mod hook;
+pub mod ignored;
+pub mod import;
+pub mod kube_names;
+pub mod number;
+pub mod path;
+pub mod provider;
+pub mod quota;
+pub mod read_result;
+pub mod reason;
+pub mod record;
+pub mod revision;
+pub mod runner;
+pub mod schema;
+pub mod secrets;
+pub mod suggest;
+pub mod text;
+pub mod unicode;
+pub mod value;
+pub mod version;
+pub mod visible;
+
+pub use address::{Address, DeposedKey, InstanceKey, in_family};
+pub use approval::{ApprovalKind, ApprovedObject, ChangeApproval, RequiredApprovals};
+pub use bucket::{BUCKETS, bucket};
+pub use call::{DriverError, ErrorKind, ObjectState, PlanRequest, PlanResponse, Refusal, Remedy};
+pub use change::{Action, Change, Drift, Operation, ReplaceOrder, Step};
+pub use change_cause::{ChangeCause, KeptBy};
+pub use config_digest::ConfigDigest;
+pub use data::{DataKind, DataRef};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, errors, has_errors};
+pub use display::{display_id, kubernetes_name};
+pub use health::{Health, Observed, held_by};
+pub use history::{Cause, ChangeKind, ChangeOutcome, History, HistoryEntry, Resolution};
+pub use hook::{HookKind, OnFailure, RecordedHook};
+pub use ignored::{Ignored, IgnoredChange};
+pub use import::ImportRequest;
+pub use number::{Number, quantity};
+pub use path::{Path, Segment};
+pub use provider::{Files, Package, Provider, ProviderUse};
+pub use quota::{InvalidQuota, Quota};
+pub use read_result::ReadResult;
+pub use reason::Reason;
+pub use record::{
+    Holder, Intent, ObjectStatus, ObservedTrigger, PlannedObject, PublishedCopy, Readiness, Record, Recorded,
+    RecordedObject, Stored, Triggers, Version,
+};
+pub use revision::Revision;
+pub use runner::{OWN_VARIABLES, PodRunner};
+pub use schema::{Attribute, AttributeType, Schema};
+pub use secrets::Secrets;
+pub use text::{Text, Tone};
+pub use value::{Map, Value};
+pub use version::{InvalidConstraint, VersionConstraint};

@@ -1,0 +1,165 @@
+//! The provider of an object, and its configuration.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::number::quantity;
+use super::{PodRunner, Value};
+
+/// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provider {
+    pub name: Arc<str>,
+    /// The address, `HOST/NAMESPACE/TYPE`.
+    pub source: Arc<str>,
+    /// The version constraint; empty for any version.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub version: Arc<str>,
+    #[serde(default)]
+    pub package: Package,
+    /// Accepted checksums of the package, `zh:...` or `h1:...`; if empty, those that the package source provides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checksums: Vec<Arc<str>>,
+    /// Environment variables besides those that every provider gets. Without a value, the provider gets the value of
+    /// Purlin's own variable.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    /// Files that the provider can access if the kernel supports the sandbox.
+    #[serde(default, skip_serializing_if = "Files::is_empty")]
+    pub files: Files,
+    /// The maximum number of concurrent calls for each configuration.
+    #[serde(default = "Provider::default_calls")]
+    pub max_calls: u32,
+    /// The memory in bytes above which a process gets no new calls; `None` for the default of the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_memory: Option<u64>,
+}
+
+/// Paths of files and directories. A directory includes its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Files {
+    /// To read and execute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<Arc<str>>,
+    /// To read and write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<Arc<str>>,
+}
+
+impl Files {
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
+}
+
+/// The source of a provider's package.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Package {
+    /// The registry in the provider's address.
+    #[default]
+    Registry,
+    /// A local executable or directory, such as an image that is mounted as a volume.
+    Path(Arc<str>),
+    /// A directory with the layout of Terraform's filesystem mirror.
+    FilesystemMirror(Arc<str>),
+    /// The URL of a server with Terraform's network mirror protocol.
+    NetworkMirror(Arc<str>),
+    /// A template for the name of an OCI repository with the layout of OpenTofu's OCI mirrors.
+    OciMirror(Arc<str>),
+}
+
+impl Provider {
+    /// The same default as Terraform's `-parallelism`.
+    pub const DEFAULT_CALLS: u32 = 10;
+
+    /// The minimum memory limit in bytes: twice the memory of an idle provider.
+    pub const LEAST_MEMORY: u64 = 64 * 1024 * 1024;
+
+    /// Parses a memory limit in bytes, as Kubernetes writes it. `None` if it is not valid, or too small.
+    pub fn memory(text: &str) -> Option<u64> {
+        quantity(text).filter(|bytes| *bytes >= Self::LEAST_MEMORY)
+    }
+
+    fn default_calls() -> u32 {
+        Self::DEFAULT_CALLS
+    }
+}
+
+fn is_empty(text: &Arc<str>) -> bool {
+    text.is_empty()
+}
+
+/// A provider with an evaluated configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProviderUse {
+    /// The name of the `ProviderConfig`, or of the `Provider` if it is used without a configuration.
+    pub name: Arc<str>,
+    pub provider: Arc<Provider>,
+    /// The evaluated configuration without unknown values. It can contain credentials.
+    pub configuration: Value,
+    /// A digest of the configuration and the provider's address, but not of its version.
+    pub digest: Arc<str>,
+    /// Where its processes run; `None`: beside the controller.
+    pub runner: Option<Arc<PodRunner>>,
+}
+
+impl ProviderUse {
+    pub fn new(name: Arc<str>, provider: Arc<Provider>, configuration: Value) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(&*provider.source);
+        hasher.update([0]);
+        hasher.update(configuration.to_json().to_string());
+        let digest: String = hasher.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { name, provider, configuration, digest: digest.into(), runner: None }
+    }
+
+    /// Returns the same configuration with processes that run elsewhere.
+    #[must_use]
+    pub fn with_runner(self, runner: Option<Arc<PodRunner>>) -> Self {
+        Self { runner, ..self }
+    }
+}
+
+// The configuration can contain credentials, and debug output can appear in a log.
+impl fmt::Debug for ProviderUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderUse")
+            .field("name", &self.name)
+            .field("provider", &self.provider)
+            .field("digest", &self.digest)
+            .field("runner", &self.runner)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(version: &str) -> Arc<Provider> {
+        let provider = serde_json::json!({"name": "random", "source": "registry.opentofu.org/hashicorp/random"});
+        let provider: Provider = serde_json::from_value(provider).unwrap();
+        Arc::new(Provider { version: version.into(), ..provider })
+    }
+
+    #[test]
+    fn the_digest_depends_on_the_configuration_but_not_on_the_version() {
+        let used = |version, setting: &str| {
+            ProviderUse::new("random".into(), random(version), Value::map([("a", Value::from(setting))]))
+        };
+        assert_eq!(used("1.0.0", "x").digest, used("2.0.0", "x").digest);
+        assert_ne!(used("1.0.0", "x").digest, used("1.0.0", "y").digest);
+    }
+
+    #[test]
+    fn the_configuration_is_not_printed() {
+        let used = ProviderUse::new("random".into(), random(""), Value::from("s3cret"));
+        assert!(!format!("{used:?}").contains("s3cret"));
+    }
+}

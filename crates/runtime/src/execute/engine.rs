@@ -1,0 +1,244 @@
+//! The engine: drivers, journal, clock, randomness and limits, shared by all steps.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::in_flight::InFlightSteps;
+use super::permits::{Permit, Pool, PoolUsage};
+use super::unsent_calls::UnsentCalls;
+use crate::execute::Journal;
+use drivers::hook::{HookRunner, NoHooks};
+use drivers::{CallContext, CallDelay, Driver, Registry, Warnings};
+use engine::load::Instance;
+use model::{Address, Holder, ProviderUse, Quota, Schema};
+use process::{Clock, Random, Threads, lock};
+
+/// The limits of a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Concurrent steps and driver queries of the whole process.
+    pub total: usize,
+    /// Concurrent steps of one namespace.
+    pub per_namespace: usize,
+    /// The quota of a namespace whose annotation sets none.
+    pub quota: Quota,
+}
+
+impl Limits {
+    /// The limits of a process with this number of concurrent steps. One namespace gets half of them, and has no quota.
+    pub fn of(total: usize) -> Self {
+        Self { total, per_namespace: (total / 2).max(1), quota: Quota::default() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // 256 calls keep an API server with two cores busy without its priority-and-fairness queue filling up.
+        Self::of(256)
+    }
+}
+
+/// The dependencies of planning and execution. The process has exactly one.
+pub struct Engine {
+    pub drivers: Registry,
+    pub journal: Arc<dyn Journal>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub hooks: Arc<dyn HookRunner>,
+    /// Where steps evaluate expressions.
+    pub threads: Threads,
+    pub limits: Limits,
+    /// Identifies this process in intents.
+    pub holder: Holder,
+    /// Operations whose intents may be durable but whose calls were not sent.
+    pub(crate) unsent_calls: UnsentCalls,
+    pub(crate) in_flight: InFlightSteps,
+    pools: Pools,
+}
+
+/// The limits of calls: one for the whole process, and one for each driver with its own limit.
+struct Pools {
+    total: Arc<Pool>,
+    by_driver: Vec<(Arc<dyn Driver>, Arc<Pool>)>,
+    /// One for each provider configuration, so that a provider that hangs does not block the others.
+    by_configuration: Mutex<BTreeMap<ConfigurationKey, Arc<Pool>>>,
+}
+
+/// A namespace, the name of a provider and the digest of its configuration.
+type ConfigurationKey = (Arc<str>, Arc<str>, Arc<str>);
+
+/// Above this number of entries, the unused ones are removed.
+const PRUNE_ABOVE: usize = 1000;
+
+impl Pools {
+    fn for_configuration(&self, namespace: &Arc<str>, used: &ProviderUse) -> Arc<Pool> {
+        let mut by_configuration = lock(&self.by_configuration);
+        if by_configuration.len() > PRUNE_ABOVE {
+            by_configuration.retain(|_, pool| Arc::strong_count(pool) > 1);
+        }
+        let key = (Arc::clone(namespace), used.provider.name.clone(), used.digest.clone());
+        let pool = || Pool::exclusive((used.provider.max_calls as usize).max(1));
+        Arc::clone(by_configuration.entry(key).or_insert_with(pool))
+    }
+}
+
+impl Engine {
+    pub fn new(
+        drivers: Registry,
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        limits: Limits,
+        holder: Holder,
+    ) -> Self {
+        // A run of the command line has one namespace, which may use everything.
+        let pool = if limits.per_namespace < limits.total { Pool::shared } else { Pool::exclusive };
+        let pools = Pools {
+            total: pool(limits.total),
+            by_driver: pools_by_driver(&drivers, pool),
+            by_configuration: Mutex::default(),
+        };
+        Self {
+            drivers,
+            journal,
+            clock,
+            random,
+            hooks: Arc::new(NoHooks),
+            threads: Threads::Caller,
+            limits,
+            holder,
+            unsent_calls: UnsentCalls::default(),
+            in_flight: InFlightSteps::default(),
+            pools,
+        }
+    }
+
+    #[must_use]
+    pub fn with_hooks(self, hooks: Arc<dyn HookRunner>) -> Self {
+        Self { hooks, ..self }
+    }
+
+    #[must_use]
+    pub fn with_threads(self, threads: Threads) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The pool from which every call needs a permit.
+    pub(crate) fn total_pool(&self) -> &Arc<Pool> {
+        &self.pools.total
+    }
+
+    /// How the permits for calls are used.
+    pub fn permit_usage(&self) -> PoolUsage {
+        self.pools.total.usage()
+    }
+
+    /// Waits for the right to make calls of this type in a namespace.
+    pub(crate) async fn permit(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Permit {
+        Permit::wait(self.pools(namespace, type_name, used), namespace).await
+    }
+
+    /// The pools from which a call of this type needs a permit, the most contended ones last.
+    pub(crate) fn pools(&self, namespace: &Arc<str>, type_name: &str, used: Option<&ProviderUse>) -> Vec<Arc<Pool>> {
+        let configuration = used.map(|used| self.pools.for_configuration(namespace, used));
+        let driver = self.drivers.get(type_name);
+        let own = |(other, _): &&(Arc<dyn Driver>, Arc<Pool>)| driver.is_some_and(|driver| Arc::ptr_eq(driver, other));
+        let driver_pool = self.pools.by_driver.iter().find(own).map(|(_, pool)| pool);
+        configuration
+            .into_iter()
+            .chain(driver_pool.into_iter().chain(std::iter::once(&self.pools.total)).cloned())
+            .collect()
+    }
+
+    /// The schema of a type, from the provider of the object.
+    pub(crate) fn schema(&self, type_name: &str, provider: Option<&Arc<ProviderUse>>) -> Option<Arc<Schema>> {
+        self.drivers.get(type_name)?.schema(type_name, provider.map(|used| used.provider.as_ref()))
+    }
+
+    pub(crate) fn call_context(&self, call: &Call<'_>, timeout: Duration) -> CallContext {
+        CallContext {
+            type_name: Arc::clone(call.type_name),
+            namespace: Arc::clone(call.namespace),
+            address: call.address.to_string().into(),
+            provider: call.provider.cloned(),
+            service_account: Arc::clone(call.service_account),
+            deadline: after(self.clock.now(), timeout),
+            operation_id: Arc::from(""),
+            warnings: Warnings::default(),
+            delay: CallDelay::default(),
+        }
+    }
+}
+
+/// The object of a call.
+pub(crate) struct Call<'a> {
+    pub type_name: &'a Arc<str>,
+    pub namespace: &'a Arc<str>,
+    pub address: &'a Address,
+    pub provider: Option<&'a Arc<ProviderUse>>,
+    /// The ServiceAccount that the call acts as.
+    pub service_account: &'a Arc<str>,
+}
+
+/// Returns one pool for each driver with a limit, even if the driver serves several types.
+fn pools_by_driver(drivers: &Registry, pool: fn(usize) -> Arc<Pool>) -> Vec<(Arc<dyn Driver>, Arc<Pool>)> {
+    let mut by_driver: Vec<(Arc<dyn Driver>, Arc<Pool>)> = Vec::new();
+    for driver in drivers.types().filter_map(|served| drivers.get(served)) {
+        let Some(limit) = driver.concurrency() else { continue };
+        if !by_driver.iter().any(|(other, _)| Arc::ptr_eq(other, driver)) {
+            by_driver.push((Arc::clone(driver), pool(limit)));
+        }
+    }
+    by_driver
+}
+
+/// Returns the time `duration` after `start`, or the maximum timestamp on overflow.
+pub(crate) fn after(start: Timestamp, duration: Duration) -> Timestamp {
+    SignedDuration::try_from(duration)
+        .ok()
+        .and_then(|duration| start.checked_add(duration).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// Returns the ServiceAccount for calls about an object: that of its Resource, or that of its record if the Resource
+/// does not exist.
+pub(crate) fn service_account<'a>(instance: Option<&'a Instance>, recorded: &'a Arc<str>) -> &'a Arc<str> {
+    instance.map_or(recorded, |instance| &instance.service_account)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryJournal;
+    use drivers::KubernetesObject;
+    use drivers::kubernetes_object::OwnerScope;
+    use process::{SystemClock, SystemRandom};
+
+    #[test]
+    fn all_types_of_a_driver_share_its_pool() {
+        let driver = || Arc::new(KubernetesObject::local(OwnerScope::Fixed("test".into()), Arc::new(SystemClock)));
+        let drivers = Registry::default().with_family("cloud", driver()).with("other", driver());
+        let holder = Holder { pod: "".into(), process: "".into() };
+        let journal = Arc::new(MemoryJournal::default());
+        let limits = Limits::default();
+        let engine = Engine::new(drivers, journal, Arc::new(SystemClock), Arc::new(SystemRandom), limits, holder);
+        let shop: Arc<str> = "shop".into();
+        let own = |type_name: &str| engine.pools(&shop, type_name, None).first().map(Arc::as_ptr);
+        assert_eq!(engine.pools(&shop, "cloud_disk", None).len(), 2);
+        assert_eq!(own("cloud_disk"), own("cloud_network"));
+        assert_ne!(own("cloud_disk"), own("other"));
+        assert_eq!(engine.pools(&shop, "unknown", None).len(), 1);
+        let provider = serde_json::json!({"name": "far", "source": "registry.opentofu.org/acme/far", "maxCalls": 2});
+        let provider: Arc<model::Provider> = Arc::new(serde_json::from_value(provider).unwrap());
+        let used = |text: &str| ProviderUse::new("far".into(), Arc::clone(&provider), text.into());
+        let of = |namespace: &Arc<str>, text: &str| engine.pools(namespace, "far_thing", Some(&used(text)));
+        let first = of(&shop, "a");
+        assert_eq!(first.len(), 2);
+        assert!(Arc::ptr_eq(&first[0], &of(&shop, "a")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &of(&shop, "b")[0]));
+        assert!(!Arc::ptr_eq(&first[0], &of(&"other".into(), "a")[0]), "no two namespaces share a limit");
+    }
+}

@@ -1,0 +1,508 @@
+//! The schedule of one namespace: which steps wait, which run, and which become ready when a step ends. It starts
+//! nothing itself: [`Schedule::commands`] returns the steps to start, and [`Schedule::step_ended`] receives their
+//! results.
+
+mod batch;
+mod batches;
+mod known_records;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use petgraph::graph::NodeIndex;
+
+use self::batch::Batch;
+use self::batches::Batches;
+use self::known_records::KnownRecords;
+use super::failure::Failure;
+use super::in_flight::StepUpdate;
+use super::permits::{Permit, Permits};
+use super::step::{RecordEffect, StepEnd};
+use super::step_quota::{StepLimit, StepQuota};
+use super::worker_command::WorkerCommand;
+use crate::execute::ProgressKind;
+use engine::graph::{ActionGraph, Outcome};
+use engine::load::{Config, Instance};
+use engine::plan::{Plan, ProviderConfigId, RunningStep};
+use model::{
+    Address, Diagnostic, Operation, ReadResult, Record, Recorded, RecordedObject, Severity, Step, Stored, Value,
+};
+
+/// Walks action graphs. Graphs of separate components run at the same time.
+#[derive(Default)]
+pub struct Schedule {
+    /// The maximum number of running steps.
+    limit: usize,
+    records: KnownRecords,
+    /// The last readings of data sources.
+    readings: BTreeMap<Address, Arc<ReadResult>>,
+    batches: Batches,
+    /// Steps whose dependencies have ended, waiting for a permit or for another step of their object.
+    ready: VecDeque<(u64, NodeIndex)>,
+    running: BTreeMap<Step, Running>,
+    /// Ready steps that a quota delays, each with its limit, as reported.
+    delayed: BTreeMap<Step, StepLimit>,
+    events: VecDeque<(Step, ProgressKind)>,
+    /// Names of objects that are being planned: none of their steps starts.
+    paused: BTreeSet<Arc<str>>,
+    /// Ended steps of paused objects, to be handled on resume.
+    paused_ends: Vec<StepEnd>,
+    stopped: bool,
+}
+
+/// A new plan to execute. All fields were computed from the same state.
+pub struct Adoption {
+    pub scope: BTreeSet<Address>,
+    pub config: Arc<Config>,
+    pub plan: Plan,
+    pub graph: ActionGraph,
+    pub namespace: Value,
+    /// The steps that were running at the time of planning.
+    pub running: Vec<RunningStep>,
+    /// The desired states that were planned, by name, if they can change during execution.
+    pub desired_digests: Arc<BTreeMap<Arc<str>, u64>>,
+    /// The first name of each name's component, which identifies the component in the log.
+    pub components: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+}
+
+/// The set of running steps has changed since planning: plan again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StalePlan;
+
+/// The known values of all objects and data sources.
+#[derive(Clone, Copy)]
+struct KnownValues<'a> {
+    records: &'a Recorded,
+    readings: &'a BTreeMap<Address, Arc<ReadResult>>,
+}
+
+impl KnownValues<'_> {
+    fn value(&self, address: &Address) -> Option<Value> {
+        if address.is_data() {
+            return self.readings.get(address).map(|reading| reading.value.clone());
+        }
+        self.records.get(address)?.record.current.as_ref().map(|object| object.value.clone())
+    }
+}
+
+struct Running {
+    /// The step as a new plan identifies it: the object that a create-before-destroy replacement destroys is deposed by
+    /// now.
+    planning_step: Step,
+    /// The step as the last adopted plan with this step identifies it, for events.
+    known_as: Step,
+    batch: Option<(u64, NodeIndex)>,
+    planned: Option<Value>,
+    recorded: Option<Arc<RecordedObject>>,
+    /// The step only waits, without a permit.
+    without_permit: bool,
+    is_record_only: bool,
+}
+
+impl Schedule {
+    /// Creates an idle schedule over the records of one namespace. `limit` is the maximum number of running steps.
+    pub fn new(limit: usize, records: Recorded) -> Self {
+        Self { limit, records: KnownRecords::new(records), ..Self::default() }
+    }
+
+    /// Leaks the schedule when the process exits, because freeing it would take long.
+    pub fn abandon(self) {
+        std::mem::forget(self);
+    }
+
+    /// The records as last read or written by this process.
+    pub fn records(&self) -> &Recorded {
+        self.records.all()
+    }
+
+    /// The number of recorded current objects of each provider configuration.
+    pub fn object_counts(&self) -> &BTreeMap<ProviderConfigId, usize> {
+        self.records.objects()
+    }
+
+    /// The records, except this one, that may have the same object as this one.
+    pub fn others_of_object(&self, record: &Record) -> impl Iterator<Item = &Stored> {
+        self.records.others_of_object(record)
+    }
+
+    /// The last readings of data sources that a plan may use. A data source that a plan must still read, or whose read
+    /// failed, has none.
+    pub fn readings(&self) -> &BTreeMap<Address, Arc<ReadResult>> {
+        &self.readings
+    }
+
+    /// Drops the reading of a data source that no longer exists.
+    pub fn forget_reading(&mut self, address: &Address) {
+        self.readings.remove(address);
+    }
+
+    /// Replaces the record of an object without a running step, which another client has changed, or removes it. What was
+    /// planned for the earlier record does not start: the next plan replaces it.
+    pub fn record_changed(&mut self, address: &Address, stored: Option<Stored>) {
+        let before = self.records().get(address).map(|stored| &stored.record);
+        if before != stored.as_ref().map(|stored| &stored.record)
+            && let Some(batch) = self.batches.of_mut(address)
+        {
+            batch.outdated.insert(address.clone());
+        }
+        self.records.set(address, stored);
+    }
+
+    /// Returns all objects of every running graph that contains an object of these names. A new plan of the names must
+    /// cover them all. Only the graph may know the instances of a Resource.
+    pub fn touching(&self, names: &BTreeSet<Arc<str>>) -> impl Iterator<Item = &Address> {
+        self.batches.of_names(names).flat_map(|batch| &batch.scope)
+    }
+
+    /// Returns the running steps of the selected objects; a new plan treats them as fixed.
+    pub fn running(&self, is_concerned: impl Fn(&Address) -> bool) -> Vec<RunningStep> {
+        let in_scope = self.running.iter().filter(|(step, _)| is_concerned(&step.address));
+        in_scope
+            .map(|(_, running)| RunningStep {
+                step: running.planning_step.clone(),
+                planned: running.planned.clone(),
+                recorded: running.recorded.clone(),
+                record_only: running.is_record_only,
+            })
+            .collect()
+    }
+
+    /// The running steps, as they started.
+    pub fn running_steps(&self) -> impl Iterator<Item = &Step> {
+        self.running.keys()
+    }
+
+    pub fn is_running(&self, address: &Address) -> bool {
+        // Steps are ordered by address first.
+        let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
+        self.running.range(first..).next().is_some_and(|(step, _)| step.address == *address)
+    }
+
+    /// Whether no step is running and none is waiting.
+    pub fn is_idle(&self) -> bool {
+        self.nothing_runs() && self.batches.is_empty() && self.events.is_empty() && self.paused_ends.is_empty()
+    }
+
+    /// The number of steps that wait for a permit, or for another step of their object.
+    pub fn ready_steps(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// How many of [`Self::ready_steps`] destroy or forget an object.
+    pub fn ready_removals(&self) -> usize {
+        let steps = self.ready.iter().filter_map(|(id, node)| Some(self.batches.get(*id)?.step(*node)));
+        steps.filter(|step| step.operation.removes()).count()
+    }
+
+    /// The number of steps that a limit delays.
+    pub fn delayed_steps(&self, limit: StepLimit) -> usize {
+        self.delayed.values().filter(|delayed| **delayed == limit).count()
+    }
+
+    pub fn nothing_runs(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Pauses objects so that a plan for them can be adopted: none of their steps starts, and ended steps are handled
+    /// on resume. Running calls continue and their results are recorded.
+    pub fn pause(&mut self, names: &BTreeSet<Arc<str>>) {
+        if !self.stopped {
+            self.paused.extend(names.iter().cloned());
+        }
+    }
+
+    fn resume_all(&mut self) {
+        let paused = std::mem::take(&mut self.paused);
+        self.resume(&paused);
+    }
+
+    /// Resumes these objects and handles the steps that have ended.
+    pub fn resume(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.paused.retain(|name| !names.contains(name));
+        for ended in std::mem::take(&mut self.paused_ends) {
+            self.step_ended(ended);
+        }
+    }
+
+    /// Adopts a new plan for the objects of a scope, which must include everything that `touching` returns. It replaces
+    /// steps that have not started. Running steps continue as the fixed nodes that the new graph has for them. After
+    /// `stop` its steps are skipped.
+    ///
+    /// # Errors
+    /// `StalePlan` when a step has ended since planning; nothing changes then.
+    pub fn adopt(&mut self, adoption: Adoption) -> Result<(), StalePlan> {
+        let planned_around: BTreeSet<&Step> = adoption.running.iter().map(|running| &running.step).collect();
+        let now = self.running.values().map(|running| &running.planning_step);
+        let now: BTreeSet<&Step> = now.filter(|step| adoption.scope.contains(&step.address)).collect();
+        if planned_around != now {
+            return Err(StalePlan);
+        }
+        self.drop_batches(&adoption.scope);
+        // A reading from before a change of a dependency is out of date after it.
+        for address in adoption.scope.iter().filter(|address| address.is_data()) {
+            self.readings.remove(address);
+        }
+        self.readings.extend(adoption.plan.readings.iter().map(|(address, read)| (address.clone(), Arc::clone(read))));
+        let (batch, ready) = Batch::start(adoption);
+        let (id, batch) = self.batches.add(batch);
+        for (step, running) in &mut self.running {
+            if batch.scope.contains(&step.address) {
+                running.batch = batch.running(&running.planning_step).map(|node| (id, node));
+                if running.batch.is_some() {
+                    running.known_as.clone_from(&running.planning_step);
+                }
+            }
+        }
+        self.enqueue(id, ready);
+        self.close_if_over(id);
+        if self.stopped {
+            self.stop();
+        }
+        Ok(())
+    }
+
+    /// Returns the next event that was not taken yet.
+    pub fn event(&mut self) -> Option<(Step, ProgressKind)> {
+        self.events.pop_front()
+    }
+
+    /// Whether an event was not taken yet.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Returns the commands that can be executed now. `quota` may delay creates, updates and replacements. `is_latest` says of a Resource, by name, whether the planned
+    /// desired state is still the latest one; a step that destroys or replaces starts only then.
+    pub fn commands(
+        &mut self,
+        permits: &mut dyn Permits,
+        quota: &mut dyn StepQuota,
+        is_latest: &dyn Fn(&str, Option<u64>) -> bool,
+    ) -> Vec<WorkerCommand> {
+        let mut commands = Vec::new();
+        let mut waiting = VecDeque::new();
+        let mut limited = 0;
+        let mut busy = self.running.values().filter(|running| !running.without_permit).count();
+        while busy < self.limit
+            && !permits.is_exhausted()
+            && let Some((id, node)) = self.ready.pop_front()
+        {
+            let Some(batch) = self.batches.get(id) else { continue };
+            let step = batch.step(node);
+            let is_latest_desired = !step.is_destructive() || is_latest(&step.address.name, batch.desired_digest(step));
+            let is_outdated = !is_latest_desired || batch.outdated.contains(&step.address);
+            if is_outdated || self.paused.contains(&step.address.name) || self.is_running(&step.address) {
+                waiting.push_back((id, node));
+                continue;
+            }
+            let is_limited = batch.is_limited(step, self.records.all());
+            if is_limited && let Some(limit) = quota.limit(limited) {
+                limited += 1;
+                if self.delayed.get(step) != Some(&limit) {
+                    let delay = quota.delay(limit, limited - 1);
+                    self.delayed.insert(step.clone(), limit);
+                    let why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                    self.events.push_back((step.clone(), ProgressKind::Delayed(why)));
+                }
+                waiting.push_back((id, node));
+                continue;
+            }
+            match permits.try_take(batch.type_name(step), batch.provider(step, self.records.all())) {
+                Some(permit) => {
+                    if is_limited {
+                        quota.started();
+                        self.delayed.remove(step);
+                    }
+                    commands.extend(self.start(id, node, permit));
+                    busy += 1;
+                }
+                None => {
+                    limited += usize::from(is_limited);
+                    waiting.push_back((id, node));
+                }
+            }
+        }
+        // Usually only few of a long queue were looked at.
+        waiting.into_iter().rev().for_each(|waiting| self.ready.push_front(waiting));
+        commands
+    }
+
+    /// Cancels the plans that touch these objects. Running steps continue.
+    pub fn cancel(&mut self, scope: &BTreeSet<Address>) {
+        self.drop_batches(scope);
+    }
+
+    /// Cancels all plans. Running steps continue.
+    pub fn cancel_all(&mut self) {
+        self.batches.clear();
+        self.ready.clear();
+        self.delayed.clear();
+        for running in self.running.values_mut() {
+            running.batch = None;
+        }
+    }
+
+    /// Returns the steps that the object's next step waits for.
+    pub fn waiting_for(&self, address: &Address) -> Vec<Step> {
+        self.batches.of(address).map(|batch| batch.waiting_for(address)).unwrap_or_default()
+    }
+
+    /// Starts no more steps, also of plans that are adopted later, and skips the waiting ones. Running steps continue.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.resume_all();
+        let turn_came = std::mem::take(&mut self.ready);
+        self.delayed.clear();
+        let mut skipped: Vec<Step> =
+            turn_came.into_iter().filter_map(|(id, node)| Some(self.batches.get(id)?.step(node).clone())).collect();
+        skipped.extend(self.batches.values_mut().flat_map(Batch::skip_rest));
+        for step in skipped {
+            self.push(step, ProgressKind::Skipped { because_of: None });
+        }
+        self.batches.clear();
+        for running in self.running.values_mut() {
+            running.batch = None;
+        }
+    }
+
+    /// Reverts `stop` and every `pause`: steps of plans that are adopted from now on start.
+    pub fn restart(&mut self) {
+        self.stopped = false;
+        self.resume_all();
+    }
+
+    fn drop_batches(&mut self, scope: &BTreeSet<Address>) {
+        if self.batches.drop_of(scope) {
+            // A new plan reports the delay of its steps again.
+            self.delayed.retain(|step, _| !scope.contains(&step.address));
+            let batches = &self.batches;
+            self.ready.retain(|(id, _)| batches.get(*id).is_some());
+        }
+    }
+
+    fn enqueue(&mut self, id: u64, nodes: Vec<NodeIndex>) {
+        self.ready.extend(nodes.into_iter().map(|node| (id, node)));
+    }
+
+    fn start(&mut self, id: u64, node: NodeIndex, permit: Permit) -> Option<WorkerCommand> {
+        let batch = self.batches.get_mut(id)?;
+        let step = batch.step(node).clone();
+        let input = batch.input(&step, &KnownValues { records: self.records.all(), readings: &self.readings });
+        let (planned, recorded) = batch.expected_result(&step);
+        let (planning_step, is_record_only) = (batch.planning_step(&step), batch.is_record_only(&step));
+        let running = Running {
+            planning_step,
+            known_as: step.clone(),
+            batch: Some((id, node)),
+            planned,
+            recorded,
+            without_permit: false,
+            is_record_only,
+        };
+        self.running.insert(step.clone(), running);
+        self.push(step, ProgressKind::Started);
+        Some(WorkerCommand::Start(Box::new(input), permit))
+    }
+
+    /// Handles the end of a step.
+    pub fn step_ended(&mut self, end: StepEnd) {
+        if self.paused.contains(&end.step.address.name) {
+            return self.paused_ends.push(end);
+        }
+        self.finish(end);
+    }
+
+    /// Handles a report of a running step.
+    pub fn step_updated(&mut self, step: Step, news: StepUpdate) {
+        let Some(running) = self.running.get_mut(&step) else { return };
+        match news {
+            StepUpdate::PermitReleased => running.without_permit = true,
+            StepUpdate::Delayed(delay) => {
+                let mut why = Diagnostic::warning(&step.address, delay.reason, delay.message);
+                if delay.is_stalled {
+                    why.severity = Severity::Error;
+                }
+                let step = running.known_as.clone();
+                self.push(step, ProgressKind::Delayed(why));
+            }
+        }
+    }
+
+    fn finish(&mut self, end: StepEnd) {
+        let StepEnd { step, effect, failure, notes, warnings } = end;
+        let running = self.running.remove(&step);
+        let step = running.as_ref().map_or(step, |running| running.known_as.clone());
+        for note in notes {
+            self.push(step.clone(), ProgressKind::Hook(note));
+        }
+        for warning in warnings {
+            self.push(step.clone(), ProgressKind::Warning(warning));
+        }
+        let effect = match effect {
+            RecordEffect::WaitInterrupted(stored) => {
+                self.records.set(&step.address, Some(stored));
+                return self.push(step, ProgressKind::WaitInterrupted);
+            }
+            RecordEffect::Superseded(stored) => {
+                if stored.is_some() {
+                    self.records.set(&step.address, stored);
+                }
+                return self.superseded(step, running);
+            }
+            effect => effect,
+        };
+        match effect {
+            RecordEffect::Written(stored) => self.records.set(&step.address, Some(stored)),
+            RecordEffect::Erased => self.records.set(&step.address, None),
+            RecordEffect::Read(reading) => drop(self.readings.insert(step.address.clone(), reading)),
+            RecordEffect::Unchanged | RecordEffect::Superseded(_) | RecordEffect::WaitInterrupted(_) => {}
+        }
+        let outcome = if failure.is_some() { Outcome::Failed } else { Outcome::Done };
+        self.push(
+            step,
+            match failure {
+                None => ProgressKind::Finished,
+                Some(Failure { reason, message, retryable }) => ProgressKind::Failed { reason, message, retryable },
+            },
+        );
+        if let Some((id, node)) = running.and_then(|running| running.batch) {
+            self.advance(id, node, outcome);
+        }
+    }
+
+    /// Returns the step to the queue until a newer plan replaces it. If that plan already exists and expects the step
+    /// to run, the step counts as failed.
+    fn superseded(&mut self, step: Step, running: Option<Running>) {
+        self.push(step, ProgressKind::Superseded);
+        let Some((id, node)) = running.and_then(|running| running.batch) else { return };
+        match self.batches.get(id).is_some_and(|batch| batch.was_running(node)) {
+            true => self.advance(id, node, Outcome::Failed),
+            false => self.ready.push_back((id, node)),
+        }
+    }
+
+    fn advance(&mut self, id: u64, node: NodeIndex, outcome: Outcome) {
+        let Some(batch) = self.batches.get_mut(id) else { return };
+        let (ready, skipped) = batch.finish(node, outcome);
+        for (step, cause) in skipped {
+            self.push(step, ProgressKind::Skipped { because_of: Some(cause) });
+        }
+        self.enqueue(id, ready);
+        self.close_if_over(id);
+    }
+
+    fn close_if_over(&mut self, id: u64) {
+        if self.batches.get(id).is_some_and(Batch::is_over) {
+            self.batches.remove(id);
+        }
+    }
+
+    fn push(&mut self, step: Step, kind: ProgressKind) {
+        self.events.push_back((step, kind));
+    }
+}
+
+/// The instance at an address, if its Resource exists.
+fn instance<'a>(config: &'a Config, address: &Address) -> Option<&'a Arc<Instance>> {
+    config.instances.get(address)
+}

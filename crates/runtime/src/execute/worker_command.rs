@@ -1,0 +1,13 @@
+//! The commands from a schedule to its workers.
+
+use super::permits::Permit;
+use super::step::StepInput;
+use model::Step;
+
+#[derive(Debug)]
+pub enum WorkerCommand {
+    /// Start a step, which holds its permit. The worker answers with a [`StepEnd`](super::StepEnd).
+    Start(Box<StepInput>, Permit),
+    /// End the readiness wait of a running step, also if it begins later.
+    EndWait(Step),
+}

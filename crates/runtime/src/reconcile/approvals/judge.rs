@@ -1,0 +1,191 @@
+//! The state of a Plan with a digest, as its status should show it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::ApprovalTracker;
+use crate::reconcile::Reconciler;
+use crate::reconcile::index::ApprovalPlan;
+use crate::reconcile::tracked::TrackedObject;
+use api::conditions::{ConditionType, condition, merge};
+use api::{ApprovalState, ChangeDigest, PlanStatus, RequiredApproval};
+use engine::plan::approval::{Approver, differences};
+use model::{Action, Address, ChangeKind, Stored, in_family};
+
+impl Reconciler {
+    /// The status that a Plan should have.
+    pub(super) fn judge(&self, plan: &ApprovalPlan) -> PlanStatus {
+        let mut status = PlanStatus { observed_generation: plan.generation, ..self.shown(plan) };
+        if (plan.approved || plan.rejected) && status.decided_at.is_none() {
+            status.decided_at = Some(self.now.wall.to_string());
+            status.decided_by.clone_from(&plan.decided_by);
+        }
+        // A Plan of Purlin ends with its changes.
+        let is_held = self.approvals.held.contains_key(&plan.digest);
+        let is_obsolete = plan.is_own && !is_held && !self.is_uncertain(plan.changes());
+        let (state, message) = match () {
+            () if plan.is_invalid => {
+                let message = "spec.changes are not the changes of spec.digest, so this Plan approves nothing (hint: print \
+                               it again with `purlin plan -o approval`)";
+                (ApprovalState::Invalid, message.to_owned())
+            }
+            () if plan.approved => self.judge_approved(plan, &mut status),
+            () if is_obsolete => (ApprovalState::Superseded, "these changes are no longer planned".to_owned()),
+            () if plan.rejected => {
+                (ApprovalState::Rejected, "the changes were rejected; they wait until the Resources change".to_owned())
+            }
+            () if status.result.is_none() => {
+                let message =
+                    "the changes are not those that wait for an approval now, so this Plan does not show them";
+                (ApprovalState::Waiting, message.to_owned())
+            }
+            () => (ApprovalState::Waiting, "the changes wait for an approval".to_owned()),
+        };
+        let truth = if matches!(state, ApprovalState::Approved | ApprovalState::Applied) { "True" } else { "False" };
+        let approved = condition(ConditionType::Approved, truth, format!("{state:?}"), message, plan.generation);
+        let computed = status.conditions.iter().filter(|one| one.type_ == ConditionType::Computed.as_str()).cloned();
+        status.conditions =
+            merge(&plan.status.conditions, computed.chain([approved]).collect::<Vec<_>>(), self.now.wall);
+        status.approval = Some(state);
+        status
+    }
+
+    /// The status with what the Plan is about: its present status, unless its changes have just become due.
+    fn shown(&self, plan: &ApprovalPlan) -> PlanStatus {
+        if plan.was_due() || plan.is_invalid {
+            return plan.status.clone();
+        }
+        let Some(due) = self.due(plan) else { return plan.status.clone() };
+        let covers = |component: &&super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
+        let component = self.approvals.components.iter().find(covers);
+        let computed = component.and_then(|component| component.held.as_ref()).map(|held| &*held.status);
+        let PlanStatus { decided_at, decided_by, .. } = plan.status.clone();
+        let computed = computed.unwrap_or(&plan.status).clone();
+        PlanStatus { approvals: vec![due], decided_at, decided_by, ..computed }
+    }
+
+    /// The changes of a Plan, as soon as one of them is due.
+    fn due(&self, plan: &ApprovalPlan) -> Option<RequiredApproval> {
+        let ApprovalTracker { guarded, components, .. } = &self.approvals;
+        let approver = plan.approver();
+        let is_due = |change: &ChangeDigest| {
+            let is_planned = guarded.get(&change.address).is_some_and(|due| is_same(due, change));
+            is_planned && !self.is_at_rest(&change.address) && !self.is_made(&approver, change)
+        };
+        if plan.proposed.is_empty() {
+            let covered = components.iter().find_map(|component| component.guarded.covered_by(&plan.digest));
+            return covered.filter(|due| due.changes.iter().any(is_due));
+        }
+        let due = RequiredApproval { digest: plan.digest.to_string(), changes: plan.proposed.clone() };
+        plan.proposed.iter().any(is_due).then_some(due)
+    }
+
+    /// The state of an approved Plan: which of its changes were made, and how others differ.
+    fn judge_approved(&self, plan: &ApprovalPlan, status: &mut PlanStatus) -> (ApprovalState, String) {
+        let guarded = &self.approvals.guarded;
+        let approver = plan.approver();
+        let was_due = !status.approvals.is_empty();
+        let mut own = status.approvals.first().map_or_else(|| plan.proposed.clone(), |due| due.changes.clone());
+        let is_running = own.iter().any(|change| self.is_running(&change.address));
+        // One write when they have ended, not one for each.
+        if was_due && !is_running {
+            own.iter_mut().for_each(|change| change.applied |= self.is_made(&approver, change));
+            status.approvals[0].changes.clone_from(&own);
+        }
+        if was_due && own.is_empty() {
+            // There are too many to be listed.
+            let covers = |component: &super::GuardedComponent| component.guarded.covered_by(&plan.digest).is_some();
+            return match self.approvals.components.iter().any(covers) {
+                true => (ApprovalState::Approved, "the changes are approved".to_owned()),
+                false => (ApprovalState::Superseded, "these changes are no longer due together".to_owned()),
+            };
+        }
+        let names: BTreeSet<&Arc<str>> = own.iter().map(|change| &change.address.name).collect();
+        let is_open = |change: &&ChangeDigest| !self.is_at_rest(&change.address);
+        let due = guarded.values().filter(|change| names.contains(&change.address.name)).filter(is_open);
+        status.differences = differences(&own, &due.collect::<Vec<_>>());
+        let any_open = own.iter().any(|change| self.is_due(&approver, change));
+        if was_due && own.iter().all(|change| change.applied) {
+            return (ApprovalState::Applied, "the approved changes were made".to_owned());
+        }
+        if plan.expires_at().is_some_and(|at| at <= self.now.wall) && !is_running {
+            return (ApprovalState::Expired, "the approval was not used in time".to_owned());
+        }
+        if was_due && !is_running && !any_open && plan.is_own && !self.is_uncertain(&own) {
+            return (ApprovalState::Superseded, "other changes have taken the place of the approved ones".to_owned());
+        }
+        match (was_due, status.differences.is_empty()) {
+            (true, _) => (ApprovalState::Approved, "the changes are approved".to_owned()),
+            (false, true) => (ApprovalState::Waiting, "approved; the changes are not due yet".to_owned()),
+            (false, false) => (
+                ApprovalState::Waiting,
+                "approved, but the changes that are due differ: see status.differences".to_owned(),
+            ),
+        }
+    }
+
+    /// Whether one of the objects cannot be planned now, so that its change is unknown.
+    fn is_uncertain(&self, changes: &[ChangeDigest]) -> bool {
+        let is_blocked = |address: &Address| {
+            let change = self.objects.get(address).and_then(|tracked| tracked.change.as_ref());
+            change.is_some_and(|change| change.action == Action::Blocked)
+        };
+        let is_guarded = |address| self.approvals.guarded.contains_key(address);
+        changes.iter().any(|change| is_blocked(&change.address) && !is_guarded(&change.address))
+            || self.is_undecided(changes)
+    }
+
+    /// Whether connected objects are still to be planned, or an interrupted operation of one is not resolved yet. Until
+    /// then, the objects that depend on that object are planned without its change.
+    fn is_undecided(&self, changes: &[ChangeDigest]) -> bool {
+        let connected = self.index.component(changes.iter().map(|change| Arc::clone(&change.address.name)));
+        let is_interrupted = |(address, stored): (&Address, &Stored)| {
+            stored.record.intent.is_some() && !self.objects.get(address).is_some_and(TrackedObject::is_open)
+        };
+        connected.iter().any(|name| {
+            self.planning.is_unplanned(name) || in_family(self.schedule.records(), name).any(is_interrupted)
+        })
+    }
+
+    /// Whether a change of an object runs, is about to run, or was interrupted by a crash.
+    fn is_running(&self, address: &Address) -> bool {
+        let record = self.schedule.records().get(address);
+        let is_interrupted = record.is_some_and(|stored| stored.record.intent.is_some());
+        is_interrupted || self.objects.get(address).is_some_and(TrackedObject::is_open)
+    }
+
+    /// Whether a change was made with this approval, which uses it up. That nothing is left to change does not count: the
+    /// change may only be prevented for now.
+    pub(super) fn is_made(&self, approver: &Approver, change: &ChangeDigest) -> bool {
+        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let kind = match change.action {
+            Action::Destroy => return record.is_none(),
+            Action::Update => ChangeKind::Update,
+            _ => ChangeKind::Create,
+        };
+        let (text, is_complete) = (approver.use_of(change), self.is_at_rest(&change.address));
+        record.is_some_and(|record| record.history.entries().iter().any(|entry| entry.uses(&text, kind, is_complete)))
+    }
+
+    /// Whether nothing is left to do for an object since it was planned last. A plan with a change resets `up_to_date`.
+    fn is_at_rest(&self, address: &Address) -> bool {
+        match self.objects.get(address) {
+            Some(tracked) => tracked.up_to_date.is_some() && !tracked.has_trouble() && tracked.held_for().is_none(),
+            None => !self.schedule.records().contains_key(address),
+        }
+    }
+
+    /// Whether an approved change is still to be made, or has begun.
+    fn is_due(&self, approver: &Approver, change: &ChangeDigest) -> bool {
+        let record = self.schedule.records().get(&change.address).map(|stored| &stored.record);
+        let begun =
+            record.filter(|record| record.replacement_pending).and_then(|record| record.approved_object.as_ref());
+        let has_begun = begun.is_some_and(|object| object.uses.contains(&approver.use_of(change)));
+        let is_planned = || self.approvals.guarded.get(&change.address).is_some_and(|due| is_same(due, change));
+        !change.applied && (has_begun || (is_planned() && !self.is_at_rest(&change.address)))
+    }
+}
+
+fn is_same(one: &ChangeDigest, other: &ChangeDigest) -> bool {
+    one.digest == other.digest && one.action == other.action && one.unknown_paths == other.unknown_paths
+}

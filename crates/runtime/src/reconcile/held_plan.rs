@@ -1,0 +1,76 @@
+//! The Plan that is created for changes that wait for an approval.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::pipeline;
+use api::conditions::{ConditionType, condition};
+use api::{PlanStatus, RequiredApproval};
+use engine::graph::render;
+use engine::plan::approval::{Guarded, Offer};
+use engine::plan::published;
+use model::{Address, Change, Diagnostic, Diagnostics, Reason};
+
+/// The maximum size of the status of a Plan, in bytes.
+const MAX_STATUS: usize = 512 * 1024;
+
+/// The changes of one component that need an approval.
+#[derive(Clone, Debug)]
+pub(super) struct GuardedComponent {
+    pub(super) names: BTreeSet<Arc<str>>,
+    pub(super) guarded: Guarded,
+    /// Where users decide on those that are not approved; `None` if all are.
+    pub(super) offer: Option<Offer>,
+    /// The Plan to create if some of them have none.
+    pub(super) held: Option<Arc<HeldPlan>>,
+}
+
+impl GuardedComponent {
+    /// The names of the objects whose changes need an approval.
+    pub(super) fn changed_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.guarded.changes.iter().map(|change| &change.digest.address.name)
+    }
+}
+
+/// A Plan for changes that wait for an approval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldPlan {
+    /// The name to try first.
+    pub name: Arc<str>,
+    pub digest: Arc<str>,
+    /// The plan of the whole component, as if all changes were approved.
+    pub status: Box<PlanStatus>,
+}
+
+impl HeldPlan {
+    /// Another name, because a Plan with other changes has that one.
+    pub fn other_name(&self, random: u64) -> Option<String> {
+        Some(self.status.approvals.first()?.other_plan_name(random))
+    }
+}
+
+/// A Resource whose change waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOwner {
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
+/// The Plan for the changes of a component that are not approved.
+pub(super) fn held_plan(
+    ordered: &pipeline::OrderedPlan,
+    component: &BTreeSet<Arc<str>>,
+    held: &RequiredApproval,
+) -> HeldPlan {
+    let pipeline::OrderedPlan { plan, graph, .. } = ordered;
+    let own = |address: &Address| component.contains(&address.name);
+    let changes: Vec<Change> = plan.changes.iter().filter(|change| own(&change.address)).cloned().collect();
+    let about = |one: &&Diagnostic| one.address.as_ref().is_some_and(own);
+    let diagnostics: Diagnostics = plan.diagnostics.iter().filter(about).cloned().collect();
+    let graph = render::published(&graph.subgraph(component));
+    let mut status = published::status(MAX_STATUS, &changes, &diagnostics, graph);
+    status.approvals = vec![held.clone()];
+    let computed = published::message(&published::headline(&changes, &diagnostics), &status);
+    status.conditions = vec![condition(ConditionType::Computed, "True", Reason::PlanComputed, computed, 1)];
+    HeldPlan { name: held.plan_name().into(), digest: held.digest.as_str().into(), status: Box::new(status) }
+}

@@ -1,0 +1,588 @@
+//! The desired and the recorded state of one namespace. Synchronous: it receives events and returns the names to plan.
+//!
+//! ```text
+//! [ Resource watch ] --\                        /--> names to plan
+//! [ record watch   ] ----> Index::apply ---->  <
+//! [ own writes     ] --/   (links, overlay)     \--> records that another process has changed
+//! ```
+//!
+//! **Read your writes.** The watch may deliver events that are older than the last write of this process. The index has
+//! each record at the version last written and ignores older events. While a step of an object runs (it is *busy*), its
+//! events are deferred until the result of the step is known. The finalizer and the annotation on a Resource count as
+//! written until the watch confirms them.
+
+mod approvals;
+mod families;
+mod fingerprint;
+mod renames;
+mod inputs;
+mod status_cache;
+mod links;
+mod listing;
+mod overlay;
+mod proposal;
+mod deferred_events;
+mod providers;
+mod published_status;
+mod record_sizes;
+mod records;
+mod wake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::store::ResourceMeta;
+use crate::store::secrets::Family;
+use engine::load::{Config, DataLookup, Instance};
+use engine::plan::ObjectBlock;
+use model::{Address, Diagnostics, Observed, Stored, Value, Version, in_family};
+
+pub use self::approvals::{ApprovalPlan, PlanId};
+pub use self::inputs::InputKey;
+pub use self::providers::{ObservedProviderConfig, ProviderConfigMeta, ProviderConfigView, Providers};
+pub use self::published_status::PublishedStatus;
+pub use self::records::KnownRecord;
+pub use self::status_cache::StatusOutcome;
+
+use self::approvals::ApprovalCache;
+use self::deferred_events::DeferredEvents;
+use self::families::FamilyCache;
+use self::inputs::InputCache;
+use self::links::{Links, dependency_names};
+use self::overlay::{Overlay, is_relevant_change};
+use self::providers::ProviderCache;
+use self::record_sizes::RecordSizes;
+use self::renames::RenameCandidates;
+use self::status_cache::StatusCache;
+
+/// A watched Resource in compact form.
+#[derive(Clone, Debug)]
+pub struct ObservedResource {
+    /// The desired state.
+    pub instance: Arc<Instance>,
+    pub published: PublishedStatus,
+    /// The resource version of all fields.
+    pub version: Version,
+    /// The metadata that patches of the finalizer and the annotation need.
+    pub meta: Arc<ResourceMeta>,
+}
+
+/// An event of a watch, or the result of a request to the API server.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A Resource or a `DataSource` was created or changed.
+    ResourceApplied(ObservedResource),
+    /// The write of the status with this digest, of the Resource with this UID, has ended.
+    StatusWritten { name: Arc<str>, uid: Arc<str>, digest: u64, outcome: StatusOutcome },
+    /// A Resource or a `DataSource` was deleted, by the name in its address.
+    ResourceDeleted(Arc<str>),
+    /// A record was created or changed.
+    RecordApplied(Stored),
+    /// The size of a record in its store, in bytes.
+    RecordSized(Address, u64),
+    /// A record was read outside of the watch, and was found or not. `known`: what the index knew of it when the read
+    /// began. The event is ignored if the index knows something else by now.
+    RecordRead { address: Address, known: KnownRecord, found: Option<Stored> },
+    /// A record was deleted at this version.
+    RecordDeleted(Address, Version),
+    /// A record exists but cannot be read, for this reason.
+    RecordUnreadable(Address, ObjectBlock),
+    /// The index of a family was created or changed.
+    FamilyApplied(Family),
+    /// The index of a family was deleted at this version.
+    FamilyDeleted(Arc<str>, Version),
+    /// The index of a family exists but cannot be read, for this reason.
+    FamilyUnreadable(Arc<str>, String),
+    /// A new list of all Resources starts.
+    ResourcesRelisting,
+    /// The list is complete: Resources that it does not contain no longer exist.
+    ResourcesListed,
+    /// A new list of all `DataSources` starts.
+    DataSourcesRelisting,
+    /// The list is complete: `DataSources` that it does not contain no longer exist.
+    DataSourcesListed,
+    /// A new list of all records starts.
+    RecordsRelisting,
+    /// The list is complete: records that it does not contain no longer exist.
+    RecordsListed,
+    /// The data of a `ConfigMap` or Secret, as a service account reads it.
+    Input(InputKey, DataLookup),
+    /// The Providers of the cluster have changed.
+    Providers(Providers),
+    /// A `ProviderConfig` was created or changed.
+    ProviderConfigApplied(ObservedProviderConfig),
+    /// A `ProviderConfig` was deleted.
+    ProviderConfigDeleted(Arc<str>),
+    /// A Plan with a digest was created, changed or written.
+    ApprovalApplied(Arc<str>, Box<ApprovalPlan>),
+    /// A Plan was deleted.
+    ApprovalDeleted(Arc<str>),
+    /// What was seen of the object of an instance.
+    ObjectSeen(Address, Observed),
+    /// The desired state is incomplete, for these reasons: missing Resources may exist. Empty: it is complete.
+    Incomplete(Diagnostics),
+    /// The namespace has changed.
+    Namespace {
+        value: Value,
+        /// While it is being deleted, its version. It changes when the API server updates the list of remaining
+        /// content.
+        terminating: Option<Version>,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    instance: Arc<Instance>,
+    status: StatusCache,
+    meta: Arc<ResourceMeta>,
+    overlay: Overlay,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    namespace: Arc<str>,
+    value: Value,
+    terminating: Option<Version>,
+    /// It is being deleted, and has changed since the last call of [`Self::take_shrunk`].
+    has_shrunk: bool,
+    /// Why the desired state is incomplete.
+    incomplete: Diagnostics,
+    /// Counts the changes of the namespace, which any expression may read.
+    namespace_version: u64,
+    entries: BTreeMap<Arc<str>, Entry>,
+    records: BTreeMap<Address, Stored>,
+    record_sizes: RecordSizes,
+    /// Records that exist but cannot be read, with the reason.
+    unreadable: BTreeMap<Address, ObjectBlock>,
+    families: FamilyCache,
+    links: Links,
+    renames: RenameCandidates,
+    inputs: InputCache,
+    providers: ProviderCache,
+    approvals: ApprovalCache,
+    /// Records that this process removed and whose deletion the watch has not delivered yet, each with a version that
+    /// it had: the watch may still deliver the deletion of an earlier record of the same object.
+    erased: BTreeMap<Address, Version>,
+    /// Records to read, because the watch does not show whether they exist.
+    unconfirmed: BTreeSet<Address>,
+    /// Objects with a running step, with the deferred events of the watch.
+    busy: BTreeMap<Address, DeferredEvents>,
+    /// What was seen of objects.
+    seen_objects: BTreeMap<Address, Observed>,
+    /// Names to plan.
+    to_plan: BTreeSet<Arc<str>>,
+    /// Names that were removed as planned.
+    removed: BTreeSet<Arc<str>>,
+    /// Records that another process has changed.
+    changed_records: BTreeSet<Address>,
+    /// Names whose status another process has overwritten.
+    overwritten: BTreeSet<Arc<str>>,
+    /// During a list: the names of Resources that it does not contain yet.
+    resources_before: Option<BTreeSet<Arc<str>>>,
+    /// The same for `DataSources`.
+    data_before: Option<BTreeSet<Arc<str>>>,
+    /// During a list: the records that it does not contain yet, with their version before the list.
+    records_before: Option<BTreeMap<Address, Version>>,
+}
+
+impl Index {
+    /// An empty index. `versions` must be greater than any version of provider configurations of an earlier index of
+    /// the namespace: drivers cache by version.
+    pub fn new(namespace: Arc<str>, versions: u64) -> Self {
+        let value = Value::map([("name", Value::String(namespace.clone()))]);
+        Self { namespace, value, providers: ProviderCache::counting_from(versions), ..Self::default() }
+    }
+
+    pub fn namespace(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    pub fn namespace_value(&self) -> &Value {
+        &self.value
+    }
+
+    pub fn is_terminating(&self) -> bool {
+        self.terminating.is_some()
+    }
+
+    /// Whether the namespace is being deleted and has changed since the last call.
+    pub fn take_shrunk(&mut self) -> bool {
+        std::mem::take(&mut self.has_shrunk)
+    }
+
+    /// Whether the namespace has no Resource, no record and no `ProviderConfig`.
+    pub fn is_empty(&self) -> bool {
+        let records = self.records.is_empty() && self.unreadable.is_empty() && self.busy.is_empty();
+        // A new index would take late events about removed records for existing records.
+        records
+            && self.erased.is_empty()
+            && self.entries.is_empty()
+            && self.families.is_empty()
+            && self.providers.is_empty()
+            && self.approvals.is_empty()
+    }
+
+    /// The size of all records in bytes, as the watch has delivered them.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_sizes.total()
+    }
+
+    /// The Plans that approve changes, or wait for an approval.
+    pub fn approvals(&self) -> &ApprovalCache {
+        &self.approvals
+    }
+
+    pub fn approvals_mut(&mut self) -> &mut ApprovalCache {
+        &mut self.approvals
+    }
+
+    pub fn records(&self) -> &BTreeMap<Address, Stored> {
+        &self.records
+    }
+
+    /// The Resource of that name with the finalizer and the annotation as last written, and with its inputs.
+    pub fn instance(&self, name: &str) -> Option<Arc<Instance>> {
+        self.entries.get(name).map(|entry| self.inputs.resolved(entry.overlay.over(&entry.instance)))
+    }
+
+    /// All Resources.
+    pub fn instances(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.entries.values().map(|entry| &entry.instance)
+    }
+
+    /// The Resources with an import.
+    pub fn importing(&self) -> impl Iterator<Item = &Arc<Instance>> {
+        self.entries.values().map(|entry| &entry.instance).filter(|instance| instance.has_import())
+    }
+
+    /// The ConfigMaps and Secrets to watch, if they have changed since the last call.
+    pub fn take_desired_inputs(&mut self) -> Option<BTreeSet<InputKey>> {
+        self.inputs.take_desired()
+    }
+
+    /// The metadata of the Resource from its last watch event.
+    pub fn metadata(&self, name: &str) -> Option<&ResourceMeta> {
+        self.entries.get(name).map(|entry| &*entry.meta)
+    }
+
+    /// Records that exist but cannot be read, with the reason.
+    pub fn unreadable(&self) -> &BTreeMap<Address, ObjectBlock> {
+        &self.unreadable
+    }
+
+    pub fn published(&self, name: &str) -> Option<&PublishedStatus> {
+        self.entries.get(name).map(|entry| entry.status.published())
+    }
+
+    /// Whether a status with this digest, computed from this generation, need not be written.
+    pub fn is_published(&self, name: &str, digest: u64, generation: i64) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.status.is_published(digest, generation))
+    }
+
+    /// Records a status that is being written, and the generation that it was computed from.
+    pub fn publish(&mut self, name: &str, published: PublishedStatus, generation: i64) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.status.publish(published, generation);
+        }
+    }
+
+    pub fn knows(&self, name: &str) -> bool {
+        self.entries.contains_key(name) || self.addresses(name).next().is_some()
+    }
+
+    pub fn addresses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Address> {
+        self.records.range(Address::single(name)..).map(|(address, _)| address).take_while(move |a| *a.name == *name)
+    }
+
+    pub fn apply(&mut self, event: Event) {
+        self.providers.touch();
+        match event {
+            Event::ResourceApplied(observed) => self.resource_applied(observed),
+            Event::StatusWritten { name, uid, digest, outcome } => {
+                let entry = self.entries.get_mut(&name).filter(|entry| entry.instance.uid == uid);
+                if entry.is_some_and(|entry| entry.status.written(digest, outcome)) {
+                    self.overwritten.insert(name);
+                }
+            }
+            Event::ResourceDeleted(name) => self.resource_deleted(&name),
+            Event::RecordApplied(stored) => self.record_applied(stored),
+            Event::RecordSized(address, bytes) => self.record_sizes.set(address, bytes),
+            Event::RecordRead { address, known, found } => self.record_read(&address, known, found),
+            Event::RecordDeleted(address, version) => self.record_deleted(&address, version),
+            Event::RecordUnreadable(address, held) => self.record_unreadable(address, held),
+            Event::FamilyApplied(family) => self.wake_for_family(|families| families.applied(family)),
+            Event::FamilyDeleted(name, version) => self.wake_for_family(|families| families.deleted(name, version)),
+            Event::FamilyUnreadable(name, why) => self.wake_for_family(|families| families.unreadable(name, why)),
+            Event::ResourcesRelisting => self.relisting(false),
+            Event::ResourcesListed => self.listed(false),
+            Event::DataSourcesRelisting => self.relisting(true),
+            Event::DataSourcesListed => self.listed(true),
+            Event::RecordsRelisting => self.records_relisting(),
+            Event::RecordsListed => self.records_listed(),
+            Event::Input(key, data) => self.input_changed(&key, data),
+            Event::Providers(all) => {
+                if self.providers.providers(all) {
+                    self.wake_dependents(|_| true);
+                }
+            }
+            Event::ProviderConfigApplied(observed) => {
+                self.provider_config_applied(observed);
+                self.providers.touch();
+            }
+            Event::ProviderConfigDeleted(name) => self.provider_config_deleted(&name),
+            Event::ApprovalApplied(name, plan) => {
+                let names = self.approvals.applied(name, *plan);
+                self.wake_known(names);
+            }
+            Event::ApprovalDeleted(name) => {
+                let names = self.approvals.deleted(&name);
+                self.wake_known(names);
+            }
+            Event::ObjectSeen(address, seen) => self.seen_objects.entry(address).or_default().add(seen),
+            Event::Incomplete(why) => self.incomplete(why),
+            Event::Namespace { value, terminating } => self.namespace_changed(value, terminating),
+        }
+    }
+
+    /// The names that are connected with any of these, by configuration or by records. The cost is proportional to the
+    /// result.
+    pub fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+        self.with_rename_candidates(self.links.component(names))
+    }
+
+    /// Whether a list of Resources is in progress: Resources that it does not contain yet may have changed.
+    pub fn is_relisting(&self) -> bool {
+        self.resources_before.is_some() || self.data_before.is_some()
+    }
+
+    /// The configuration of these names.
+    pub fn config(&self, names: &BTreeSet<Arc<str>>) -> Config {
+        let mut config = Config { namespace: self.namespace.clone(), ..Config::default() };
+        let resources = names.iter().filter_map(|name| self.instance(name));
+        resources.for_each(|resource| config.add(self.families.checked(resource)));
+        self.providers.fill(&mut config, |one| self.inputs.resolved_config(one));
+        config.incomplete.clone_from(&self.incomplete);
+        config.link();
+        config
+    }
+
+    /// Instances in the family indexes of these names, including those whose record is lost.
+    pub fn indexed<'a>(&'a self, names: &'a BTreeSet<Arc<str>>) -> impl Iterator<Item = &'a Address> {
+        let all = names.iter().flat_map(|name| self.families.instances(name));
+        // The watch has not delivered all changes of instances that this process removed.
+        all.filter(|address| !self.erased.contains_key(*address))
+    }
+
+    /// Those of these names whose index replaces one that was lost.
+    pub fn rebuilt_indexes(&self, names: &BTreeSet<Arc<str>>) -> BTreeSet<Arc<str>> {
+        names.iter().filter(|name| self.families.is_rebuilt(name)).cloned().collect()
+    }
+
+    /// A step or a recovery of the object starts: events about its record are deferred from now on. `base`: the version
+    /// of the record that it starts from, which may be older than the last event.
+    pub fn begin(&mut self, address: &Address, base: Option<Version>) {
+        self.busy.entry(address.clone()).or_insert_with(|| DeferredEvents::on(base));
+    }
+
+    /// Restarts the work on the namespace: nothing is running except the objects for which `is_busy` returns `true`.
+    /// The deferred events of all others are applied, and every name is planned.
+    pub fn restart(&mut self, is_busy: impl Fn(&Address) -> bool) {
+        let (busy, free) = std::mem::take(&mut self.busy).into_iter().partition(|(address, _)| is_busy(address));
+        self.busy = busy;
+        let free: BTreeMap<Address, DeferredEvents> = free;
+        for (address, parked) in free {
+            for event in parked.into_events(&address) {
+                self.apply(event);
+            }
+        }
+        self.entries.values_mut().for_each(|entry| entry.status.begin_again());
+        self.providers.touch();
+        self.approvals.touch_all();
+        // The watches of inputs have ended too.
+        self.inputs.mark_unread();
+        self.wake_all();
+    }
+
+    /// A step has ended with this record (`None`: without a record). The step set the finalizer and the annotation
+    /// before it wrote the record.
+    pub fn end(&mut self, address: &Address, own: Option<&Stored>) {
+        self.ended(address, own, true);
+    }
+
+    /// As [`Self::end`], for a recovery, which does not set the finalizer and the annotation: an earlier process may
+    /// have removed them before it was interrupted.
+    pub fn end_recovery(&mut self, address: &Address, own: Option<&Stored>) {
+        self.ended(address, own, false);
+    }
+
+    /// As [`Self::end_recovery`], if another client has removed the record. The marks of the Resource still say that
+    /// there was one, so the object is not created again.
+    pub fn end_with_missing_record(&mut self, address: &Address) {
+        self.providers.touch();
+        let deferred = self.busy.remove(address).unwrap_or_default();
+        self.changed_records.insert(address.clone());
+        self.remove_record(address);
+        for event in deferred.into_events(address) {
+            self.apply(event);
+        }
+    }
+
+    fn ended(&mut self, address: &Address, own: Option<&Stored>, is_marked: bool) {
+        self.providers.touch();
+        let parked = self.busy.remove(address).unwrap_or_default();
+        let removed = self.version(address).filter(|known| parked.removed(*known));
+        if let Some(stored) = own {
+            self.erased.remove(address);
+            if self.version(address).is_none_or(|known| known < stored.version) {
+                if is_marked {
+                    self.set_overlay(address, Overlay::Marked(stored.record.uid.clone()));
+                }
+                self.insert_record(stored.clone());
+            }
+        } else if let Some(known) = removed {
+            let was_for = self.marked_for(address);
+            self.remove_record(address);
+            // A family keeps its finalizer and annotation until its last record is removed.
+            if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
+                self.set_overlay(address, Overlay::Unmarked(uid));
+            }
+            if !parked.saw_deletion_of(known) {
+                self.erased.insert(address.clone(), known);
+            }
+        }
+        for event in parked.into_events(address) {
+            self.apply(event);
+        }
+    }
+
+    /// The UID of the Resource that has the finalizer and the annotation because of a record. It can be newer than the
+    /// record, which it then has adopted.
+    fn marked_for(&self, address: &Address) -> Option<Arc<str>> {
+        let adopter = self.instance(&address.name).filter(|instance| instance.is_marked());
+        let uid = adopter.map(|instance| instance.uid.clone());
+        uid.or_else(|| Some(self.records.get(address)?.record.uid.clone()))
+    }
+
+    fn set_overlay(&mut self, address: &Address, overlay: Overlay) {
+        if let Some(entry) = self.entries.get_mut(&address.name) {
+            entry.overlay = overlay.confirmed_by(&entry.instance);
+        }
+    }
+
+    fn version(&self, address: &Address) -> Option<Version> {
+        self.records.get(address).map(|stored| stored.version)
+    }
+
+    fn resource_applied(&mut self, observed: ObservedResource) {
+        let ObservedResource { instance, published, version, meta } = observed;
+        let name = instance.address.name.clone();
+        if let Some(before) = self.unlisted(instance.address.is_data()) {
+            before.remove(&name);
+        }
+        let has_record = self.addresses(&name).next().is_some();
+        let known = self.entries.get(&name).map(|entry| &entry.instance);
+        let instance = match known {
+            Some(known) => instance.share_with(known),
+            None => instance,
+        };
+        self.inputs.set(&name, known.map(AsRef::as_ref), Some(&instance));
+        let entry = match self.entries.remove(&name) {
+            Some(old) if old.instance.uid == instance.uid => {
+                // `state rm` without a record removes the annotation. Removals by this process are known.
+                let forgotten = old.overlay == Overlay::None
+                    && !has_record
+                    && old.instance.record_annotation == instance.uid
+                    && instance.record_annotation != instance.uid;
+                if forgotten || is_relevant_change(&old.instance, &instance, has_record) {
+                    self.wake_with_renames(&instance);
+                    self.wake_with_renames(&old.instance);
+                }
+                let mut status = old.status;
+                if status.observed(version, published) {
+                    self.overwritten.insert(name.clone());
+                }
+                Entry { overlay: old.overlay.confirmed_by(&instance), instance, status, meta }
+            }
+            other => {
+                self.wake_with_renames(&instance);
+                if let Some(old) = other {
+                    self.wake_with_renames(&old.instance);
+                }
+                Entry { instance, status: StatusCache::new(published), meta, overlay: Overlay::None }
+            }
+        };
+        self.entries.insert(name.clone(), entry);
+        self.relink(&name);
+        self.update_renames(&name);
+    }
+
+    fn resource_deleted(&mut self, name: &Arc<str>) {
+        let Some(entry) = self.entries.remove(name) else { return };
+        self.to_plan.extend(self.rename_candidates(&entry.instance));
+        // A Plan that waits until the Resource is planned would wait for ever.
+        self.approvals.touch_names([name]);
+        self.inputs.set(name, Some(&entry.instance), None);
+        // The Resource is deleted just before the step that destroyed its object ends.
+        let expected = entry.instance.deleting && self.addresses(name).all(|address| self.busy.contains_key(address));
+        if expected {
+            // The deletion was planned. Only neighbors that remain must be planned; otherwise a component of a thousand
+            // objects would be planned a thousand times during its deletion.
+            self.removed.insert(name.clone());
+            let remains = |other: &&Arc<str>| self.entries.get(*other).is_some_and(|entry| !entry.instance.deleting);
+            self.to_plan.extend(self.links.neighbours(name).filter(remains).cloned());
+        } else {
+            self.wake_with_neighbours(name);
+        }
+        self.relink(name);
+        self.update_renames(name);
+    }
+
+    /// Plans the Resources that read a value that has changed.
+    fn input_changed(&mut self, key: &InputKey, data: DataLookup) {
+        let Some((before, readers)) = self.inputs.update(key, data.clone()) else { return };
+        let mut settings = Vec::new();
+        for name in readers {
+            settings.extend(name.strip_prefix(providers::READER_PREFIX).map(Arc::<str>::from));
+            let reader = self.entries.get(name);
+            if reader.is_some_and(|entry| entry.instance.inputs.differ(&key.object, &before, &data)) {
+                self.to_plan.insert(name.clone());
+            }
+        }
+        for name in settings {
+            // A different provider configuration affects every object.
+            self.provider_config_changed(&name);
+        }
+    }
+
+    fn namespace_changed(&mut self, value: Value, terminating: Option<Version>) {
+        let before = std::mem::replace(&mut self.terminating, terminating);
+        if (&self.value, before.is_some()) == (&value, terminating.is_some()) {
+            self.has_shrunk |= before != terminating;
+            return;
+        }
+        if before.is_some() && terminating.is_none() {
+            // It was removed by force and created again. Objects of the earlier one exist, and can be written again.
+            self.entries.values_mut().for_each(|entry| entry.status.write_again());
+        }
+        self.value = value;
+        self.namespace_version += 1;
+        self.wake_all();
+    }
+
+    fn relink(&mut self, name: &Arc<str>) {
+        let entry = self.entries.get(name);
+        let desired = entry.into_iter().flat_map(|entry| {
+            let instance = &entry.instance;
+            let before = instance.moved_from.iter().map(|moved| &moved.from.name);
+            let settings = self.providers.config_of(instance).into_iter().flat_map(|config| config.references.iter());
+            instance.references.iter().chain(settings).map(|r| &r.target.name).chain(before)
+        });
+        let records = in_family(&self.records, name);
+        let mut targets: BTreeSet<Arc<str>> = desired.filter(|target| *target != name).cloned().collect();
+        targets.extend(records.flat_map(|(_, stored)| dependency_names(stored)));
+        self.links.set(name, targets);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,90 @@
+//! Caches the indexes of families: which instances have, or had, a record.
+//!
+//! An instance is added before anything is created for it, and removed before its record is. So an instance that is in
+//! the index but has no record has lost it, and an unknown object may exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::store::secrets::Family;
+use engine::load::Instance;
+use model::{Address, Diagnostic, Reason, Version};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FamilyCache {
+    known: BTreeMap<Arc<str>, Family>,
+    /// Indexes that exist but cannot be read, with the reason.
+    unreadable: BTreeMap<Arc<str>, String>,
+    /// During a list: the names that it does not contain yet.
+    unlisted: Option<BTreeSet<Arc<str>>>,
+}
+
+/// Each change returns the names to plan.
+impl FamilyCache {
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// The instances in the index of a Resource.
+    pub(super) fn instances(&self, name: &str) -> impl Iterator<Item = &Address> {
+        self.known.get(name).into_iter().flat_map(|family| &family.instances)
+    }
+
+    /// Whether the index of a Resource replaces one that was lost.
+    pub(super) fn is_rebuilt(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|family| family.rebuilt)
+    }
+
+    /// The Resource, with an error if its index cannot be read.
+    pub(super) fn checked(&self, resource: Arc<Instance>) -> Arc<Instance> {
+        let Some(why) = self.unreadable.get(&resource.address.name) else { return resource };
+        let what = "the index of the family cannot be read, so Purlin does not know which instances exist";
+        let problem = Diagnostic::error(&resource.address, Reason::RecordUnreadable, what).because(why.clone());
+        let mut resource = Instance::clone(&resource);
+        resource.problems.push(problem);
+        Arc::new(resource)
+    }
+
+    pub(super) fn applied(&mut self, family: Family) -> Vec<Arc<str>> {
+        let name = family.name.clone();
+        self.mark_listed(&name);
+        let readable_again = self.unreadable.remove(&name).is_some();
+        let removed = |old: &Family| old.instances.difference(&family.instances).next().is_some();
+        let completed = |old: &Family| old.rebuilt && !family.rebuilt;
+        // Only a removed instance, or one that the index did not prove to be new, may be created now. An added instance
+        // is being created by this process, or nothing waits for it.
+        let is_changed = readable_again || self.known.get(&name).is_some_and(|old| removed(old) || completed(old));
+        self.known.insert(name.clone(), family);
+        if is_changed { vec![name] } else { Vec::new() }
+    }
+
+    pub(super) fn deleted(&mut self, name: Arc<str>, version: Version) -> Vec<Arc<str>> {
+        let newer = self.known.get(&name).is_some_and(|family| family.version > Some(version));
+        if newer {
+            return Vec::new();
+        }
+        let was_there = self.known.remove(&name).is_some() | self.unreadable.remove(&name).is_some();
+        if was_there { vec![name] } else { Vec::new() }
+    }
+
+    pub(super) fn unreadable(&mut self, name: Arc<str>, why: String) -> Vec<Arc<str>> {
+        self.mark_listed(&name);
+        self.unreadable.insert(name.clone(), why);
+        vec![name]
+    }
+
+    pub(super) fn relisting(&mut self) {
+        self.unlisted = Some(self.known.keys().chain(self.unreadable.keys()).cloned().collect());
+    }
+
+    pub(super) fn listed(&mut self) -> Vec<Arc<str>> {
+        let removed = self.unlisted.take().unwrap_or_default();
+        removed.into_iter().flat_map(|name| self.deleted(name, Version(u64::MAX))).collect()
+    }
+
+    fn mark_listed(&mut self, name: &str) {
+        if let Some(before) = &mut self.unlisted {
+            before.remove(name);
+        }
+    }
+}

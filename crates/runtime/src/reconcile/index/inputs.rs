@@ -1,0 +1,151 @@
+//! Caches the ConfigMaps and Secrets that Resources read, as the service account of each Resource reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::load::{DataLookup, Instance, ProviderConfig};
+use model::{Address, DataRef};
+
+/// One `ConfigMap` or Secret of the namespace, read as one service account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InputKey {
+    pub service_account: Arc<str>,
+    pub object: DataRef,
+}
+
+#[derive(Clone, Debug)]
+struct CachedInput {
+    data: DataLookup,
+    /// Increases with every change of `data`.
+    version: u64,
+    /// The names of its readers.
+    readers: BTreeSet<Arc<str>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct InputCache {
+    known: BTreeMap<InputKey, CachedInput>,
+    /// The set of objects to watch has changed.
+    changed: bool,
+    /// Counts all changes, so that versions are unique.
+    versions: u64,
+}
+
+impl InputCache {
+    /// Updates the inputs of a Resource; `None`: it does not exist.
+    pub(super) fn set(&mut self, name: &Arc<str>, old: Option<&Instance>, new: Option<&Instance>) {
+        self.set_reader(name, old.map(keys), new.map(keys));
+    }
+
+    /// Updates the inputs of a reader.
+    pub(super) fn set_reader(
+        &mut self,
+        name: &Arc<str>,
+        old: Option<BTreeSet<InputKey>>,
+        new: Option<BTreeSet<InputKey>>,
+    ) {
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        for key in old.difference(&new) {
+            let left = self.known.get_mut(key).is_some_and(|known| {
+                known.readers.remove(name);
+                known.readers.is_empty()
+            });
+            if left {
+                self.known.remove(key);
+                self.changed = true;
+            }
+        }
+        for key in new {
+            self.versions += 1;
+            let version = self.versions;
+            let known = self.known.entry(key).or_insert_with(|| {
+                self.changed = true;
+                CachedInput { data: DataLookup::Unread, version, readers: BTreeSet::new() }
+            });
+            known.readers.insert(name.clone());
+        }
+    }
+
+    /// Updates the data of an object. If it has changed, returns the previous data and the names of the readers.
+    pub(super) fn update(
+        &mut self,
+        key: &InputKey,
+        data: DataLookup,
+    ) -> Option<(DataLookup, impl Iterator<Item = &Arc<str>>)> {
+        let known = self.known.get_mut(key).filter(|known| known.data != data)?;
+        self.versions += 1;
+        known.version = self.versions;
+        Some((std::mem::replace(&mut known.data, data), known.readers.iter()))
+    }
+
+    /// Marks all data as unread, because all watches have ended.
+    pub(super) fn mark_unread(&mut self) {
+        for known in self.known.values_mut() {
+            self.versions += 1;
+            known.version = self.versions;
+            known.data = DataLookup::Unread;
+        }
+        self.changed = true;
+    }
+
+    /// The objects that are read.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &InputKey> {
+        self.known.keys()
+    }
+
+    pub(super) fn data(&self, key: &InputKey) -> Option<&DataLookup> {
+        self.known.get(key).map(|known| &known.data)
+    }
+
+    /// The objects to watch, if they have changed since the last call.
+    pub(super) fn take_desired(&mut self) -> Option<BTreeSet<InputKey>> {
+        std::mem::take(&mut self.changed).then(|| self.known.keys().cloned().collect())
+    }
+
+    pub(super) fn resolved(&self, instance: Arc<Instance>) -> Arc<Instance> {
+        if instance.inputs.declared.is_empty() {
+            return instance;
+        }
+        let find =
+            |object: &DataRef| self.get(&instance, object).map_or(DataLookup::Unread, |known| known.data.clone());
+        let inputs = instance.inputs.resolve(&instance.address, &find);
+        Arc::new(Instance { inputs, ..Instance::clone(&instance) })
+    }
+
+    pub(super) fn resolved_config(&self, config: &Arc<ProviderConfig>) -> Arc<ProviderConfig> {
+        if config.inputs.declared.is_empty() {
+            return config.clone();
+        }
+        let find = |object: &DataRef| {
+            let key = InputKey { service_account: config.service_account.clone(), object: object.clone() };
+            self.known.get(&key).map_or(DataLookup::Unread, |known| known.data.clone())
+        };
+        let inputs = config.inputs.resolve(&Address::single(config.name.clone()), &find);
+        Arc::new(ProviderConfig { inputs, ..config.as_ref().clone() })
+    }
+
+    /// The versions of the inputs of an instance.
+    pub(super) fn versions(&self, instance: &Instance) -> impl Iterator<Item = Option<u64>> {
+        instance.inputs.objects().map(|object| self.get(instance, object).map(|known| known.version))
+    }
+
+    fn get(&self, instance: &Instance, object: &DataRef) -> Option<&CachedInput> {
+        self.known.get(&key(instance, object))
+    }
+}
+
+fn key(instance: &Instance, object: &DataRef) -> InputKey {
+    InputKey { service_account: instance.service_account.clone(), object: object.clone() }
+}
+
+pub(super) fn config_keys(config: &ProviderConfig) -> BTreeSet<InputKey> {
+    let key = |object: &DataRef| InputKey { service_account: config.service_account.clone(), object: object.clone() };
+    config.inputs.objects().map(key).collect()
+}
+
+fn keys(instance: &Instance) -> BTreeSet<InputKey> {
+    // Of a Resource that is being deleted, only the protection is evaluated.
+    let is_read = instance.is_desired() || instance.prevent_destroy_when.is_some();
+    let read = instance.inputs.objects().filter(|_| is_read);
+    read.map(|object| key(instance, object)).collect()
+}

@@ -1,0 +1,115 @@
+//! The connections between names, in both directions. A name need not exist: a reference to a missing Resource is a
+//! link too, so that its dependents are found when it appears.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::Stored;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
+    targets: BTreeMap<Arc<str>, Names>,
+    sources: BTreeMap<Arc<str>, Names>,
+}
+
+/// A sorted list of names. Most objects have one or two connections, and a tree node allocates space for eleven.
+#[derive(Clone, Debug, Default)]
+struct Names(Vec<Arc<str>>);
+
+impl Names {
+    fn insert(&mut self, name: &Arc<str>) {
+        if let Err(at) = self.0.binary_search(name) {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, name.clone());
+        }
+    }
+
+    fn remove(&mut self, name: &Arc<str>) {
+        if let Ok(at) = self.0.binary_search(name) {
+            self.0.remove(at);
+        }
+    }
+
+    fn contains(&self, name: &Arc<str>) -> bool {
+        self.0.binary_search(name).is_ok()
+    }
+}
+
+impl FromIterator<Arc<str>> for Names {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
+        let mut all = Self::default();
+        names.into_iter().for_each(|name| all.insert(&name));
+        all
+    }
+}
+
+impl Links {
+    /// Sets the references and the recorded dependencies of a name.
+    pub(super) fn set(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+        let old = self.targets.remove(source).unwrap_or_default();
+        for removed in old.0.iter().filter(|target| !targets.contains(*target)) {
+            let left = self.sources.get_mut(removed).is_some_and(|sources| {
+                sources.remove(source);
+                sources.0.is_empty()
+            });
+            if left {
+                self.sources.remove(removed);
+            }
+        }
+        for new in targets.iter().filter(|target| !old.contains(target)) {
+            self.sources.entry(new.clone()).or_default().insert(source);
+        }
+        if !targets.is_empty() {
+            self.targets.insert(source.clone(), targets.into_iter().collect());
+        }
+    }
+
+    /// Adds references or recorded dependencies of a name.
+    pub(super) fn add(&mut self, source: &Arc<str>, targets: BTreeSet<Arc<str>>) {
+        if targets.is_empty() {
+            return;
+        }
+        let known = self.targets.entry(source.clone()).or_default();
+        for target in targets {
+            self.sources.entry(target.clone()).or_default().insert(source);
+            known.insert(&target);
+        }
+    }
+
+    /// The names with a direct connection.
+    pub(super) fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        self.targets.get(name).into_iter().chain(self.sources.get(name)).flat_map(|names| &names.0)
+    }
+
+    /// The names of which this one is a target.
+    pub(super) fn sources(&self, name: &str) -> impl Iterator<Item = &Arc<str>> + use<'_> {
+        self.sources.get(name).into_iter().flat_map(|names| &names.0)
+    }
+
+    /// All names that are connected with any of these, including these.
+    pub(super) fn component(&self, names: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<Arc<str>> {
+        let mut open: Vec<Arc<str>> = names.into_iter().collect();
+        let mut found: BTreeSet<Arc<str>> = open.iter().cloned().collect();
+        while let Some(name) = open.pop() {
+            for neighbour in self.neighbours(&name) {
+                if found.insert(neighbour.clone()) {
+                    open.push(neighbour.clone());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The names that the objects of a record depend on, and the name that the record is moved to. The dependencies of an
+/// open intent count too, because its object may exist.
+pub(super) fn dependency_names(stored: &Stored) -> BTreeSet<Arc<str>> {
+    let record = &stored.record;
+    let intended = record.intent.iter().filter_map(|intent| Some(&intent.planned.as_ref()?.recorded));
+    let objects = record.current.iter().chain(record.deposed.values()).map(AsRef::as_ref);
+    let used = objects.chain(intended.map(AsRef::as_ref)).flat_map(|object| object.dependencies.iter());
+    let names = used.chain(record.moving_to.as_deref()).map(|address| &address.name);
+    names.filter(|name| **name != record.address.name).cloned().collect()
+}

@@ -1,0 +1,408 @@
+//! Tracks the execution of adopted plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::adopted_plans::AdoptedPlan;
+use super::plan_request::PlanPart;
+use super::planning::CRD_AGAIN;
+use super::summarize::{Note, StepState, step_note, waits_for_others};
+use super::time::Time;
+use super::tracked::{Hold, StepStart, TrackedObject};
+use super::{Command, Reconciler, ReportSubject, retry};
+use crate::execute::{HookNote, ProgressKind, WorkerCommand};
+use engine::load::Instance;
+use engine::plan::ObjectBlock;
+use model::{Action, Address, Change, Diagnostic, Health, Operation, Reason, Severity, Step};
+
+impl Reconciler {
+    /// Records an adopted plan and the resulting state of each of its objects.
+    pub(super) fn track_plan(&mut self, part: &PlanPart, nodes: Vec<(Step, bool)>) {
+        let open: BTreeSet<Step> = nodes.iter().map(|(step, _)| step.clone()).collect();
+        let as_wanted = self.created_as_desired(part, &nodes);
+        let mut by_address: BTreeMap<Address, Vec<(Step, bool)>> = BTreeMap::new();
+        for (step, is_running) in nodes {
+            by_address.entry(step.address.clone()).or_default().push((step, is_running));
+        }
+        let mut changes: BTreeMap<Address, Vec<Change>> = BTreeMap::new();
+        for change in part.plan.changes.iter().cloned() {
+            changes.entry(change.address.clone()).or_default().push(change);
+        }
+        for address in &part.plan.read {
+            match part.plan.missing.contains(address) {
+                true => self.objects.missing.mark_missing(address, self.now.time),
+                false => self.objects.missing.mark_found(address),
+            }
+        }
+        if part.plan.read.iter().any(Address::is_data) {
+            self.index.touch_provider_configs();
+        }
+        for address in &part.addresses {
+            let own = changes.remove(address).unwrap_or_default();
+            let steps = by_address.remove(address).unwrap_or_default();
+            self.track_object(part, address, own, steps);
+        }
+        for address in &as_wanted {
+            self.objects.entry(address).clear_in_flight();
+        }
+        for name in &part.names {
+            let held_for_quota = |tracked: &TrackedObject| tracked.held_for() == Some(Reason::QuotaExceeded);
+            let is_over_quota = self.objects.of(name).any(|(_, tracked)| held_for_quota(tracked));
+            self.objects.over_quota.set(name, is_over_quota);
+            self.track_resource(name, &part.config);
+            self.release_if_empty(name);
+        }
+        self.report_warnings(part);
+        self.track_approvals(part);
+        let had_steps = !open.is_empty();
+        self.planning.adopted.add(AdoptedPlan { addresses: part.addresses.clone(), open, had_steps });
+        self.close_finished_plans();
+    }
+
+    fn track_object(&mut self, part: &PlanPart, address: &Address, changes: Vec<Change>, nodes: Vec<(Step, bool)>) {
+        let was_read = part.plan.read.contains(address);
+        let tracked = self.objects.entry(address);
+        let requested = part.config.instances.get(address).map(|instance| instance.reconcile_requested.clone());
+        // A requested reading that failed is still due.
+        let is_unread = !was_read && requested.as_ref().is_some_and(|asked| *asked != tracked.requested);
+        let is_recorded = self.schedule.records().get(address).is_some_and(|stored| stored.record.current.is_some());
+        tracked.unread |= is_unread && is_recorded;
+        let (deposed, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
+        tracked.instance = part.config.instances.get(address).cloned();
+        tracked.desired_digest = part.desired_digest(&address.name);
+        tracked.change = current.into_iter().next().map(Arc::new);
+        tracked.deposed = deposed;
+        tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
+        tracked.dependencies = part.plan.dependencies.get(address).cloned().unwrap_or_default();
+        tracked.set_steps(nodes);
+        tracked.up_to_date = None;
+        tracked.retry_at = None;
+        tracked.requested = requested.unwrap_or_default();
+        let blocked =
+            |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
+        let reason = tracked.change.as_deref().and_then(blocked);
+        // Also for objects that a replacement destroys as soon as that is possible.
+        let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
+        let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
+        let drift = tracked.change.as_ref().and_then(|change| change.drift.clone());
+        self.counts.drift += u64::from(was_read && drift.is_some());
+        let at_rest = reason.is_none() && tracked.steps.is_empty();
+        if at_rest {
+            tracked.failures = 0;
+            tracked.last_failure = None;
+            tracked.up_to_date = part.fingerprints.get(address).copied();
+            self.planning.memo.remove(address);
+        }
+        self.plan_reading(address, was_read);
+        if was_read {
+            // Every plan must find the drift again until it is corrected.
+            self.objects.entry(address).unread = !at_rest || drift.is_some();
+        }
+        let again = reason.into_iter().chain(given_up).find_map(|reason| self.replan_at(address, reason));
+        if let Some(at) = again {
+            self.objects.retry_at(address, at);
+        }
+        if let Some(drift) = drift.filter(|_| !at_rest) {
+            self.report_drift(address, &drift);
+        }
+        self.objects.watch(address);
+        self.resources.changed.insert(address.name.clone());
+        self.clean_up(address);
+    }
+
+    /// When to plan a blocked object again although nothing changes.
+    fn replan_at(&mut self, address: &Address, reason: Reason) -> Option<Time> {
+        let now = self.now.time;
+        let hold = self.objects.get(address).and_then(|tracked| tracked.hold.as_ref());
+        match reason {
+            Reason::CustomResourceDefinitionTerminating | Reason::CustomResourceDefinitionUnknown => {
+                Some(now + CRD_AGAIN)
+            }
+            // A hold has its own time.
+            _ if hold.is_some() => hold?.until,
+            _ if retry::may_pass(reason) => Some(now + self.wait_after_failure(address, reason)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn handle_step_progress(&mut self, step: &Step, kind: ProgressKind) {
+        match kind {
+            ProgressKind::Started => self.step_started(step),
+            ProgressKind::Hook(note) => self.report_hook(step, note),
+            ProgressKind::Warning(warning) => {
+                self.report_provider_warnings(&step.address, &[&warning]);
+                if warning.reason == Reason::FieldKept
+                    && let Some(tracked) = self.objects.get_mut(&step.address)
+                {
+                    tracked.warnings.get_or_insert_default().remarks.insert(warning.message());
+                }
+            }
+            ProgressKind::Delayed(why) => {
+                let is_stalled = why.severity == Severity::Error;
+                self.set_state(step, StepState::Delayed { reason: why.reason, message: why.message(), is_stalled });
+            }
+            ProgressKind::Finished => self.step_ended(step, StepState::Finished),
+            ProgressKind::Failed { reason, message, retryable } => {
+                self.step_ended(step, StepState::Failed { reason, message, retryable });
+            }
+            ProgressKind::Superseded | ProgressKind::WaitInterrupted => self.step_withdrawn(step),
+            ProgressKind::Skipped { because_of } => self.set_state(step, StepState::Skipped(because_of)),
+        }
+        let address = &step.address;
+        self.resources.changed.insert(address.name.clone());
+        let tracked = self.objects.get(address);
+        let is_over = tracked.is_none_or(|tracked| tracked.is_over(step));
+        if !tracked.is_some_and(TrackedObject::is_open) {
+            self.clean_up(address);
+        }
+        if is_over {
+            self.planning.adopted.close(step);
+            self.close_finished_plans();
+        }
+    }
+
+    fn step_started(&mut self, step: &Step) {
+        let address = &step.address;
+        let base = self.schedule.records().get(address).map(|stored| stored.version);
+        self.index.begin(address, base);
+        let shared_fingerprint = self.index.shared_fingerprint(&address.name);
+        tracing::debug!(namespace = &**self.namespace(), step = step.id(), "started");
+        let tracked = self.objects.entry(address);
+        // The step reports what still holds.
+        tracked.replace_remarks(BTreeSet::new());
+        let desired_digest = tracked.desired_digest;
+        let start = StepStart { step: step.clone(), at: self.now.time, desired_digest, shared_fingerprint };
+        tracked.started = Some(Box::new(start));
+        if desired_digest != self.index.desired_digest(&address.name) {
+            self.commands.push(Command::Execute(WorkerCommand::EndWait(step.clone())));
+        }
+        self.set_state(step, StepState::Running);
+    }
+
+    /// Passes the record of the schedule to the index, unless another step of the object is running.
+    fn end_in_index(&mut self, address: &Address) {
+        if !self.schedule.is_running(address) {
+            self.index.end(address, self.schedule.records().get(address));
+        }
+    }
+
+    /// A step was withdrawn because the desired state has changed, or its wait for readiness was ended. The object is
+    /// planned again.
+    fn step_withdrawn(&mut self, step: &Step) {
+        let address = &step.address;
+        self.end_in_index(address);
+        if let Some(tracked) = self.objects.get_mut(address) {
+            tracked.started = None;
+        }
+        self.set_state(step, StepState::Waiting);
+        self.sync_record(address);
+        self.touch(&address.name);
+        self.replan_component(step);
+    }
+
+    fn step_ended(&mut self, step: &Step, state: StepState) {
+        let (address, now) = (&step.address, self.now.time);
+        let before = self.index.records().get(address).map(|stored| stored.record.uid.clone());
+        let own = self.schedule.records().get(address).cloned();
+        self.end_in_index(address);
+        let failed = matches!(state, StepState::Failed { .. });
+        let start = self.objects.entry(address).started.take();
+        if let StepState::Failed { reason, message, retryable } = &state {
+            let (reason, message) = (*reason, message.clone());
+            // Only at debug level: the status and an event report the failure.
+            tracing::debug!(
+                namespace = &**self.namespace(), step = step.id(), %reason, retryable, "failed: {message}"
+            );
+            self.hold_failed(address, ObjectBlock { reason, message }, *retryable, start.as_deref());
+        } else {
+            let took = now - start.as_ref().map_or(now, |start| start.at);
+            tracing::debug!(namespace = &**self.namespace(), step = step.id(), ?took, "finished");
+            let adopted = before.is_some() && own.as_ref().is_some_and(|own| before.as_ref() != Some(&own.record.uid));
+            let id = own.as_ref().and_then(|own| own.record.current.as_ref()?.id().map(str::to_owned));
+            self.report_finished(step, adopted, id.as_deref());
+        }
+        if own.is_none() && before.is_some() {
+            self.object_removed();
+        }
+        let exists = !failed && !step.operation.removes();
+        if exists && step.operation == Operation::Create {
+            self.objects.missing.mark_recreated(address, now);
+        }
+        self.set_state(step, state);
+        if let Some(tracked) = self.objects.get_mut(address).filter(|tracked| exists && !tracked.is_open()) {
+            tracked.unread = false;
+            if step.operation != Operation::Record {
+                // Such a step ends when the object is ready. The watch reports if it is not any more.
+                tracked.set_health(Health::Current);
+            }
+        }
+        self.sync_record(address);
+        self.objects.watch(address);
+        self.replan_component(step);
+    }
+
+    fn set_state(&mut self, step: &Step, state: StepState) {
+        self.objects.entry(&step.address).set(step, state);
+    }
+
+    /// Holds a failed object for a while, or until something changes, and reads its record again in case another
+    /// process has written it. `start`: the start of the failed step. If something has changed since, the object is
+    /// retried immediately.
+    pub(super) fn hold_failed(
+        &mut self,
+        address: &Address,
+        held: ObjectBlock,
+        retryable: bool,
+        start: Option<&StepStart>,
+    ) {
+        // The cached plan may be the cause.
+        self.planning.memo.remove(address);
+        let present = self.index.shared_fingerprint(&address.name);
+        let desired_digest = self.index.desired_digest(&address.name);
+        let changed =
+            start.is_some_and(|start| (start.desired_digest, start.shared_fingerprint) != (desired_digest, present));
+        // A different fingerprint ends the hold.
+        let fingerprint = self.index.fingerprint_of(address, if changed { !present } else { present });
+        if changed {
+            self.touch(&address.name);
+        }
+        let wait = self.wait_after_failure(address, held.reason);
+        let until = retryable.then(|| self.now.time + wait);
+        let tracked = self.objects.entry(address);
+        tracked.last_failure = Some(held.message.as_str().into());
+        tracked.hold = Some(Box::new(Hold { held, until, fingerprint }));
+        tracked.retry_at = until;
+        until.into_iter().for_each(|at| self.objects.wake_at(address, at));
+        self.read_record(address);
+    }
+
+    fn report_hook(&mut self, step: &Step, hook: HookNote) {
+        let (reason, state) = if hook.failed { ("HookFailed", "failed") } else { ("HookSucceeded", "ran") };
+        let more = if hook.message.is_empty() { String::new() } else { format!(": {}", hook.message) };
+        let note = format!("the hook `{}` {state}{more}", hook.hook);
+        self.report_object(&step.address, Note { warning: hook.failed, reason, action: "Hook", note });
+    }
+
+    fn report_finished(&mut self, step: &Step, adopted: bool, id: Option<&str>) {
+        let id = id.filter(|_| !step.operation.removes());
+        let Some(tracked) = self.objects.get(&step.address) else { return };
+        let mut changes = tracked.change.as_deref().into_iter().chain(&tracked.deposed);
+        let because = changes.find(|change| change.deposed == step.deposed).and_then(|change| change.because.as_ref());
+        if let Some(note) = step_note(step, adopted, id, because) {
+            self.report_object(&step.address, note);
+        }
+    }
+
+    /// Reports the new warnings of a plan as events of their objects.
+    fn report_warnings(&mut self, part: &PlanPart) {
+        let mut warnings: BTreeMap<&Address, Vec<&Diagnostic>> = BTreeMap::new();
+        for diagnostic in part.plan.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning) {
+            if let Some(address) = &diagnostic.address {
+                warnings.entry(address).or_default().push(diagnostic);
+            }
+        }
+        let of_families: Vec<Address> = part.names.iter().map(|name| Address::single(name.clone())).collect();
+        for address in part.addresses.iter().chain(of_families.iter().filter(|a| !part.addresses.contains(a))) {
+            let own = warnings.remove(address).unwrap_or_default();
+            let (advice, own): (Vec<_>, Vec<_>) =
+                own.into_iter().partition(|one| matches!(one.reason, Reason::ProviderWarning | Reason::FieldKept));
+            let is_remark = |one: &&&Diagnostic| one.reason == Reason::FieldKept;
+            let remarks: BTreeSet<String> = advice.iter().filter(is_remark).map(|one| one.message()).collect();
+            if let Some(tracked) = self.objects.get_mut(address)
+                && (!remarks.is_empty() || part.plan.read.contains(address))
+            {
+                tracked.replace_remarks(remarks);
+            }
+            self.report_provider_warnings(address, &advice);
+            let texts: BTreeSet<String> = own.iter().map(|diagnostic| diagnostic.message()).collect();
+            let known = match self.objects.get_mut(address) {
+                Some(tracked) => tracked.replace_warnings(texts),
+                // Warnings about a family as a whole.
+                None => match self.resources.get_mut(&address.name) {
+                    Some(resource) => std::mem::replace(&mut resource.warnings, texts),
+                    None => continue,
+                },
+            };
+            // A change that waits is no news: its status says so, and the event about a held change names its Plan.
+            let waits = |reason| reason == Reason::ApprovalRequired || waits_for_others(reason);
+            let is_news = |one: &&Diagnostic| !waits(one.reason) && !known.contains(&one.message());
+            for diagnostic in own.into_iter().filter(is_news) {
+                let (reason, note) = (diagnostic.reason.as_str(), diagnostic.message());
+                // The user suspended it.
+                let warning = diagnostic.reason != Reason::Suspended;
+                self.report_object(address, Note { warning, reason, action: "Plan", note });
+            }
+        }
+    }
+
+    /// Reports each warning of a provider once per generation of the Resource.
+    pub(super) fn report_provider_warnings(&mut self, address: &Address, advice: &[&Diagnostic]) {
+        let Some(tracked) = self.objects.get_mut(address).filter(|_| !advice.is_empty()) else { return };
+        let generation = tracked.instance.as_ref().map_or(0, |instance| instance.generation);
+        let warnings = tracked.warnings.get_or_insert_default();
+        if warnings.generation != generation {
+            (warnings.generation, warnings.of_provider) = (generation, BTreeSet::new());
+        }
+        let messages = advice.iter().map(|one| (one.reason.as_str(), one.message()));
+        let messages: Vec<_> = messages.filter(|(_, text)| warnings.of_provider.insert(text.clone())).collect();
+        for (reason, note) in messages {
+            self.report_object(address, Note { warning: true, reason, action: "Plan", note });
+        }
+    }
+
+    pub(super) fn report_object(&mut self, address: &Address, note: Note) {
+        if let Some((resource, note)) = self.resources.note(address, note) {
+            self.report(ReportSubject::Resource(resource), note);
+        }
+    }
+
+    /// Marks the objects of executed plans as up to date until one of their dependencies changes, and plans the objects
+    /// again that waited for such a plan.
+    fn close_finished_plans(&mut self) {
+        for AdoptedPlan { addresses, had_steps, .. } in self.planning.adopted.take_finished() {
+            let mut resources: BTreeMap<&Arc<str>, (Option<Arc<Instance>>, u64)> = BTreeMap::new();
+            for address in &addresses {
+                let (resource, fingerprint) = resources.entry(&address.name).or_insert_with(|| {
+                    (self.index.instance(&address.name), self.index.shared_fingerprint(&address.name))
+                });
+                let fingerprint = self.index.fingerprint_of(address, *fingerprint);
+                self.close(address, resource.as_ref(), fingerprint, had_steps);
+            }
+            self.index.approvals_mut().touch_names(resources.into_keys());
+        }
+    }
+
+    fn close(&mut self, address: &Address, resource: Option<&Arc<Instance>>, fingerprint: u64, had_steps: bool) {
+        let Some((tracked, made)) = self.objects.with_made_changes(address) else { return };
+        let blocked = tracked.change.as_ref().filter(|change| change.action == Action::Blocked);
+        let reason = blocked.and_then(|change| change.blocked);
+        let debounce = &mut self.planning.debounce;
+        if had_steps && reason == Some(Reason::DependencyNotReady) {
+            debounce.touch(&address.name, self.now.time);
+        }
+        let is_blocked = tracked.change.is_none() || blocked.is_some();
+        let same = match (&tracked.instance, resource) {
+            (Some(planned), Some(now)) => {
+                (planned.generation, &planned.uid, &planned.inputs) == (now.generation, &now.uid, &now.inputs)
+            }
+            _ => false,
+        };
+        let is_planned = same && !is_blocked && !tracked.awaits_plan() && !debounce.contains(&address.name);
+        if !is_planned || tracked.has_trouble() {
+            return;
+        }
+        tracked.up_to_date = Some(fingerprint);
+        tracked.failures = 0;
+        tracked.last_failure = None;
+        tracked.hold = None;
+        tracked.drop_values(made);
+        self.planning.memo.remove(address);
+        if let Some(resource) = resource.filter(|resource| tracked.is_planned_as(resource)) {
+            // Shares the instance of the index, which has the finalizer and the annotation.
+            tracked.instance = Some(resource.clone());
+            if let Some(known) = self.resources.get_mut(&address.name) {
+                known.shared = resource.clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The limits of a namespace, so that one tenant cannot exhaust the memory of the controller, the storage of the API server
+//! or the services behind the providers. They only delay creates, updates and replacements.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Reconciler;
+use super::step_budget::StepBudget;
+use super::summarize::StepState;
+use super::time::{Moment, Time};
+use super::tracked::TrackedObject;
+use crate::execute::{Delay, StepLimit, StepQuota};
+use api::QUOTA;
+use engine::plan::ObjectQuota;
+use model::{Operation, Quota, Reason, Value};
+
+/// How often limited steps start at most: a turn looks at all that wait, and there can be ten thousands of them.
+const LIMITED_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The names whose objects the limit holds back.
+#[derive(Debug, Default)]
+pub(super) struct OverQuota(BTreeSet<Arc<str>>);
+
+impl OverQuota {
+    pub(super) fn set(&mut self, name: &Arc<str>, is_over: bool) {
+        if is_over {
+            self.0.insert(Arc::clone(name));
+        } else {
+            self.0.remove(name);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Removes and returns a name, which may have an object now.
+    pub(super) fn take_next(&mut self) -> Option<Arc<str>> {
+        self.0.pop_first()
+    }
+}
+
+/// The limits of steps at one moment.
+pub(super) struct NamespaceQuota {
+    pub(super) budget: StepBudget,
+    per_minute: Option<u32>,
+    /// The size of the records, and its limit.
+    record_bytes: (u64, Option<u64>),
+    now: Moment,
+}
+
+impl StepQuota for NamespaceQuota {
+    fn limit(&self, before: usize) -> Option<StepLimit> {
+        let (used, limit) = self.record_bytes;
+        if limit.is_some_and(|limit| used >= limit) {
+            return Some(StepLimit::RecordBytes);
+        }
+        let at = self.budget.next(self.per_minute?, before, self.now.time);
+        (at > self.now.time).then_some(StepLimit::Rate)
+    }
+
+    fn delay(&self, limit: StepLimit, before: usize) -> Delay {
+        let message = match limit {
+            StepLimit::RecordBytes => {
+                let (used, limit) =
+                    (self.record_bytes.0.div_ceil(1024), self.record_bytes.1.unwrap_or(0).div_ceil(1024));
+                format!(
+                    "the records of the namespace have {used} KiB of at most {limit} KiB, so nothing is created or changed \
+                     until objects are destroyed (hint: delete other objects, or ask an administrator to set \
+                     `record-bytes` in the annotation `{QUOTA}` of the Namespace)"
+                )
+            }
+            StepLimit::Rate => {
+                let per_minute = self.per_minute.unwrap_or(0);
+                let at = self.now.wall_time_of(self.budget.next(per_minute, before, self.now.time));
+                format!(
+                    "the namespace has started its {per_minute} steps per minute; this step starts at {at:.0} (hint: an \
+                     administrator can set `steps-per-minute` in the annotation `{QUOTA}` of the Namespace)"
+                )
+            }
+        };
+        Delay::new(Reason::QuotaExceeded, message)
+    }
+
+    fn started(&mut self) {
+        if let Some(per_minute) = self.per_minute {
+            self.budget.spend(per_minute, self.now.time);
+        }
+    }
+}
+
+impl Reconciler {
+    /// How many objects the next plan of these names may create. `None`: there is no limit.
+    pub(super) fn object_quota(&self, names: &BTreeSet<Arc<str>>) -> Option<ObjectQuota> {
+        let limit = self.quota().objects?;
+        let known = self.objects.count();
+        // Only near the limit is the exact number worth its cost.
+        let used = if known < limit / 2 { known } else { self.used_objects(names) };
+        Some(ObjectQuota { limit, left: limit.saturating_sub(used) })
+    }
+
+    /// The records, and the objects without a record that are being created or planned, or that are not valid. An object
+    /// that is not valid also takes memory, so it counts until one of these names makes it valid.
+    fn used_objects(&self, names: &BTreeSet<Arc<str>>) -> usize {
+        let records = self.schedule.records();
+        let counts =
+            |tracked: &TrackedObject, name| is_being_created(tracked) || (is_invalid(tracked) && !names.contains(name));
+        let others = self.objects.all().filter(|(address, tracked)| counts(tracked, &address.name));
+        let others = others.filter(|(address, _)| !records.contains_key(address)).count();
+        let planned = self.planning.in_progress.iter().filter(|name| self.recorded(name).next().is_none()).count();
+        records.len() + others + planned
+    }
+
+    /// The annotation of the Namespace takes precedence, because only administrators can set it. One that is not valid sets
+    /// nothing.
+    fn quota(&self) -> Quota {
+        let annotations = self.index.namespace_value().get("annotations");
+        let annotation = annotations.and_then(|annotations| annotations.get(QUOTA)).and_then(Value::as_str);
+        let own: Quota = annotation.and_then(|text| text.parse().ok()).unwrap_or_default();
+        own.or(self.policy.quota)
+    }
+
+    pub(super) fn namespace_quota(&self) -> NamespaceQuota {
+        let quota = self.quota();
+        NamespaceQuota {
+            budget: self.step_budget,
+            per_minute: quota.steps_per_minute,
+            record_bytes: (self.index.record_bytes(), quota.record_bytes),
+            now: self.now,
+        }
+    }
+
+    /// When the next step may start that the limit of steps in a minute delays.
+    pub(super) fn next_limited_step(&self) -> Option<Time> {
+        if self.schedule.delayed_steps(StepLimit::Rate) == 0 {
+            return None;
+        }
+        let now = self.now.time;
+        // A step that may start now waits for something else.
+        let next = Some(self.step_budget.next(self.quota().steps_per_minute?, 0, now)).filter(|at| *at > now)?;
+        Some(next.max(now + LIMITED_INTERVAL))
+    }
+
+    /// Plans an object that the limit has held back, because another one was removed.
+    pub(super) fn object_removed(&mut self) {
+        if let Some(name) = self.objects.over_quota.take_next() {
+            self.touch(&name);
+        }
+    }
+}
+
+fn is_being_created(tracked: &TrackedObject) -> bool {
+    tracked.steps.iter().any(|(step, state)| step.operation == Operation::Create && StepState::is_open(state))
+}
+
+fn is_invalid(tracked: &TrackedObject) -> bool {
+    let is_error = |reason| {
+        matches!(
+            reason,
+            Reason::InvalidManifest
+                | Reason::InvalidExpression
+                | Reason::InvalidRepetition
+                | Reason::InvalidConfig
+                | Reason::UnknownType
+        )
+    };
+    tracked.held_for().is_some_and(is_error)
+}

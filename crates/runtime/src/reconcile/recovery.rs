@@ -1,0 +1,77 @@
+//! Resolves intents that a crash or another process left open, one object at a time, while everything else continues.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::tracked::Hold;
+use super::{Command, Reconciler, RecoveryResult};
+use crate::execute::Recovery;
+use model::Stored;
+
+impl Reconciler {
+    /// Starts the recovery of every object of these names whose record has an open intent that no step of this process
+    /// is executing.
+    pub(super) fn start_recoveries(&mut self, names: &BTreeSet<Arc<str>>) {
+        let mut open = Vec::new();
+        for name in names {
+            let own = self.recorded(name).filter(|(_, stored)| stored.record.intent.is_some());
+            open.extend(own.map(|(_, stored)| stored.clone()));
+        }
+        for stored in open {
+            let address = &stored.record.address;
+            let fingerprint = self.index.fingerprint(address);
+            let held = self.objects.entry(address).held(fingerprint, self.now.time).is_some();
+            if held || self.schedule.is_running(address) || !self.recovering.insert(address.clone()) {
+                continue;
+            }
+            self.index.begin(address, Some(stored.version));
+            self.commands.push(Command::Recover(stored));
+        }
+    }
+
+    /// Handles the result of a recovery; the object is planned again.
+    pub(super) fn handle_recovery(&mut self, recovered: RecoveryResult) {
+        let RecoveryResult { address, outcome, warnings } = recovered;
+        self.report_provider_warnings(&address, &warnings.iter().collect::<Vec<_>>());
+        // Computed before the record changes: dependents may be connected through the old record only.
+        let connected = self.index.component([address.name.clone()]);
+        self.recovering.remove(&address);
+        match &outcome {
+            Recovery::Resolved(stored) => self.schedule.record_changed(&address, Some(stored.clone())),
+            Recovery::Erased | Recovery::Missing => self.schedule.record_changed(&address, None),
+            Recovery::Blocked(..) => {}
+        }
+        // Computed from the state that was judged: anything that the watch has delivered since ends the hold.
+        let fingerprint = self.index.fingerprint(&address);
+        match outcome {
+            Recovery::Missing => self.index.end_with_missing_record(&address),
+            _ => self.index.end_recovery(&address, self.schedule.records().get(&address)),
+        }
+        self.sync_record(&address);
+        match outcome {
+            Recovery::Blocked(held, until) => {
+                tracing::warn!(
+                    namespace = &**self.namespace(), object = %address, reason = %held.reason,
+                    "could not resolve an interrupted operation yet: {}", held.message
+                );
+                let until = until.map(|at| self.now.time_of(at));
+                let tracked = self.objects.entry(&address);
+                tracked.hold = Some(Box::new(Hold { held, until, fingerprint }));
+                tracked.retry_at = until;
+                until.into_iter().for_each(|at| self.objects.wake_at(&address, at));
+            }
+            Recovery::Missing => {
+                tracing::warn!(namespace = &**self.namespace(), object = %address, "the record of an interrupted operation is gone");
+            }
+            // It is unknown whether the object still exists and what it should be compared with.
+            Recovery::Resolved(stored) if is_in_doubt(&stored) => self.objects.entry(&address).unread = true,
+            Recovery::Resolved(_) | Recovery::Erased => {}
+        }
+        connected.iter().for_each(|name| self.touch(name));
+    }
+}
+
+/// Whether recovery has left it to the next plan to find out what the object is now.
+fn is_in_doubt(stored: &Stored) -> bool {
+    stored.record.current.as_ref().is_some_and(|object| object.matching_config.is_none())
+}

@@ -1,0 +1,367 @@
+//! Judges an object: ready, progressing, stalled or suspended, with the reason that explains it.
+
+use super::{KnownHealth, ObjectInput, StepState, Steps};
+use api::conditions::ConditionType;
+use engine::load::Instance;
+use model::{Action, Change, Drift, Health, Operation, Reason, ReplaceOrder, Step};
+
+/// How the conditions describe drift that is only reported.
+pub(super) const REPORTED: &str =
+    "not corrected (`drift.action: Report`; hint: set `spec.drift.action: Correct`, or change the spec)";
+
+/// The four states that the conditions distinguish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Ready,
+    /// A change is running, or will start without user action.
+    Progressing,
+    /// Purlin does nothing until something changes.
+    Stalled,
+    /// Purlin does nothing because the user suspended it.
+    Suspended,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    pub(super) class: Class,
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    pub(super) is_error: bool,
+    /// For an object that is being deleted: the deletion waits for user action.
+    pub(super) blocks_deletion: bool,
+}
+
+impl Verdict {
+    pub(super) fn progressing(reason: Reason, message: impl Into<String>) -> Self {
+        Self { class: Class::Progressing, reason, message: message.into(), is_error: false, blocks_deletion: false }
+    }
+
+    pub(super) fn ready(instance: &Instance) -> Self {
+        let message = match instance.address.is_data() {
+            false => "the object matches its Resource".to_owned(),
+            true => "the data source was read".to_owned(),
+        };
+        Self { class: Class::Ready, reason: Reason::Available, message, is_error: false, blocks_deletion: false }
+    }
+
+    fn error(class: Class, reason: Reason, message: &str) -> Self {
+        let message = with_hint(reason, message);
+        let blocks_deletion = class != Class::Progressing || reason == Reason::Forbidden;
+        Self { class, reason, message, is_error: true, blocks_deletion }
+    }
+}
+
+/// The verdicts on an object.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// Whether the object matches its Resource.
+    pub(super) object: Verdict,
+    /// Whether it also works.
+    pub(super) ready: Verdict,
+    /// Whether nothing is left to do with its deposed objects.
+    pub(super) rest: Verdict,
+}
+
+impl Judged {
+    /// Problems of the object itself take precedence over work on its deposed objects.
+    pub(super) fn overall(&self) -> &Verdict {
+        if self.object.class == Class::Ready { &self.rest } else { &self.object }
+    }
+
+    pub(super) fn worst(&self) -> &Verdict {
+        let overall = self.overall();
+        if overall.class == Class::Ready { &self.ready } else { overall }
+    }
+}
+
+pub(super) fn judge(input: &ObjectInput<'_>) -> Judged {
+    let created =
+        |(step, state): (&Step, &StepState)| step.operation == Operation::Create && *state == StepState::Finished;
+    let create_first = input.change.is_some_and(|change| change.order == Some(ReplaceOrder::CreateFirst));
+    let replaced = create_first && input.steps.iter().any(created);
+    // After a create-first replacement has created the new object, destroying the old one no longer affects readiness.
+    let own = |step: &Step| step.deposed.is_none() && !(replaced && step.operation.removes());
+    let known = || input.steps.iter().map(|(step, state)| (step.clone(), state.clone()));
+    let object: Steps<StepState> = known().filter(|(step, _)| own(step)).collect();
+    let rest: Steps<StepState> = known().filter(|(step, _)| !own(step)).collect();
+    let object = of_steps(input, &object).unwrap_or_else(|| of_change(input));
+    let deposed = || input.deposed.iter().find_map(|change| blocked(change, input.instance.deleting));
+    let held_destroy = || {
+        let change = input.change?;
+        Some(held_verdict(change.hold_destroy?, change, input.instance.deleting))
+    };
+    let rest =
+        of_steps(input, &rest).or_else(deposed).or_else(held_destroy).unwrap_or_else(|| Verdict::ready(input.instance));
+    let ready = if object.class == Class::Ready { of_health(input, &object) } else { object.clone() };
+    // Whether an object that was not seen matches its Resource is not known either.
+    let is_unknown = matches!(input.health, KnownHealth::Unseen) && ready.reason == Reason::Progressing;
+    let object = if is_unknown { ready.clone() } else { object };
+    Judged { object, ready, rest }
+}
+
+/// The verdict on an object that matches its Resource.
+fn of_health(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
+    match input.health {
+        KnownHealth::Ready => object.clone(),
+        KnownHealth::NotReady(health) => {
+            let (class, reason) = match health {
+                Health::Failed(_) => (Class::Stalled, Reason::Degraded),
+                Health::Terminating(_) => (Class::Progressing, Reason::Terminating),
+                Health::Current | Health::InProgress(_) => (Class::Progressing, Reason::Degraded),
+            };
+            Verdict::error(class, reason, &format!("the object is not ready: {health}"))
+        }
+        KnownHealth::Unseen => unseen(input, object),
+    }
+}
+
+/// Until the object is seen, the previous status of the same generation remains: a restart changes no status.
+fn unseen(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
+    let is_same = input.previous.observed_generation == input.instance.generation;
+    let before = input.previous.condition(ConditionType::Ready).filter(|_| is_same);
+    match before {
+        Some(before) if before.status == "True" => object.clone(),
+        Some(before) if before.reason == Reason::Degraded.as_str() => {
+            let is_stalled = input.previous.is_true(ConditionType::Stalled);
+            let class = if is_stalled { Class::Stalled } else { Class::Progressing };
+            Verdict::error(class, Reason::Degraded, &before.message)
+        }
+        _ => Verdict::progressing(Reason::Progressing, "the object was not seen yet since the controller started"),
+    }
+}
+
+fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict> {
+    let deleting = input.instance.deleting;
+    let own_reason = if deleting { Reason::Deleting } else { Reason::Progressing };
+    let reason = own_reason;
+    let failed = steps.values().find_map(|state| match state {
+        StepState::Failed { reason, message, .. } if waits_for_others(*reason) => {
+            Some(Verdict::progressing(*reason, message.clone()))
+        }
+        StepState::Failed { reason, message, retryable } => {
+            let class = if *retryable { Class::Progressing } else { Class::Stalled };
+            Some(Verdict::error(class, *reason, message))
+        }
+        _ => None,
+    });
+    let skipped = || {
+        steps.values().find_map(|state| match state {
+            StepState::Skipped(Some(cause)) => Some(Verdict::progressing(
+                Reason::DependencyNotReady,
+                format!("waiting for {} ({} failed)", cause.address, cause.operation.as_str()),
+            )),
+            StepState::Skipped(None) => Some(Verdict::progressing(reason, "waiting for the controller to resume")),
+            _ => None,
+        })
+    };
+    let delayed = || {
+        steps.values().find_map(|state| match state {
+            StepState::Delayed { reason, message, is_stalled } => {
+                let verdict = delayed(if *reason == Reason::Progressing { own_reason } else { *reason }, message);
+                Some(if *is_stalled { Verdict { class: Class::Stalled, ..verdict } } else { verdict })
+            }
+            _ => None,
+        })
+    };
+    let running = || {
+        let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
+        Some(Verdict::progressing(reason, again(input, doing(step).to_owned())))
+    };
+    let waiting = || {
+        let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
+        Some(Verdict::progressing(reason, again(input, waits(step, input.waiting_for))))
+    };
+    failed.or_else(delayed).or_else(skipped).or_else(running).or_else(waiting)
+}
+
+/// Adds the last failure of a step that is tried again.
+fn again(input: &ObjectInput<'_>, text: String) -> String {
+    match input.last_failure {
+        Some(failure) => format!("{text}; the last attempt failed: {failure}"),
+        None => text,
+    }
+}
+
+/// The step continues. A step that only takes long is no error.
+fn delayed(reason: Reason, message: &str) -> Verdict {
+    let is_error = !matches!(reason, Reason::Progressing | Reason::Deleting);
+    Verdict { is_error, ..Verdict::progressing(reason, message) }
+}
+
+fn of_change(input: &ObjectInput<'_>) -> Verdict {
+    let deleting = input.instance.deleting;
+    let Some(change) = input.change else {
+        return if deleting {
+            removed(input.instance)
+        } else {
+            Verdict::progressing(Reason::Progressing, "not planned yet")
+        };
+    };
+    if let Some(verdict) = blocked(change, deleting) {
+        return if input.provider_is_rejected { behind_provider(input, verdict) } else { verdict };
+    }
+    if deleting {
+        return removed(input.instance);
+    }
+    match change.reported_drift() {
+        // The plan already reports an event for this.
+        Some(drift @ Drift::Missing) => {
+            let message = format!("{drift}; {REPORTED}");
+            Verdict { is_error: false, ..Verdict::error(Class::Stalled, drift.reason(), &message) }
+        }
+        _ if input.awaits_plan => Verdict::progressing(
+            Reason::Progressing,
+            "waiting for a new plan: a step that started before the Resource changed has ended",
+        ),
+        _ if is_carried_out(change, input.steps) => {
+            let remarks = input.remarks.into_iter().flatten().map(|remark| format!("; {remark}"));
+            let ready = Verdict::ready(input.instance);
+            Verdict { message: ready.message + &remarks.collect::<String>(), ..ready }
+        }
+        _ => {
+            let message = format!("waiting to start: {} is planned", super::action_word(change));
+            Verdict::progressing(Reason::Progressing, message)
+        }
+    }
+}
+
+/// Whether the change needs no step, or its step has succeeded.
+fn is_carried_out(change: &Change, steps: &Steps<StepState>) -> bool {
+    let removes = matches!(change.action, Action::Destroy | Action::Forget);
+    let done = |(step, state): (&Step, &StepState)| {
+        step.deposed.is_none() && step.operation.removes() == removes && *state == StepState::Finished
+    };
+    matches!(change.action, Action::NoOp | Action::Record) || steps.iter().any(done)
+}
+
+/// No object remains. The Resource exists until others remove their finalizers.
+fn removed(instance: &Instance) -> Verdict {
+    let message = match instance.address.is_data() {
+        false => "no object remains; the Resource is being removed",
+        true => "the DataSource is being removed; no object is destroyed",
+    };
+    Verdict::progressing(Reason::Deleting, message)
+}
+
+pub(super) fn blocked(change: &Change, deleting: bool) -> Option<Verdict> {
+    if change.action != Action::Blocked {
+        return None;
+    }
+    Some(held_verdict(change.blocked.unwrap_or(Reason::Waiting), change, deleting))
+}
+
+/// The verdict on an object whose provider cannot be used: the `ProviderConfig` has the error, once for all its users.
+fn behind_provider(input: &ObjectInput<'_>, verdict: Verdict) -> Verdict {
+    let name = input.instance.provider.as_ref().map(|provider| provider.name());
+    match name.filter(|_| verdict.reason == Reason::ProviderNotReady) {
+        Some(name) => {
+            let message = format!("waits for the ProviderConfig `{name}`, whose status says why it is not ready");
+            Verdict { message, is_error: false, ..verdict }
+        }
+        None => verdict,
+    }
+}
+
+pub(super) fn suspended(message: &str, blocks_deletion: bool) -> Verdict {
+    let message = with_hint(Reason::Suspended, message);
+    Verdict { class: Class::Suspended, reason: Reason::Suspended, message, is_error: false, blocks_deletion }
+}
+
+fn held_verdict(reason: Reason, change: &Change, deleting: bool) -> Verdict {
+    match reason {
+        Reason::Suspended => suspended(&change.message, deleting),
+        // Nothing is wrong: the change waits for a user.
+        Reason::ApprovalRequired => {
+            Verdict { blocks_deletion: deleting, ..Verdict::progressing(reason, change.message.clone()) }
+        }
+        // Nothing is wrong, and nothing happens until a user acts.
+        Reason::Rejected => {
+            let message = change.message.clone();
+            Verdict { class: Class::Stalled, reason, message, is_error: false, blocks_deletion: deleting }
+        }
+        _ if waits_for_others(reason) => Verdict::progressing(reason, change.message.clone()),
+        // A deletion that waits for user action is blocked, not stalled: the object has no error.
+        Reason::InUse
+        | Reason::PreventDestroy
+        | Reason::CustomResourceDefinitionTerminating
+        | Reason::CustomResourceDefinitionUnknown
+            if deleting =>
+        {
+            Verdict { blocks_deletion: true, ..Verdict::error(Class::Progressing, reason, &change.message) }
+        }
+        // These resolve as soon as the cause does, without a change of this Resource.
+        Reason::OperationFailed
+        | Reason::RecordNotWritten
+        | Reason::RecordUnavailable
+        | Reason::CustomResourceDefinitionUnknown
+        | Reason::Forbidden
+        | Reason::TooManyDeposedObjects
+        | Reason::Terminating
+        | Reason::PreconditionFailed
+        | Reason::PostconditionFailed => Verdict::error(Class::Progressing, reason, &change.message),
+        _ => Verdict::error(Class::Stalled, reason, &change.message),
+    }
+}
+
+/// Whether a blocked change waits only for other objects or processes, without user action.
+pub fn waits_for_others(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::DependencyNotFound
+            | Reason::InputNotFound
+            | Reason::DependencyNotReady
+            | Reason::Waiting
+            | Reason::OperationInProgress
+            | Reason::Progressing
+            | Reason::Deleting
+    )
+}
+
+fn doing(step: &Step) -> &'static str {
+    match (step.operation, step.replaces) {
+        (Operation::Create, false) => "creating the object",
+        (Operation::Create, true) => "creating the replacement object",
+        (Operation::Update, _) => "updating the object",
+        (Operation::Record, _) => "updating the record",
+        (Operation::Wait, _) => "waiting until the object is ready",
+        (Operation::Destroy, false) => "destroying the object",
+        (Operation::Destroy, true) => "destroying the replaced object",
+        (Operation::Forget, _) => "forgetting the object",
+        (Operation::Read, _) => "reading the data source",
+    }
+}
+
+fn waits(step: &Step, waiting_for: &[Step]) -> String {
+    // How many steps the message names; `pending.waitingFor` has the rest.
+    const NAMED: usize = 3;
+    let named: Vec<String> = waiting_for.iter().take(NAMED).map(Step::id).collect();
+    let more = waiting_for.len().saturating_sub(NAMED);
+    let verb = step.operation.as_str();
+    match (named.is_empty(), more) {
+        (true, _) => format!("waiting to {verb}"),
+        (false, 0) => format!("waiting to {verb} until these steps finish: {}", named.join(", ")),
+        (false, _) => format!("waiting to {verb} until these steps finish: {} and {more} more", named.join(", ")),
+    }
+}
+
+/// Adds a hint to the message if it has none.
+fn with_hint(reason: Reason, message: &str) -> String {
+    let way_out = match reason {
+        Reason::InUse => "delete the objects that depend on it too, or remove their references to it",
+        Reason::PreventDestroy => {
+            "set `spec.lifecycle.preventDestroy` to false; you can do this while it is being deleted"
+        }
+        Reason::Suspended => "set `spec.suspend` to false, or run `purlin resume`",
+        Reason::CustomResourceDefinitionTerminating => {
+            "restore the CRD, or release the objects with `purlin state release --all`"
+        }
+        Reason::Forbidden => "grant the permission to the service account",
+        _ => return message.to_owned(),
+    };
+    if reason == Reason::Forbidden {
+        let hinted =
+            if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") };
+        return format!("{hinted}; Purlin retries within a minute");
+    }
+    if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") }
+}

@@ -1,0 +1,387 @@
+//! The state of an object between plans.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::time::Time;
+
+use super::drift_backoff::DriftBackoff;
+use super::retry;
+use super::summarize::{KnownHealth, StepState, Steps};
+use engine::load::{DriftAction, Instance};
+use engine::plan::{EffectiveLifecycle, ObjectBlock};
+use model::{Action, Address, Change, Health, Reason, Step};
+
+#[derive(Debug, Default)]
+pub(super) struct TrackedObject {
+    /// The Resource as of the last plan.
+    pub(super) instance: Option<Arc<Instance>>,
+    /// The planned change of its current object. Once it is made, an equal one without address and values, which many
+    /// objects share.
+    pub(super) change: Option<Arc<Change>>,
+    /// The planned changes of its deposed objects.
+    pub(super) deposed: Vec<Change>,
+    pub(super) lifecycle: Option<EffectiveLifecycle>,
+    pub(super) dependencies: Arc<[Address]>,
+    /// Its steps in the current or the last plan.
+    pub(super) steps: Steps<StepState>,
+    /// Running steps that the plan repeats: the end of the first run is not the end of the step.
+    repeated: Steps<()>,
+    /// Steps that were running when the plan was computed.
+    in_flight: Steps<()>,
+    /// One of them has ended, and no plan covers its outcome yet.
+    needs_replan: bool,
+    /// The desired digest of the last plan.
+    pub(super) desired_digest: u64,
+    /// The start of its running step: an object has at most one.
+    pub(super) started: Option<Box<StepStart>>,
+    /// What it was warned of. Most objects have no warnings.
+    pub(super) warnings: Option<Box<Warnings>>,
+    /// The fingerprint at which the object was found up to date.
+    pub(super) up_to_date: Option<u64>,
+    pub(super) failures: u32,
+    /// The message of its last failed step, until it is up to date or its Resource changes.
+    pub(super) last_failure: Option<Arc<str>>,
+    pub(super) hold: Option<Box<Hold>>,
+    /// When to plan it again.
+    pub(super) retry_at: Option<Time>,
+    /// When to read it again, and the interval that this was computed from.
+    pub(super) read_at: Option<Time>,
+    pub(super) read_interval: Duration,
+    /// When to read it after a change by another client.
+    pub(super) check_at: Option<Time>,
+    /// The back-off for repeated changes by other clients.
+    pub(super) drift_backoff: Option<Box<DriftBackoff>>,
+    /// The type whose driver watches the object.
+    pub(super) watched: Option<Arc<str>>,
+    /// Whether this replica has seen its object since it started.
+    pub(super) seen: bool,
+    /// The health of its object, as last seen, if it is not ready.
+    pub(super) health: Option<Box<Health>>,
+    /// It must be read before it is compared: it may differ from its record, or the last reading found that.
+    pub(super) unread: bool,
+    /// The last planned value of the `reconcile-requested-at` annotation.
+    pub(super) requested: Arc<str>,
+}
+
+/// The warnings about an object that were reported.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    /// Those of the last plan. Only new ones are reported.
+    pub(super) of_plan: BTreeSet<String>,
+    /// The generation of the Resource for which `of_provider` was reported.
+    pub(super) generation: i64,
+    /// The warnings of its provider. A provider repeats a warning with each call, and not every plan calls it.
+    pub(super) of_provider: BTreeSet<String>,
+    /// Those that the status shows while they hold: where the object deviates from its manifest.
+    pub(super) remarks: BTreeSet<String>,
+}
+
+/// The changes that were made, without what identifies an object.
+#[derive(Debug, Default)]
+pub(super) struct MadeChanges(VecDeque<Arc<Change>>);
+
+impl MadeChanges {
+    /// Almost all objects of a namespace have one of a few: created, updated, nothing to do.
+    const KEPT: usize = 8;
+
+    /// Returns the change without its address and its values, shared with earlier ones if possible.
+    fn share(&mut self, change: &Change) -> Arc<Change> {
+        let change =
+            Change { address: Address::single(""), type_name: "".into(), before: None, after: None, ..change.clone() };
+        if let Some(known) = self.0.iter().find(|known| ***known == change) {
+            return Arc::clone(known);
+        }
+        let change = Arc::new(change);
+        self.0.push_front(Arc::clone(&change));
+        self.0.truncate(Self::KEPT);
+        change
+    }
+}
+
+/// When a step started, and for which desired digest and shared fingerprint.
+#[derive(Debug)]
+pub(super) struct StepStart {
+    /// The step as it started.
+    pub(super) step: Step,
+    pub(super) at: Time,
+    pub(super) desired_digest: u64,
+    pub(super) shared_fingerprint: u64,
+}
+
+/// Why an object is held, until when, and for which fingerprint.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    pub(super) held: ObjectBlock,
+    /// `None`: until the fingerprint changes.
+    pub(super) until: Option<Time>,
+    /// The hold applies to this fingerprint only.
+    pub(super) fingerprint: u64,
+}
+
+impl TrackedObject {
+    /// Schedules the next reading after a reading or a change of the interval. Returns whether the time has changed.
+    /// The first reading happens at a random point of the interval, so that objects that were created together are not
+    /// read together.
+    pub(super) fn read_again(&mut self, was_read: bool, now: Time, random: u64) -> bool {
+        let desired = self.instance.as_ref().filter(|instance| instance.is_desired());
+        // Published objects are always checked.
+        let looks = |i: &&Arc<Instance>| i.drift.action != DriftAction::Ignore || !i.publish.is_empty();
+        let Some(drift) = desired.filter(looks).map(|instance| instance.drift) else {
+            self.read_at = None;
+            self.unread = false;
+            return false;
+        };
+        let wait = if was_read && self.read_interval == drift.interval {
+            retry::spread(drift.interval, random)
+        } else if self.read_at.is_none() || self.read_interval != drift.interval {
+            retry::within(drift.interval, random)
+        } else {
+            return false;
+        };
+        self.read_interval = drift.interval;
+        self.read_at = Some(now + wait);
+        true
+    }
+
+    /// Sets the steps of a new plan, each with whether it is already running. A running step that is delayed stays so:
+    /// the reason is not reported again at once.
+    pub(super) fn set_steps(&mut self, nodes: Vec<(Step, bool)>) {
+        let earlier = std::mem::take(&mut self.steps);
+        self.repeated.clear();
+        self.in_flight.clear();
+        self.needs_replan = false;
+        for (step, is_running) in nodes {
+            let delayed = earlier.get(&step).filter(|state| matches!(state, StepState::Delayed { .. }));
+            let running = delayed.cloned().unwrap_or(StepState::Running);
+            if is_running {
+                self.in_flight.insert(step.clone(), ());
+            }
+            if self.steps.get(&step).is_some() {
+                self.steps.insert(step.clone(), running);
+                self.repeated.insert(step, ());
+            } else {
+                self.steps.insert(step, if is_running { running } else { StepState::Waiting });
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, step: &Step, state: StepState) {
+        let ended = !state.is_open();
+        let failed = matches!(state, StepState::Failed { .. });
+        let comes_again = ended && self.repeated.remove(step).is_some() && !failed;
+        self.steps.insert(step.clone(), if comes_again { StepState::Waiting } else { state });
+    }
+
+    /// Whether steps of the object were running when the last plan was computed, whose outcome may differ from the
+    /// plan.
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.in_flight.values().next().is_some()
+    }
+
+    /// The running steps result in the desired state of the last plan.
+    pub(super) fn clear_in_flight(&mut self) {
+        self.in_flight.clear();
+    }
+
+    /// Removes an ended step. Returns whether it was running when the last plan was computed.
+    pub(super) fn end_in_flight(&mut self, step: &Step) -> bool {
+        let was_fixed = self.in_flight.remove(step).is_some();
+        self.needs_replan |= was_fixed;
+        was_fixed
+    }
+
+    /// Whether the last plan is incomplete for this object: steps of an earlier plan were running when it was computed.
+    pub(super) fn awaits_plan(&self) -> bool {
+        self.needs_replan || self.has_in_flight()
+    }
+
+    /// Whether the step has ended.
+    pub(super) fn is_over(&self, step: &Step) -> bool {
+        !self.steps.get(step).is_some_and(StepState::is_open)
+    }
+
+    /// Whether a step is waiting or running.
+    pub(super) fn is_open(&self) -> bool {
+        self.steps.values().any(StepState::is_open)
+    }
+
+    /// Whether a plan has covered the object.
+    pub(super) fn is_planned(&self) -> bool {
+        self.instance.is_some() || self.change.is_some() || !self.deposed.is_empty() || !self.steps.is_empty()
+    }
+
+    /// Whether the object is not desired, has no open steps, and is not the blocked entry of a family whose instances
+    /// are unknown.
+    pub(super) fn is_unused(&self) -> bool {
+        let is_blocked = self.change.as_ref().is_some_and(|change| change.action == Action::Blocked);
+        self.instance.is_none() && !is_blocked && !self.is_open()
+    }
+
+    pub(super) fn has_trouble(&self) -> bool {
+        self.steps.values().any(|state| matches!(state, StepState::Failed { .. } | StepState::Skipped(_)))
+    }
+
+    /// The health of the object, as far as the status shows it.
+    pub(super) fn known_health(&self) -> KnownHealth<'_> {
+        match &self.health {
+            Some(health) => KnownHealth::NotReady(health),
+            None if self.watched.is_some() && !self.seen => KnownHealth::Unseen,
+            None => KnownHealth::Ready,
+        }
+    }
+
+    /// Sets what was seen of the object. Returns the health before; `None` if it was not seen.
+    pub(super) fn set_health(&mut self, health: Health) -> Option<Health> {
+        let was_seen = std::mem::replace(&mut self.seen, true);
+        let current = health.is_current();
+        let before = std::mem::replace(&mut self.health, (!current).then(|| Box::new(health)));
+        was_seen.then(|| before.map_or(Health::Current, |before| *before))
+    }
+
+    /// Whether one of its preconditions or postconditions failed at the last check.
+    pub(super) fn has_failed_condition(&self) -> bool {
+        matches!(self.held_for(), Some(Reason::PreconditionFailed | Reason::PostconditionFailed))
+    }
+
+    /// The reason why the object is held or blocked.
+    pub(super) fn held_for(&self) -> Option<Reason> {
+        let blocked = self.change.as_ref().and_then(|change| change.blocked);
+        self.hold.as_ref().map(|hold| hold.held.reason).or(blocked)
+    }
+
+    /// Replaces the warnings of the last plan, and returns them.
+    pub(super) fn replace_warnings(&mut self, texts: BTreeSet<String>) -> BTreeSet<String> {
+        if texts.is_empty() && self.warnings.is_none() {
+            return texts;
+        }
+        std::mem::replace(&mut self.warnings.get_or_insert_default().of_plan, texts)
+    }
+
+    /// Replaces the remarks of the status.
+    pub(super) fn replace_remarks(&mut self, remarks: BTreeSet<String>) {
+        if !remarks.is_empty() || self.warnings.is_some() {
+            self.warnings.get_or_insert_default().remarks = remarks;
+        }
+    }
+
+    /// Drops the values of an executed plan: the record has the result.
+    pub(super) fn drop_values(&mut self, made: &mut MadeChanges) {
+        for change in &mut self.deposed {
+            (change.before, change.after) = (None, None);
+        }
+        self.change = self.change.take().map(|change| made.share(&change));
+    }
+
+    /// Whether it was planned as exactly this Resource: no family, no inputs and no provider configuration to fill in.
+    pub(super) fn is_planned_as(&self, resource: &Instance) -> bool {
+        let as_read = resource.repetition.is_none() && resource.inputs.declared.is_empty();
+        as_read && self.instance.as_ref().is_some_and(|i| i.provider.is_none() && i.is_equivalent(resource))
+    }
+
+    /// The current hold. Drops a hold that is over.
+    pub(super) fn held(&mut self, fingerprint: u64, now: Time) -> Option<ObjectBlock> {
+        let hold = self.hold.as_ref()?;
+        if hold.fingerprint != fingerprint {
+            self.hold = None;
+            self.failures = 0;
+            self.last_failure = None;
+            return None;
+        }
+        if hold.until.is_some_and(|until| until <= now) {
+            self.hold = None;
+            return None;
+        }
+        Some(hold.held.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Reason;
+
+    fn held(until: Option<Time>) -> TrackedObject {
+        let held = ObjectBlock { reason: Reason::OperationFailed, message: "no".into() };
+        TrackedObject {
+            hold: Some(Box::new(Hold { held, until, fingerprint: 7 })),
+            failures: 3,
+            ..TrackedObject::default()
+        }
+    }
+
+    #[test]
+    fn a_running_step_that_the_plan_repeats_is_not_over_when_it_ends() {
+        let operation = model::Operation::Update;
+        let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
+        let mut tracked = TrackedObject::default();
+        tracked.set_steps(vec![(step.clone(), false), (step.clone(), true)]);
+        assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_open() && !tracked.is_over(&step));
+        tracked.set(&step, StepState::Running);
+        tracked.set(&step, StepState::Finished);
+        assert!(tracked.is_over(&step));
+    }
+
+    #[test]
+    fn a_delayed_step_keeps_its_reason_in_a_new_plan() {
+        let operation = model::Operation::Create;
+        let step = Step { address: Address::single("a"), deposed: None, operation, replaces: false };
+        let delayed = StepState::Delayed {
+            reason: Reason::Progressing,
+            message: "0 of 1 Pods are available".into(),
+            is_stalled: false,
+        };
+        let mut tracked = TrackedObject::default();
+        tracked.set_steps(vec![(step.clone(), false)]);
+        tracked.set(&step, delayed.clone());
+        tracked.set_steps(vec![(step.clone(), true)]);
+        assert_eq!(tracked.steps.get(&step), Some(&delayed));
+        tracked.set(&step, StepState::Finished);
+        tracked.set_steps(vec![(step.clone(), true)]);
+        assert_eq!(tracked.steps.get(&step), Some(&StepState::Running));
+    }
+
+    fn reading(action: DriftAction, interval: Duration) -> Arc<Instance> {
+        let resource = api::Resource::default();
+        let interner = &mut engine::load::intern::Interner::default();
+        let instance = engine::load::from_api(&resource, &"default".into(), interner);
+        Arc::new(Instance { drift: engine::load::Drift { interval, action }, ..instance })
+    }
+
+    #[test]
+    fn an_object_is_read_once_per_interval() {
+        let (now, hour, minute) = (Time::default(), Duration::from_hours(1), Duration::from_mins(1));
+        let mut tracked =
+            TrackedObject { instance: Some(reading(DriftAction::Correct, hour)), ..TrackedObject::default() };
+        assert!(tracked.read_again(false, now, 5_000));
+        assert_eq!(tracked.read_at, Some(now + hour / 2), "the first reading is at a random point of the interval");
+        assert!(!tracked.read_again(false, now, 7), "a plan without a reading changes nothing");
+        assert!(tracked.read_again(true, now, 1_000));
+        assert_eq!(tracked.read_at, Some(now + hour));
+        tracked.instance = Some(reading(DriftAction::Report, minute));
+        assert!(tracked.read_again(false, now, 5_000));
+        assert_eq!(tracked.read_at, Some(now + minute / 2));
+        tracked.instance = Some(reading(DriftAction::Ignore, minute));
+        assert!(!tracked.read_again(false, now, 0) && tracked.read_at.is_none());
+    }
+
+    #[test]
+    fn a_hold_expires_and_keeps_the_failure_count() {
+        let now = Time::default();
+        let mut tracked = held(Some(now + Duration::from_secs(4)));
+        assert!(tracked.held(7, now).is_some());
+        assert!(tracked.held(7, now + Duration::from_secs(4)).is_none());
+        assert_eq!(tracked.failures, 3, "the next wait is longer");
+    }
+
+    #[test]
+    fn a_change_ends_a_hold_and_resets_the_failure_count() {
+        let mut tracked = held(None);
+        assert!(tracked.held(7, Time::default()).is_some(), "a terminal error waits for a change");
+        assert!(tracked.held(8, Time::default()).is_none());
+        assert_eq!(tracked.failures, 0);
+    }
+}

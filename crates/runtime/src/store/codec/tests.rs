@@ -1,0 +1,142 @@
+use expect_test::expect;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use super::*;
+use model::Value;
+use testkit::records::{record, typical};
+
+fn read(bytes: &[u8]) -> Result<Record, CodecError> {
+    decode(bytes, &mut Interner::default())
+}
+
+proptest! {
+    #[test]
+    fn a_decoded_record_equals_the_encoded_one(record in record()) {
+        let bytes = encode(&record).unwrap();
+        prop_assert_eq!(&read(&bytes).unwrap(), &record);
+        prop_assert_eq!(encode(&record).unwrap(), bytes);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_and_never_a_panic(record in record(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut bytes = encode(&record).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        // An older format number selects a reader; it is not content.
+        prop_assume!(at > 0 || bytes[0] > FORMAT);
+        prop_assert!(read(&bytes).is_err());
+        prop_assert!(read(&bytes[..at]).is_err());
+    }
+
+    #[test]
+    fn a_body_that_no_checksum_protects_is_an_error_and_never_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = super::read::record(&body, &mut Interner::default());
+    }
+}
+
+/// The format is stable: when this fails, raise `FORMAT` and keep reading older formats.
+#[test]
+fn the_format_does_not_change_by_accident() {
+    let bytes = encode(&typical(10)).unwrap();
+    let hex = bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+    let lines: Vec<_> = hex.as_bytes().chunks(100).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    expect![[r#"
+        0800b9564fed0473686f700b7265736f757263652d3130002432663163376136342d393362352d346338612d386431652d62
+        30613666346231633964320e7465727261666f726d5f64617461010100000002000904026964072430643565326633362d35
+        6630622d346636352d613061372d35613266366436623763313005696e707574073431302d7468652d696e7075742d6f662d
+        746869732d6f6e652d616e642d6f662d74776f2d6f74686572732d6265666f72652d6974066f7574707574073431302d7468
+        652d696e7075742d6f662d746869732d6f6e652d616e642d6f662d74776f2d6f74686572732d6265666f72652d6974107472
+        6967676572735f7265706c616365000000020a7265736f757263652d35000a7265736f757263652d3300000764656661756c
+        7400"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+/// The typical record has no newer fields. When this fails, a body can hold something new: raise `FORMAT`, so that
+/// older programs report that they are too old, and update the sum (`UPDATE_EXPECT=1`).
+#[test]
+fn the_fields_of_a_body_do_not_change_by_accident() {
+    let mut runner = TestRunner::deterministic();
+    let mut sum = crc32fast::Hasher::new();
+    for _ in 0..200 {
+        let mut body = Vec::new();
+        super::write::record(&mut body, &record().new_tree(&mut runner).unwrap().current()).unwrap();
+        sum.update(&body);
+    }
+    expect!["format 8: 30ac7989"].assert_eq(&format!("format {FORMAT}: {:08x}", sum.finalize()));
+}
+
+#[test]
+fn older_formats_are_read() {
+    for format in 1..FORMAT {
+        let mut bytes = encode(&typical(1)).unwrap();
+        bytes[0] = format;
+        assert_eq!(read(&bytes).unwrap(), typical(1), "format {format}");
+    }
+}
+
+#[test]
+fn a_newer_format_is_rejected() {
+    let mut bytes = encode(&typical(1)).unwrap();
+    bytes[0] = FORMAT + 1;
+    expect!["a newer version of Purlin wrote it (format 9; this version reads formats up to 8) (hint: use the version that wrote it, or a later one)"]
+        .assert_eq(&read(&bytes).unwrap_err().to_string());
+}
+
+#[test]
+fn damage_is_reported_on_one_line() {
+    let mut bytes = encode(&typical(1)).unwrap();
+    bytes[40] ^= 1;
+    expect!["it is damaged: its checksum does not match (hint: restore it from a backup)"]
+        .assert_eq(&read(&bytes).unwrap_err().to_string());
+}
+
+#[test]
+fn encoding_rejects_a_value_nested_too_deeply() {
+    let deep = |levels| (0..levels).fold(Value::Null, |inner, _| Value::list([inner]));
+    let with = |value| {
+        let mut record = typical(1);
+        std::sync::Arc::make_mut(record.current.as_mut().unwrap()).value = value;
+        encode(&record)
+    };
+    assert!(with(deep(MAX_DEPTH)).is_ok_and(|bytes| read(&bytes).is_ok()));
+    assert_eq!(with(deep(MAX_DEPTH + 1)), Err(CodecError::TooDeep));
+}
+
+#[test]
+fn large_records_are_compressed() {
+    let mut record = typical(1);
+    let text = "the same again and again ".repeat(1000);
+    std::sync::Arc::make_mut(record.current.as_mut().unwrap()).value = Value::map([("text", text.as_str().into())]);
+    let bytes = encode(&record).unwrap();
+    assert!(bytes.len() < 500, "{}", bytes.len());
+    assert_eq!(read(&bytes).unwrap(), record);
+}
+
+/// A typical history makes a typical record a third larger. Its upper bound holds for the bytes of the format.
+#[test]
+fn a_history_has_few_bytes() {
+    use model::{Cause, ChangeKind, ChangeOutcome, HistoryEntry, history};
+    let bodies = |record: &Record| {
+        let mut body = Vec::new();
+        super::write::record(&mut body, record).unwrap();
+        body.len()
+    };
+    let now = jiff::Timestamp::from_second(1_800_000_000).unwrap();
+    let added = |record: &mut Record, kind, because: &str, outcome| {
+        let paths = ["input", "output"].map(|name| model::Path::of(&[name]));
+        let entry = HistoryEntry::new(kind, Cause::new(Some(because), &paths, 3, false), now, now, outcome);
+        record.history.add(entry.of_operation("2f1c7a64-93b5-4c8a-8d1e-b0a6f4b1c9d2"));
+    };
+    let mut record = typical(1);
+    let without = bodies(&record);
+    added(&mut record, ChangeKind::Update, "its spec changed", ChangeOutcome::Succeeded);
+    let one = bodies(&record) - without;
+    assert!((60..120).contains(&one), "{one} bytes for one change of {without} bytes");
+    for n in 0..20u8 {
+        let error = format!("{} {}", char::from(b'a' + n), "ü".repeat(500));
+        added(&mut record, ChangeKind::Update, &"why ".repeat(100), ChangeOutcome::failed(&error));
+    }
+    assert!(bodies(&record) - without <= history::MAX_BYTES);
+}

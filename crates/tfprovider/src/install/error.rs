@@ -1,0 +1,46 @@
+//! The error of an installation: a message on one line and a hint.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use model::ErrorKind;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InstallError {
+    /// Whether a retry may succeed.
+    pub kind: ErrorKind,
+    /// The relevant field of the `Provider`, such as `spec.version`.
+    pub field: Option<&'static str>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl InstallError {
+    /// An error that remains until a user changes something.
+    pub fn terminal(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Terminal, field: None, message: message.into(), hint: None }
+    }
+
+    /// An error that a retry may fix.
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Transient, ..Self::terminal(message) }
+    }
+
+    /// A failed file operation.
+    pub fn file(path: &Path, error: impl Display) -> Self {
+        Self::transient(format!("{}: {error}", path.display()))
+    }
+
+    /// Sets the field.
+    #[must_use]
+    pub fn at(self, field: &'static str) -> Self {
+        Self { field: Some(field), ..self }
+    }
+
+    /// Sets the hint.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}

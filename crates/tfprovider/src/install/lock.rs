@@ -1,0 +1,168 @@
+//! The lock file `.purlin.lock`, which records the version of each provider and the checksums of its packages.
+//!
+//! It is JSON in a stable order, so it can be committed with the manifests. A version and the checksums of all its
+//! platforms stay as long as the version satisfies the constraint.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind as IoError, Write as _};
+use std::path::{Path, PathBuf};
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use super::{Hash, InstallError};
+use model::Provider;
+
+pub const LOCK_FILE: &str = ".purlin.lock";
+
+const FORMAT_VERSION: &str = "1";
+
+/// A locked provider, which later installations must match.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LockedProvider {
+    pub version: Version,
+    /// The version constraint when the version was selected; informational.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub constraint: String,
+    /// The checksums of its packages for all known platforms.
+    pub hashes: BTreeSet<Hash>,
+}
+
+#[derive(Clone, Debug)]
+pub struct LockFile {
+    path: PathBuf,
+    providers: BTreeMap<String, LockedProvider>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Content {
+    format_version: String,
+    providers: BTreeMap<String, LockedProvider>,
+}
+
+impl LockFile {
+    /// Reads a lock file. A missing file is an empty lock.
+    ///
+    /// # Errors
+    /// If the file cannot be read. It is not replaced in this case, because its content would be lost.
+    pub fn read(path: &Path) -> Result<Self, InstallError> {
+        let invalid = |why: String| {
+            InstallError::terminal(format!("{}: {why}", path.display()))
+                .hint("restore the file from version control, or delete it to select versions again")
+        };
+        let providers = match std::fs::read_to_string(path) {
+            Ok(text) => {
+                let content: Content = serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+                if content.format_version != FORMAT_VERSION {
+                    return Err(invalid(format!(
+                        "its format version is `{}`, which requires a newer version of Purlin",
+                        content.format_version
+                    )));
+                }
+                content.providers
+            }
+            Err(error) if error.kind() == IoError::NotFound => BTreeMap::new(),
+            Err(error) => return Err(InstallError::file(path, error)),
+        };
+        Ok(Self { path: path.to_owned(), providers })
+    }
+
+    pub fn get(&self, provider: &Provider) -> Option<&LockedProvider> {
+        self.providers.get(&*provider.source)
+    }
+
+    /// The locked providers by address.
+    pub fn providers(&self) -> &BTreeMap<String, LockedProvider> {
+        &self.providers
+    }
+
+    /// Adds the checksums of a version. Returns whether the lock has changed.
+    pub fn merge(&mut self, provider: &Provider, mut locked: LockedProvider) -> bool {
+        let before = self.providers.get(&*provider.source);
+        if let Some(before) = before.filter(|before| before.version == locked.version) {
+            locked.hashes.extend(before.hashes.iter().cloned());
+        }
+        if before == Some(&locked) {
+            return false;
+        }
+        self.providers.insert(provider.source.to_string(), locked);
+        true
+    }
+
+    /// Removes a provider, so its version is selected again. Returns whether it was locked.
+    pub fn remove(&mut self, provider: &Provider) -> bool {
+        self.providers.remove(&*provider.source).is_some()
+    }
+
+    /// Replaces the file atomically.
+    pub fn write(&self) -> Result<(), InstallError> {
+        let content = Content { format_version: FORMAT_VERSION.to_owned(), providers: self.providers.clone() };
+        let mut text = serde_json::to_string_pretty(&content).unwrap_or_default();
+        text.push('\n');
+        let failed = |error| InstallError::file(&self.path, error);
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let temp = self.path.with_file_name(format!("{name}.{}", std::process::id()));
+        let written = std::fs::File::create(&temp).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        written.and_then(|()| std::fs::rename(&temp, &self.path)).map_err(|error| {
+            // Only the first error is reported.
+            let _ = std::fs::remove_file(&temp);
+            failed(error)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider() -> Provider {
+        serde_json::from_value(serde_json::json!({"name": "random", "source": "example.com/acme/random"})).unwrap()
+    }
+
+    fn locked(version: &str, hashes: &[u8]) -> LockedProvider {
+        let hashes = hashes.iter().map(|byte| Hash::of_zip([*byte; 32])).collect();
+        LockedProvider { version: Version::parse(version).unwrap(), constraint: "~> 1.0".into(), hashes }
+    }
+
+    #[test]
+    fn hashes_accumulate_until_the_version_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        let mut lock = LockFile::read(&path).unwrap();
+        assert!(lock.get(&provider()).is_none());
+        assert!(lock.merge(&provider(), locked("1.0.0", &[1])));
+        assert!(lock.merge(&provider(), locked("1.0.0", &[2])));
+        assert!(!lock.merge(&provider(), locked("1.0.0", &[2])), "nothing is new");
+        lock.write().unwrap();
+        let mut read = LockFile::read(&path).unwrap();
+        assert_eq!(read.get(&provider()), Some(&locked("1.0.0", &[1, 2])));
+        assert!(read.merge(&provider(), locked("1.1.0", &[3])));
+        assert_eq!(read.get(&provider()), Some(&locked("1.1.0", &[3])));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file remains");
+    }
+
+    #[test]
+    fn an_invalid_lock_file_is_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        for (content, expected) in [
+            ("<<<<<<< HEAD", "expected value"),
+            (r#"{"formatVersion":"9","providers":{}}"#, "its format version is `9`"),
+            (
+                r#"{"formatVersion":"1","providers":{"a/b/c":{"version":"1.0.0","hashes":["zh:1"]}}}"#,
+                "is not a valid checksum",
+            ),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let error = LockFile::read(&path).unwrap_err();
+            assert!(error.message.contains(expected), "{error}");
+            assert!(error.hint.is_some());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        }
+    }
+}
