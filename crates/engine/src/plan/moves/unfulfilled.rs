@@ -210,7 +210,10 @@ impl<'a> Search<'a> {
         let newcomers = self.newcomers(resource);
         let mut claims = matched.iter().filter_map(|from| self.claims.get(*from)).flatten();
         let is_applied = claims.any(|claim| claim.explicit && claim.possible && claim.to.name == *name);
-        let Some(first) = rest.first().filter(|_| !is_applied || !newcomers.is_empty()) else { return };
+        // The name is also that of one object, which is meant itself.
+        let is_left = |from: &&&Address| !is_applied || !newcomers.is_empty() || ***from == entry.from;
+        let rest: Vec<&Address> = rest.iter().filter(is_left).copied().collect();
+        let Some(first) = rest.first() else { return };
         if !matched.is_empty() && newcomers.is_empty() {
             let message = format!("it is kept until the other objects of `{old}` are moved to `{name}`");
             return rest.iter().for_each(|from| self.block(from, Reason::MoveBlocked, message.clone()));
