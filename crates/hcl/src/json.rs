@@ -1,0 +1,109 @@
+//! JSON syntax, which programs write: `.tf.json`.
+//!
+//! A text gives values; what they mean is known with a schema only, so a body keeps its properties until then.
+
+mod content;
+mod reader;
+
+use crate::diagnostic::Diagnostic;
+use crate::parser::{Parsed, template_of_text};
+use crate::source::{Range, Source};
+use crate::tree::{Body, Expr, ExprKind, JsonString, Literal, Name, ObjectItem, ObjectKey};
+
+use content::body_of;
+
+/// The properties of a body in JSON syntax that no schema has asked for yet.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct JsonBody {
+    properties: Vec<Property>,
+    /// What is no object where one has to be. It is reported when the content is asked for.
+    problems: Vec<Diagnostic>,
+    /// The place where an array of objects starts, if the properties are not those of one object.
+    array: Option<Range>,
+}
+
+/// `"name": value`.
+#[derive(Clone, PartialEq, Debug)]
+struct Property {
+    name: Name,
+    value: Value,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Value {
+    range: Range,
+    kind: ValueKind,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum ValueKind {
+    Null,
+    Bool(bool),
+    Number(String),
+    String(String),
+    Array(Vec<Value>),
+    Object(Vec<Property>),
+}
+
+/// Parses a file in JSON syntax. After an error nothing of it is known.
+///
+/// ```
+/// use hcl::{FileId, Schema, Source, parse_json};
+/// let parsed = parse_json(Source::new(FileId(0), "main.tf.json", r#"{"locals": [{"a": "${var.b}"}]}"#));
+/// let (content, _) = parsed.value.content(&Schema::new(&[], &[("locals", &[])]));
+/// let (attributes, _) = content.blocks[0].body.clone().just_attributes();
+/// assert_eq!(attributes[0].value.references()[0].root.text, "var");
+/// ```
+pub fn parse_json(source: Source) -> Parsed<Body> {
+    let (value, diagnostics) = match reader::read(&source) {
+        Ok(value) => match value.kind {
+            ValueKind::Object(_) | ValueKind::Array(_) => (body_of(value), Vec::new()),
+            _ => {
+                let detail = "A file in JSON syntax is an object, or an array of objects.";
+                (Body::default(), vec![Diagnostic::new("Root value must be object", detail, value.range)])
+            }
+        },
+        Err(diagnostic) => (Body::default(), vec![diagnostic]),
+    };
+    let json = Some(value.json.unwrap_or_default());
+    Parsed { value: Body { json, ..value }, diagnostics, source }
+}
+
+/// Parses an expression in JSON syntax. In strings and keys there may be templates.
+///
+/// ```
+/// use hcl::{ExprKind, FileId, Source, parse_json_expression};
+/// let parsed = parse_json_expression(Source::new(FileId(0), "a.json", r#"[1, "a ${b}"]"#));
+/// let ExprKind::Tuple(items) = &parsed.value.kind else { panic!() };
+/// assert!(matches!(items[1].kind, ExprKind::JsonString(_)));
+/// ```
+pub fn parse_json_expression(source: Source) -> Parsed<Expr> {
+    let (value, diagnostics) = match reader::read(&source) {
+        Ok(value) => (expression(value), Vec::new()),
+        Err(diagnostic) => (Expr::new(ExprKind::Invalid, diagnostic.range), vec![diagnostic]),
+    };
+    Parsed { value, diagnostics, source }
+}
+
+/// Makes an expression of a value.
+fn expression(value: Value) -> Expr {
+    let kind = match value.kind {
+        ValueKind::Null => ExprKind::Literal(Literal::Null),
+        ValueKind::Bool(truth) => ExprKind::Literal(Literal::Bool(truth)),
+        ValueKind::Number(text) => ExprKind::Literal(Literal::Number(text)),
+        ValueKind::String(text) => return string(text, value.range),
+        ValueKind::Array(values) => ExprKind::Tuple(values.into_iter().map(expression).collect()),
+        ValueKind::Object(properties) => ExprKind::Object(properties.into_iter().map(item).collect()),
+    };
+    Expr::new(kind, value.range)
+}
+
+fn item(property: Property) -> ObjectItem {
+    let key = string(property.name.text, property.name.range);
+    ObjectItem { key: ObjectKey { expr: key, in_parentheses: true }, value: expression(property.value) }
+}
+
+fn string(text: String, range: Range) -> Expr {
+    let (template, diagnostics) = template_of_text(&text, range);
+    Expr::new(ExprKind::JsonString(Box::new(JsonString { text, template, diagnostics })), range)
+}
