@@ -150,13 +150,15 @@ struct Parser<'a> {
     nesting: u16,
     /// Whether a block was reported that the file does not close.
     unclosed: bool,
+    /// How often the text was read again from a line on.
+    lexed_again: u8,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, tokens: Vec<Token>, file: FileId, broken: &[u32]) -> Self {
         let diagnostics = lexical::check(text, &tokens, file, broken);
-        Self { text, tokens, file, base: 0, next: 0, newlines: vec![true], nesting: 0, unclosed: false, diagnostics }
+        Self { text, tokens, file, base: 0, next: 0, newlines: vec![true], nesting: 0, unclosed: false, lexed_again: 0, diagnostics }
     }
 
     /// Returns the next token that means something here, and the index after it.
@@ -247,9 +249,7 @@ impl<'a> Parser<'a> {
             return Ok(expr);
         }
         let detail = format!("The expression has more than {MAX_HEIGHT} operators or brackets on top of each other.");
-        let diagnostic = Diagnostic::new("Nested too deeply", detail, expr.range);
-        self.diagnostics.push(diagnostic.hint("move a part of it to a value of its own"));
-        Err(Abandoned)
+        self.abandon_at(expr.range, "Nested too deeply", detail, "move a part of it to a value of its own")
     }
 
     fn report(&mut self, summary: &str, detail: impl Into<String>, range: Range) {
@@ -257,16 +257,34 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports an error at a token. If the lexer has reported the token, that is the error.
-    fn abandon<T>(&mut self, token: Token, summary: &str, detail: impl Into<String>, hint: &str) -> Result<T> {
-        if token.kind.is_reported() {
-            return Err(Abandoned);
+    fn refuse(&mut self, token: Token, summary: &str, detail: impl Into<String>, hint: &str) {
+        if !token.kind.is_reported() {
+            self.refuse_at(self.range(token), summary, detail, hint);
         }
-        self.abandon_at(self.range(token), summary, detail, hint)
+    }
+
+    fn refuse_at(&mut self, range: Range, summary: &str, detail: impl Into<String>, hint: &str) {
+        let diagnostic = Diagnostic::new(summary, detail, range);
+        self.diagnostics.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
+    }
+
+    fn abandon<T>(&mut self, token: Token, summary: &str, detail: impl Into<String>, hint: &str) -> Result<T> {
+        self.refuse(token, summary, detail, hint);
+        Err(Abandoned)
     }
 
     fn abandon_at<T>(&mut self, range: Range, summary: &str, detail: impl Into<String>, hint: &str) -> Result<T> {
-        let diagnostic = Diagnostic::new(summary, detail, range);
-        self.diagnostics.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
+        self.refuse_at(range, summary, detail, hint);
         Err(Abandoned)
+    }
+
+    /// Reads the text again from the start of a line on, outside of any template.
+    fn lex_again(&mut self, index: usize, line_start: u32) {
+        let shift = |token: Token| Token { start: token.start + line_start, end: token.end + line_start, ..token };
+        self.tokens.truncate(index);
+        self.tokens.extend(lex(&self.text[line_start as usize..], Start::Normal).into_iter().map(shift));
+        self.diagnostics.retain(|diagnostic| diagnostic.range.start < line_start);
+        let again = lexical::check(self.text, &self.tokens[index..], self.file, &[]);
+        self.diagnostics.extend(again);
     }
 }

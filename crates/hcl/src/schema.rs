@@ -156,7 +156,7 @@ fn wrong_labels(block: &Block, labels: &[String]) -> Option<Diagnostic> {
 
 fn unsupported(rest: &Body, schema: &Schema) -> Vec<Diagnostic> {
     if let Some(json) = &rest.json {
-        return json.unsupported(schema);
+        return json.unsupported();
     }
     let attributes = rest.attributes.iter().map(|attribute| {
         let name = &attribute.name.text;

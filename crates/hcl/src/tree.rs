@@ -368,6 +368,13 @@ pub struct JsonString {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl JsonString {
+    /// The value of the string where templates have no meaning: its text, normalized as all values are.
+    pub fn normalized(&self) -> String {
+        crate::escape::normalize(self.text.clone())
+    }
+}
+
 impl Expr {
     /// An expression, with the height that follows from the expressions in it.
     pub fn new(kind: ExprKind, range: Range) -> Self {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JsonBody, Property, Value, ValueKind, expression};
 use crate::diagnostic::Diagnostic;
-use crate::schema::{Content, Schema};
+use crate::schema::Content;
 use crate::source::Range;
 use crate::tree::{Attribute, Block, Body, Name};
 
@@ -106,7 +106,7 @@ impl JsonBody {
     }
 
     /// Reports the properties that are left.
-    pub(crate) fn unsupported(&self, _schema: &Schema) -> Vec<Diagnostic> {
+    pub(crate) fn unsupported(&self) -> Vec<Diagnostic> {
         let left = self.properties.iter().filter(|property| property.name.text != COMMENT);
         let error = |property: &Property| {
             let detail = format!("No argument or block named `{}` is expected here.", property.name.text);

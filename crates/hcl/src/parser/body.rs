@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Abandoned, Parser, Result, invalid};
+use crate::lexer::identifier_len;
 use crate::source::Range;
 use crate::token::{Token, TokenKind};
 use crate::tree::{Attribute, Block, Body, Name};
@@ -61,13 +62,12 @@ impl<'a> Parser<'a> {
         let start = self.next;
         self.read();
         if !std::mem::replace(&mut items.lost, true) {
-            let result = match token.kind {
+            match token.kind {
                 TokenKind::OpenQuote => {
-                    self.abandon(token, "Invalid argument name", "The name of an argument is not quoted.", "")
+                    self.refuse(token, "Invalid argument name", "The name of an argument is not quoted.", "");
                 }
-                _ => self.abandon::<()>(token, "Argument or block definition required", NO_ITEM, ""),
-            };
-            debug_assert!(result.is_err());
+                _ => self.refuse(token, "Argument or block definition required", NO_ITEM, ""),
+            }
         }
         if token.kind != TokenKind::CloseBrace {
             self.skip_item(start);
@@ -83,8 +83,7 @@ impl<'a> Parser<'a> {
             kind => {
                 if !std::mem::replace(&mut items.lost, true) {
                     let hint = item_hint(kind);
-                    let error = self.abandon::<()>(name, "Argument or block definition required", NO_ITEM, hint);
-                    debug_assert!(error.is_err());
+                    self.refuse(name, "Argument or block definition required", NO_ITEM, hint);
                 }
                 self.skip_item(start);
             }
@@ -94,9 +93,7 @@ impl<'a> Parser<'a> {
     fn attribute(&mut self, start: usize, name: Token, items: &mut Items<'a>) {
         items.lost = false;
         let (attribute, complete) = self.definition(name);
-        if !complete {
-            self.skip_item(start);
-        } else if !self.ends_line("argument", name) {
+        if !complete || !self.ends_line("an argument") {
             self.skip_item(start);
         }
         self.add(attribute, name, items);
@@ -127,21 +124,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the line break after an item, or reports what is there instead.
-    fn ends_line(&mut self, what: &str, item: Token) -> bool {
+    fn ends_line(&mut self, item: &str) -> bool {
         let next = self.peek();
         if matches!(next.kind, TokenKind::Newline | TokenKind::EndOfFile) {
             self.read();
             return true;
         }
-        let _ = item;
-        let summary = match next.kind {
-            TokenKind::Comma => format!("Unexpected comma after {what}"),
-            _ => format!("Missing newline after {what}"),
-        };
-        let detail = format!("A line break ends the definition of a {what}.");
-        let hint = if next.kind == TokenKind::Comma { "remove the comma" } else { "" };
-        let error = self.abandon::<()>(next, &summary, detail.replace("a argument", "an argument"), hint);
-        debug_assert!(error.is_err());
+        let detail = format!("A line break is expected after {item}.");
+        match next.kind {
+            TokenKind::Comma => self.refuse(next, "Unexpected comma", detail, "remove the comma"),
+            _ => self.refuse(next, "Missing newline", detail, ""),
+        }
         false
     }
 
@@ -150,7 +143,7 @@ impl<'a> Parser<'a> {
         match self.nested(|parser| parser.block_after(kind)) {
             Ok((block, true)) => {
                 items.blocks.push(block);
-                if !self.ends_line("block", kind) {
+                if !self.ends_line("a block") {
                     let end = self.next;
                     self.skip_item(end);
                 }
@@ -215,7 +208,8 @@ impl<'a> Parser<'a> {
         };
         if self.peek_kind() != TokenKind::Equal {
             let detail = "A block on one line has one argument and no blocks.";
-            return self.abandon(name, "Argument definition required", detail, "put each item on a line of its own");
+            let range = self.range(name).to(self.range(self.peek()));
+            return self.abandon_at(range, "Argument definition required", detail, "put each item on a line of its own");
         }
         let (attribute, mut complete) = self.definition(name);
         let range = attribute.range;
@@ -226,8 +220,7 @@ impl<'a> Parser<'a> {
                 TokenKind::EndOfFile => self.unclosed(open),
                 _ => {
                     let detail = "A block that has an argument on the line of its opening brace ends on that line, after the argument.";
-                    let error = self.abandon::<()>(next, summary, detail, "put each argument on a line of its own");
-                    debug_assert!(error.is_err());
+                    self.refuse(next, summary, detail, "put each argument on a line of its own");
                 }
             }
         }
@@ -268,61 +261,66 @@ impl<'a> Parser<'a> {
     fn skip_item(&mut self, start: usize) {
         let error = self.next;
         let mut open: Vec<TokenKind> = Vec::new();
-        let mut line_start = 0;
+        // Whether a bracket was closed that a template began after, and so was not part of the template.
+        let mut broken = false;
         let indentation = self.tokens.get(start).map_or(0, |token| self.indentation(token.start));
         for index in start..self.tokens.len() {
             let token = self.tokens[index];
             let reached = index >= error;
-            match token.kind {
-                TokenKind::EndOfFile => {
-                    self.next = index;
-                    return;
-                }
-                TokenKind::Newline | TokenKind::Comment | TokenKind::QuotedNewline if self.breaks_line(token) => {
-                    while token.kind == TokenKind::QuotedNewline && open.last() == Some(&TokenKind::OpenQuote) {
-                        open.pop();
+            if token.kind.closer().is_some() {
+                open.push(token.kind);
+            } else if token.kind.is_closer() {
+                match open.iter().rposition(|opener| opener.closer() == Some(token.kind)) {
+                    Some(at) => {
+                        broken |= open.drain(at..).skip(1).any(starts_template);
                     }
-                    line_start = token.end;
-                    if reached && (open.is_empty() || self.starts_item(index + 1, line_start, indentation)) {
-                        self.next = index + 1;
-                        return;
-                    }
+                    None if reached && token.kind == TokenKind::CloseBrace => return self.next = index,
+                    None => {}
                 }
-                kind if kind.is_closer() => {
-                    let opener = open.iter().rposition(|opener| opener.closer() == Some(kind));
-                    match opener {
-                        Some(at) => open.truncate(at),
-                        None if reached && kind == TokenKind::CloseBrace => {
-                            self.next = index;
-                            return;
-                        }
-                        None => {}
-                    }
+            } else if self.breaks_line(token) {
+                // The lexer ends a string at the end of its line, whether it was closed or not.
+                if token.kind == TokenKind::QuotedNewline && open.last() == Some(&TokenKind::OpenQuote) {
+                    open.pop();
                 }
-                kind if kind.closer().is_some() => open.push(kind),
-                _ => {}
+                if reached && (open.is_empty() || self.starts_item(token.end, indentation)) {
+                    self.unclosed |= !open.is_empty();
+                    broken |= open.into_iter().any(starts_template);
+                    return self.start_line(index + 1, token.end, broken);
+                }
             }
         }
-        let _ = line_start;
-        self.next = self.tokens.len();
+        // That the blocks around the item are not closed is a consequence.
+        self.unclosed = true;
+        self.next = self.tokens.len() - 1;
+    }
+
+    /// Goes on at the start of a line. If the lexer read it as a part of a template, it is read again.
+    fn start_line(&mut self, index: usize, line_start: u32, broken: bool) {
+        self.next = index;
+        if broken && self.lexed_again < MAX_LEXED_AGAIN {
+            self.lexed_again += 1;
+            self.lex_again(index, line_start);
+        }
     }
 
     fn breaks_line(&self, token: Token) -> bool {
-        self.slice(token).ends_with('\n')
+        let breaks = matches!(token.kind, TokenKind::Newline | TokenKind::Comment | TokenKind::QuotedNewline);
+        breaks && self.slice(token).ends_with('\n')
     }
 
-    /// Whether a line starts an item of the body that has this indentation, or ends the body.
-    fn starts_item(&self, index: usize, line_start: u32, indentation: u32) -> bool {
-        let Some(token) = self.tokens.get(index) else { return true };
-        let next = self.tokens.get(index + 1).map(|token| token.kind);
-        let column = token.start.saturating_sub(line_start);
-        match token.kind {
-            TokenKind::CloseBrace => column < indentation,
-            TokenKind::Identifier => {
-                let definition = [TokenKind::Equal, TokenKind::OpenBrace, TokenKind::OpenQuote, TokenKind::Identifier];
-                column <= indentation && next.is_some_and(|kind| definition.contains(&kind))
-            }
-            _ => false,
+    /// Whether a line starts an item of the body that has this indentation, or ends the body. The tokens of the line
+    /// do not say it, because they can be those of a template that is not closed.
+    fn starts_item(&self, line_start: u32, indentation: u32) -> bool {
+        let line = &self.text[line_start as usize..];
+        let rest = line.trim_start_matches([' ', '\t']);
+        let column = (line.len() - rest.len()) as u32;
+        let after_name = rest[identifier_len(rest)..].trim_start_matches([' ', '\t']);
+        match after_name.bytes().next() {
+            Some(b'}') if after_name.len() == rest.len() => column < indentation,
+            _ if after_name.len() == rest.len() => false,
+            Some(b'=') => column <= indentation && !after_name[1..].starts_with(['=', '>']),
+            Some(b'{' | b'"') => column <= indentation,
+            _ => column <= indentation && identifier_len(after_name) > 0,
         }
     }
 
@@ -330,6 +328,14 @@ impl<'a> Parser<'a> {
         let line_start = self.text[..offset as usize].rfind('\n').map_or(0, |at| at + 1);
         offset - line_start as u32
     }
+}
+
+/// How often a file is read again from a line on. Each time costs as much as the first.
+const MAX_LEXED_AGAIN: u8 = 5;
+
+fn starts_template(kind: TokenKind) -> bool {
+    use TokenKind::{Directive, Interpolation, OpenHeredoc, OpenQuote};
+    matches!(kind, OpenQuote | OpenHeredoc | Interpolation | Directive)
 }
 
 const NO_ITEM: &str = "An argument (`name = value`) or a block (`name { ... }`) is expected here.";

@@ -42,7 +42,7 @@ impl Parser<'_> {
         let next = self.peek();
         if next.kind != TokenKind::EndOfFile {
             let detail = "The expression is complete before this place.";
-            let _ = self.abandon::<()>(next, "Extra characters after expression", detail, "");
+            self.refuse(next, "Extra characters after expression", detail, "");
         }
         expr
     }

@@ -64,6 +64,10 @@ fn invalid_token(token: Token, text: &str, file: FileId) -> Diagnostic {
         _ if matches!(slice, "\u{201c}" | "\u{201d}") => {
             ("Invalid character", "Typographic quotes enclose no strings.", "use straight double quotes")
         }
+        _ if slice == "\\" => {
+            let hint = "inside `${ }`, write quotes without a backslash before them";
+            ("Invalid character", "A backslash has no meaning outside of a text in quotes.", hint)
+        }
         _ => ("Invalid character", "This character has no meaning here.", ""),
     };
     let diagnostic = Diagnostic::new(summary, detail, token.range(file));

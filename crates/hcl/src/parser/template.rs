@@ -97,20 +97,18 @@ impl Parser<'_> {
                     parts.push(part);
                     (strips, after_text) = (close.len() == 2, false);
                 }
-                _ => return self.unterminated(token, start, end),
+                _ => return self.unterminated(token, end),
             }
         }
     }
 
-    fn unterminated<T>(&mut self, token: Token, start: Range, end: TokenKind) -> Result<T> {
+    fn unterminated<T>(&mut self, token: Token, end: TokenKind) -> Result<T> {
         let hint = match (end, token.kind) {
             (TokenKind::CloseHeredoc, TokenKind::EndOfFile) => {
                 "the marker that ends a heredoc stands alone on its line, and a line break follows it"
             }
             _ => "",
         };
-        let place = if token.kind == TokenKind::EndOfFile { self.range(token) } else { start.to(self.range(token)) };
-        let _ = place;
         self.abandon(token, "Unterminated template string", "The end of the string is missing.", hint)
     }
 

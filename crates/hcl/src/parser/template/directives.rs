@@ -14,7 +14,6 @@ struct Open {
     before: Vec<Expr>,
     /// What is between `%{ if }` and `%{ else }`, once the latter was read.
     if_true: Option<Vec<Expr>>,
-    otherwise: Range,
 }
 
 /// Returns the expressions of a template. `end` is the range of its end.
@@ -28,12 +27,11 @@ pub(super) fn assemble(parts: Vec<Part>, end: Range, diagnostics: &mut Vec<Diagn
             PartKind::Value(expr) => exprs.push(expr),
             PartKind::If(_) | PartKind::For { .. } => {
                 let before = std::mem::take(&mut exprs);
-                open.push(Open { part, before, if_true: None, otherwise: range });
+                open.push(Open { part, before, if_true: None });
             }
             PartKind::Else => match open.last_mut() {
-                Some(Open { part: Part { kind: PartKind::If(_), .. }, if_true: if_true @ None, otherwise, .. }) => {
+                Some(Open { part: Part { kind: PartKind::If(_), .. }, if_true: if_true @ None, .. }) => {
                     *if_true = Some(std::mem::take(&mut exprs));
-                    *otherwise = range;
                 }
                 _ => return unbalanced("else", range, diagnostics),
             },
@@ -73,7 +71,7 @@ fn unbalanced(name: &str, range: Range, diagnostics: &mut Vec<Diagnostic>) -> Ve
 
 /// Makes an expression of a directive and what it encloses; returns it with what came before it.
 fn close(open: Open, exprs: Vec<Expr>, end: Range) -> (Vec<Expr>, Expr) {
-    let Open { part, before, if_true, otherwise } = open;
+    let Open { part, before, if_true } = open;
     let range = part.range.to(end);
     let kind = match part.kind {
         PartKind::If(condition) => {
@@ -81,7 +79,6 @@ fn close(open: Open, exprs: Vec<Expr>, end: Range) -> (Vec<Expr>, Expr) {
                 Some(if_true) => (if_true, exprs),
                 None => (exprs, Vec::new()),
             };
-            let _ = otherwise;
             let if_true = template(if_true, part.range.at_end());
             let if_false = template(if_false, end.at_start());
             ExprKind::Conditional(Box::new(Conditional { condition, if_true, if_false }))

@@ -1,0 +1,157 @@
+// Writes what hashicorp/hcl makes of texts: the vectors that the tests of the crate `hcl` replay.
+//
+//	go run . vectors > ../hcl.jsonl          the vectors
+//	find DIR -name '*.tf' | go run . files   the dump of each file, or with `hashes` a line for each
+//	find DIR -name '*.tf' | go run . format  the format of each file
+//	find DIR -name '*.tf' | go run . speed   how fast the files are parsed
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+)
+
+// A vector is a text, how it is parsed, and what comes of it.
+type vector struct {
+	Mode string `json:"mode"`
+	Text string `json:"text"`
+	// The text, if it is not UTF-8.
+	Base64 string `json:"base64,omitempty"`
+	Dump   string `json:"dump,omitempty"`
+	// The first place of an error, if there is one: the offsets of its start and end.
+	Error []int `json:"error,omitempty"`
+}
+
+func sortBy[T any](items []T, key func(T) int) {
+	sort.SliceStable(items, func(i, j int) bool { return key(items[i]) < key(items[j]) })
+}
+
+func parse(mode string, text []byte) vector {
+	var d dump
+	var diags hcl.Diagnostics
+	start := hcl.InitialPos
+	switch mode {
+	case "body":
+		var file *hcl.File
+		file, diags = hclsyntax.ParseConfig(text, "", start)
+		if !diags.HasErrors() {
+			d.body(file.Body.(*hclsyntax.Body))
+		}
+	case "expression", "template":
+		var expr hclsyntax.Expression
+		if mode == "expression" {
+			expr, diags = hclsyntax.ParseExpression(text, "", start)
+		} else {
+			expr, diags = hclsyntax.ParseTemplate(text, "", start)
+		}
+		if !diags.HasErrors() {
+			d.expression(expr)
+			d.variables(expr)
+		}
+	case "traversal", "partial":
+		var traversal hcl.Traversal
+		if mode == "traversal" {
+			traversal, diags = hclsyntax.ParseTraversalAbs(text, "", start)
+		} else {
+			traversal, diags = hclsyntax.ParseTraversalPartial(text, "", start)
+		}
+		if !diags.HasErrors() {
+			d.steps(traversal)
+		}
+	case "json":
+		var file *hcl.File
+		file, diags = hcljson.Parse(text, "")
+		if !diags.HasErrors() {
+			diags = d.json(file.Body, 0)
+		}
+	}
+	v := vector{Mode: mode, Text: string(text), Dump: d.String()}
+	if !validText(text) {
+		v.Text, v.Base64 = "", base64.StdEncoding.EncodeToString(text)
+	}
+	if diags.HasErrors() {
+		v.Dump = ""
+		for _, diag := range diags {
+			place := []int{diag.Subject.Start.Byte, diag.Subject.End.Byte}
+			if v.Error == nil || place[0] < v.Error[0] || (place[0] == v.Error[0] && place[1] < v.Error[1]) {
+				v.Error = place
+			}
+		}
+	}
+	return v
+}
+
+func mode(path string) string {
+	switch {
+	case strings.HasSuffix(path, ".json"):
+		return "json"
+	case strings.HasSuffix(path, ".tftpl"), strings.HasSuffix(path, ".tpl"):
+		return "template"
+	default:
+		return "body"
+	}
+}
+
+func paths(each func(path string, text []byte)) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		text, err := os.ReadFile(lines.Text())
+		if err != nil {
+			panic(err)
+		}
+		each(lines.Text(), text)
+	}
+}
+
+func main() {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	switch os.Args[1] {
+	case "vectors":
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		for _, v := range vectors() {
+			encoder.Encode(v)
+		}
+	case "files":
+		paths(func(path string, text []byte) {
+			v := parse(mode(path), text)
+			fmt.Fprintln(out, path, v.Error)
+			fmt.Fprintln(out, v.Dump)
+		})
+	case "hashes":
+		paths(func(path string, text []byte) {
+			v := parse(mode(path), text)
+			fmt.Fprintf(out, "%s %v %x\n", path, v.Error, sha256.Sum256([]byte(v.Dump)))
+		})
+	case "format":
+		paths(func(path string, text []byte) {
+			fmt.Fprintf(out, "%s %x\n", path, sha256.Sum256(hclwrite.Format(text)))
+		})
+	case "speed":
+		var all [][]byte
+		size := 0
+		paths(func(_ string, text []byte) {
+			all = append(all, text)
+			size += len(text)
+		})
+		begin := time.Now()
+		for _, text := range all {
+			hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+		}
+		seconds := time.Since(begin).Seconds()
+		fmt.Fprintf(out, "%d files, %.1f MB, %.1f MB/s\n", len(all), float64(size)/1e6, float64(size)/1e6/seconds)
+	}
+}
