@@ -18,8 +18,8 @@ pub struct JsonBody {
     properties: Vec<Property>,
     /// What is no object where one has to be. It is reported when the content is asked for.
     problems: Vec<Diagnostic>,
-    /// The place where an array of objects starts, if the properties are not those of one object.
-    array: Option<Range>,
+    /// The place of the body, if it is no object: an array of objects may be one.
+    no_object: Option<Range>,
 }
 
 /// `"name": value`.

@@ -35,7 +35,7 @@ pub(crate) fn lex(text: &str, start: Start) -> Vec<Token> {
         heredocs: Vec::new(),
         comments_close: true,
     };
-    if text.starts_with('\u{feff}') && start == Start::Normal {
+    if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
     while lexer.at < lexer.bytes.len() {

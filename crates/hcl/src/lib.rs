@@ -31,8 +31,10 @@ mod references;
 mod analysis;
 mod schema;
 mod json;
+mod format;
 
 pub use diagnostic::Diagnostic;
+pub use format::format;
 pub use json::{JsonBody, parse_json, parse_json_expression};
 pub use lexer::is_identifier;
 pub use parser::{

@@ -105,11 +105,8 @@ fn parse_inner<T>(
 ) -> (T, Vec<Diagnostic>) {
     let mut parser = Parser::new(text, lex(text, start), place.file, &[]);
     parser.base = place.start + 1;
-    for diagnostic in &mut parser.diagnostics {
-        diagnostic.range = shifted(diagnostic.range, parser.base);
-    }
     let value = read(&mut parser);
-    (value, parser.diagnostics)
+    (value, parser.finish())
 }
 
 fn shifted(range: Range, base: u32) -> Range {
@@ -126,8 +123,7 @@ fn parse<T>(mut source: Source, start: Start, read: impl FnOnce(&mut Parser<'_>)
     }
     let mut parser = Parser::new(source.text(), tokens, source.id(), source.broken());
     let value = read(&mut parser);
-    let mut diagnostics = parser.diagnostics;
-    diagnostics.sort_by_key(|diagnostic| diagnostic.range.start);
+    let diagnostics = parser.finish();
     Parsed { value, diagnostics, source }
 }
 
@@ -152,13 +148,15 @@ struct Parser<'a> {
     unclosed: bool,
     /// How often the text was read again from a line on.
     lexed_again: u8,
+    /// The errors of the lexer. Where the text is read again, they are found again.
+    lexical: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, tokens: Vec<Token>, file: FileId, broken: &[u32]) -> Self {
-        let diagnostics = lexical::check(text, &tokens, file, broken);
-        Self { text, tokens, file, base: 0, next: 0, newlines: vec![true], nesting: 0, unclosed: false, lexed_again: 0, diagnostics }
+        let lexical = lexical::check(text, &tokens, file, broken);
+        Self { text, tokens, file, base: 0, next: 0, newlines: vec![true], nesting: 0, unclosed: false, lexed_again: 0, lexical, diagnostics: Vec::new() }
     }
 
     /// Returns the next token that means something here, and the index after it.
@@ -283,8 +281,16 @@ impl<'a> Parser<'a> {
         let shift = |token: Token| Token { start: token.start + line_start, end: token.end + line_start, ..token };
         self.tokens.truncate(index);
         self.tokens.extend(lex(&self.text[line_start as usize..], Start::Normal).into_iter().map(shift));
-        self.diagnostics.retain(|diagnostic| diagnostic.range.start < line_start);
-        let again = lexical::check(self.text, &self.tokens[index..], self.file, &[]);
-        self.diagnostics.extend(again);
+        self.lexical.retain(|diagnostic| diagnostic.range.start < line_start);
+        self.lexical.extend(lexical::check(self.text, &self.tokens[index..], self.file, &[]));
+    }
+
+    /// Returns all errors in the order of the source.
+    fn finish(self) -> Vec<Diagnostic> {
+        let mut diagnostics = self.lexical;
+        diagnostics.iter_mut().for_each(|diagnostic| diagnostic.range = shifted(diagnostic.range, self.base));
+        diagnostics.extend(self.diagnostics);
+        diagnostics.sort_by_key(|diagnostic| diagnostic.range.start);
+        diagnostics
     }
 }

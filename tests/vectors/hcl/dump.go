@@ -60,7 +60,7 @@ func number(v cty.Value) string {
 	power -= len(fraction)
 	trimmed := strings.TrimRight(digits, "0")
 	power += len(digits) - len(trimmed)
-	if trimmed == "" {
+	if trimmed == "" || trimmed == "-" {
 		return "0e0"
 	}
 	return fmt.Sprintf("%se%d", trimmed, power)

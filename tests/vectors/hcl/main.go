@@ -1,6 +1,6 @@
 // Writes what hashicorp/hcl makes of texts: the vectors that the tests of the crate `hcl` replay.
 //
-//	go run . vectors > ../hcl.jsonl          the vectors
+//	go run . vectors | gzip -9n > vectors.jsonl.gz  the vectors
 //	find DIR -name '*.tf' | go run . files   the dump of each file, or with `hashes` a line for each
 //	find DIR -name '*.tf' | go run . format  the format of each file
 //	find DIR -name '*.tf' | go run . speed   how fast the files are parsed
@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -30,8 +31,8 @@ type vector struct {
 	// The text, if it is not UTF-8.
 	Base64 string `json:"base64,omitempty"`
 	Dump   string `json:"dump,omitempty"`
-	// The first place of an error, if there is one: the offsets of its start and end.
-	Error []int `json:"error,omitempty"`
+	// The offsets at which errors start, if there are any.
+	Errors []int `json:"errors,omitempty"`
 }
 
 func sortBy[T any](items []T, key func(T) int) {
@@ -84,13 +85,16 @@ func parse(mode string, text []byte) vector {
 	if diags.HasErrors() {
 		v.Dump = ""
 		for _, diag := range diags {
-			place := []int{diag.Subject.Start.Byte, diag.Subject.End.Byte}
-			if v.Error == nil || place[0] < v.Error[0] || (place[0] == v.Error[0] && place[1] < v.Error[1]) {
-				v.Error = place
-			}
+			v.Errors = append(v.Errors, diag.Subject.Start.Byte)
 		}
+		slices.Sort(v.Errors)
+		v.Errors = slices.Compact(v.Errors)
 	}
 	return v
+}
+
+func first(errors []int) []int {
+	return errors[:min(1, len(errors))]
 }
 
 func mode(path string) string {
@@ -128,13 +132,13 @@ func main() {
 	case "files":
 		paths(func(path string, text []byte) {
 			v := parse(mode(path), text)
-			fmt.Fprintln(out, path, v.Error)
+			fmt.Fprintln(out, path, first(v.Errors))
 			fmt.Fprintln(out, v.Dump)
 		})
 	case "hashes":
 		paths(func(path string, text []byte) {
 			v := parse(mode(path), text)
-			fmt.Fprintf(out, "%s %v %x\n", path, v.Error, sha256.Sum256([]byte(v.Dump)))
+			fmt.Fprintf(out, "%s %v %x\n", path, first(v.Errors), sha256.Sum256([]byte(v.Dump)))
 		})
 	case "format":
 		paths(func(path string, text []byte) {

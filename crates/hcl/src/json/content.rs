@@ -16,16 +16,15 @@ const COMMENT: &str = "//";
 /// Makes a body of a value. If the value is no object, that is reported when the content is asked for.
 pub(super) fn body_of(value: Value) -> Body {
     let range = value.range;
-    let array = matches!(value.kind, ValueKind::Array(_)).then_some(range);
-    let mut problems = Vec::new();
-    let properties = match value.kind {
-        // A body that is null is reported by `just_attributes` alone, as upstream.
-        ValueKind::Null => Vec::new(),
-        _ => properties(value, "the arguments and blocks are its properties", &mut problems),
+    // The closing brace is the place for what is missing; of an array, the opening bracket.
+    let (no_object, end_range) = match value.kind {
+        ValueKind::Object(_) => (None, Range { start: range.end.saturating_sub(1), ..range }),
+        ValueKind::Array(_) => (Some(range), Range { end: range.start + 1, ..range }),
+        _ => (Some(range), range),
     };
-    // The closing bracket is the place for what is missing.
-    let end_range = Range { start: range.end.saturating_sub(1), ..range };
-    let json = Some(JsonBody { properties, problems, array });
+    let mut problems = Vec::new();
+    let properties = properties(value, "the arguments and blocks are its properties", &mut problems);
+    let json = Some(JsonBody { properties, problems, no_object });
     Body { range, end_range, json, ..Body::default() }
 }
 
@@ -87,7 +86,7 @@ impl JsonBody {
     /// Takes all properties as arguments.
     pub(crate) fn into_attributes(self) -> (Vec<Attribute>, Vec<Diagnostic>) {
         let mut diagnostics = self.problems;
-        if let Some(range) = self.array {
+        if let Some(range) = self.no_object {
             let detail = "An object is expected here: its properties are the arguments.";
             return (Vec::new(), vec![Diagnostic::new("Incorrect JSON value type", detail, range)]);
         }

@@ -11,10 +11,6 @@ type Result<T> = std::result::Result<T, Diagnostic>;
 /// Reads a text that is one value.
 pub(super) fn read(source: &Source) -> Result<Value> {
     let mut reader = Reader { source, text: source.text(), at: 0, nesting: 0 };
-    if let Some(offset) = source.broken().first() {
-        let range = Range { file: source.id(), start: *offset, end: offset + 1 };
-        return Err(Diagnostic::new("Invalid character encoding", "The file is not encoded in UTF-8.", range));
-    }
     let value = reader.value()?;
     reader.skip_space();
     if reader.at < reader.text.len() {
@@ -195,6 +191,10 @@ impl<'a> Reader<'a> {
                     return Ok(text);
                 }
                 Some(b'\\') => text.push(self.escape()?),
+                Some(_) if self.source.broken().binary_search(&(self.at as u32)).is_ok() => {
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    self.at += 1;
+                }
                 _ => {
                     let range = self.range(start, self.at);
                     return Err(Diagnostic::new("Invalid JSON string", "The closing quote is missing on this line.", range));

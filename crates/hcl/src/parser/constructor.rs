@@ -52,7 +52,7 @@ impl Parser<'_> {
                     self.read();
                     let Some(close) = self.read_if(TokenKind::CloseParen) else {
                         let detail = "After `...` the list of arguments ends.";
-                        return self.abandon(self.peek(), "Missing closing parenthesis", detail, "");
+                        return self.abandon(separator, "Missing closing parenthesis", detail, "");
                     };
                     return Ok(Arguments { values, expand_last: true, close });
                 }

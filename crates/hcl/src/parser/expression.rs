@@ -52,7 +52,7 @@ impl Parser<'_> {
     }
 
     fn conditional(&mut self) -> Result<Expr> {
-        let condition = self.binary(0)?;
+        let condition = self.binary()?;
         if self.read_if(TokenKind::Question).is_none() {
             return Ok(condition);
         }
@@ -67,17 +67,23 @@ impl Parser<'_> {
         self.bounded(Expr::new(ExprKind::Conditional(Box::new(conditional)), range))
     }
 
-    /// Parses operands and the operators between them that bind at least as closely as `least`.
-    fn binary(&mut self, least: u8) -> Result<Expr> {
-        let mut left = self.operand()?;
-        while let Some((operator, binding)) = operator(self.peek_kind()).filter(|(_, binding)| *binding >= least) {
+    /// Parses operands and the operators between them. An operator waits for its right operand until one is read that is
+    /// followed by an operator which binds no closer.
+    fn binary(&mut self) -> Result<Expr> {
+        let mut waiting: Vec<(Expr, BinaryOperator, u8)> = Vec::new();
+        loop {
+            let mut right = self.operand()?;
+            let next = operator(self.peek_kind());
+            let next_binding = next.map_or(0, |(_, binding)| binding);
+            while let Some((left, operator, _)) = waiting.pop_if(|(_, _, binding)| *binding >= next_binding) {
+                let range = left.range.to(right.range);
+                let binary = Binary { left, operator, right };
+                right = self.bounded(Expr::new(ExprKind::Binary(Box::new(binary)), range))?;
+            }
+            let Some((operator, binding)) = next else { return Ok(right) };
             self.read();
-            let right = self.binary(binding + 1)?;
-            let range = left.range.to(right.range);
-            let binary = Binary { left, operator, right };
-            left = self.bounded(Expr::new(ExprKind::Binary(Box::new(binary)), range))?;
+            waiting.push((right, operator, binding));
         }
-        Ok(left)
     }
 
     fn operand(&mut self) -> Result<Expr> {

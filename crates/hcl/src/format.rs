@@ -1,0 +1,3 @@
+//! x
+/// x
+pub fn format(text: &str) -> String { text.to_owned() }
