@@ -13,12 +13,25 @@ fn main() {
     if mode == "speed" {
         return speed(&paths);
     }
+    if mode.starts_with("format") {
+        return paths.iter().for_each(|path| format(path, &mode));
+    }
     for path in paths {
         let source = Source::new(FileId(0), "", std::fs::read(&path).unwrap());
         let (text, error) = dump(&path, source);
         let error = error.map_or("[]".to_owned(), |(start, end)| format!("[{start} {end}]"));
         println!("{path} {error}\n{text}");
     }
+}
+
+fn format(path: &str, mode: &str) {
+    let bytes = std::fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let formatted = match mode {
+        "format" => hcl::format(&text),
+        _ => hcl::format_configuration(Source::new(FileId(0), "", bytes)).unwrap_or(text),
+    };
+    println!("== {path}\n{formatted}");
 }
 
 fn dump(path: &str, source: Source) -> (String, Option<(u32, u32)>) {

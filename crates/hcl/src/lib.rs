@@ -34,7 +34,7 @@ mod json;
 mod format;
 
 pub use diagnostic::Diagnostic;
-pub use format::format;
+pub use format::{format, format_configuration};
 pub use json::{JsonBody, parse_json, parse_json_expression};
 pub use lexer::is_identifier;
 pub use parser::{

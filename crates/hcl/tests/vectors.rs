@@ -1,5 +1,5 @@
 //! Replays what `hashicorp/hcl` makes of some 5,000 texts: the same tree with the same places, or an error at the same
-//! place. The program that wrote them is in tests/vectors/hcl.
+//! place; and the same format. The program that wrote them is in tests/vectors/hcl.
 
 #[path = "support/dump.rs"]
 mod dump;
@@ -77,6 +77,12 @@ fn difference(vector: &Value) -> Option<String> {
     let errors = vector["errors"].as_array().map(|errors| errors.iter().filter_map(Value::as_u64).collect::<Vec<_>>());
     // Upstream reports no block that is not closed once there is another error.
     let first = diagnostics.iter().find(|found| found.summary != UNCLOSED).or(diagnostics.first());
+    if let Some(format) = vector["format"].as_str().filter(|_| errors.is_none()) {
+        let formatted = hcl::format(vector["text"].as_str().unwrap());
+        if formatted != format {
+            return Some(format!("{shown}\n  format {format:?}\n         {formatted:?}"));
+        }
+    }
     match (errors, first) {
         (None, None) if vector["dump"] == dump.as_str() => None,
         (None, None) => Some(format!("{shown}\n  tree {}\n       {dump}", vector["dump"].as_str().unwrap_or_default())),

@@ -31,6 +31,8 @@ type vector struct {
 	// The text, if it is not UTF-8.
 	Base64 string `json:"base64,omitempty"`
 	Dump   string `json:"dump,omitempty"`
+	// The text as it is formatted, if it is a valid body.
+	Format string `json:"format,omitempty"`
 	// The offsets at which errors start, if there are any.
 	Errors []int `json:"errors,omitempty"`
 }
@@ -43,12 +45,14 @@ func parse(mode string, text []byte) vector {
 	var d dump
 	var diags hcl.Diagnostics
 	start := hcl.InitialPos
+	format := ""
 	switch mode {
 	case "body":
 		var file *hcl.File
 		file, diags = hclsyntax.ParseConfig(text, "", start)
 		if !diags.HasErrors() {
 			d.body(file.Body.(*hclsyntax.Body))
+			format = string(hclwrite.Format(text))
 		}
 	case "expression", "template":
 		var expr hclsyntax.Expression
@@ -78,9 +82,9 @@ func parse(mode string, text []byte) vector {
 			diags = d.json(file.Body, 0)
 		}
 	}
-	v := vector{Mode: mode, Text: string(text), Dump: d.String()}
+	v := vector{Mode: mode, Text: string(text), Dump: d.String(), Format: format}
 	if !validText(text) {
-		v.Text, v.Base64 = "", base64.StdEncoding.EncodeToString(text)
+		v.Text, v.Format, v.Base64 = "", "", base64.StdEncoding.EncodeToString(text)
 	}
 	if diags.HasErrors() {
 		v.Dump = ""
@@ -142,7 +146,7 @@ func main() {
 		})
 	case "format":
 		paths(func(path string, text []byte) {
-			fmt.Fprintf(out, "%s %x\n", path, sha256.Sum256(hclwrite.Format(text)))
+			fmt.Fprintf(out, "== %s\n%s\n", path, hclwrite.Format(text))
 		})
 	case "speed":
 		var all [][]byte
