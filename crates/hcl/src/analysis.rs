@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::diagnostic::Diagnostic;
+use crate::lexer::is_identifier;
 use crate::parser::{expression_of_text, traversal_of_text};
-use crate::tree::{Call, Expr, ExprKind, Literal, ObjectItem, Traversal};
-use crate::{Diagnostic, Name};
+use crate::tree::{Call, Expr, ExprKind, Literal, Name, ObjectItem, Traversal};
 
 impl Expr {
     /// Returns the expression as a traversal from a name: `a.b[0]`. A string of JSON syntax is parsed as one; its
@@ -25,7 +26,9 @@ impl Expr {
                 Ok(traversal)
             }
             ExprKind::JsonString(string) => traversal_of_text(&string.text, self.range),
-            ExprKind::Literal(_) => self.keyword().map(|word| self.word_traversal(word)).ok_or_else(|| self.no_traversal()),
+            ExprKind::Literal(_) => {
+                self.keyword().map(|word| self.word_traversal(word)).ok_or_else(|| self.no_traversal())
+            }
             _ => Err(self.no_traversal()),
         }
     }
@@ -52,7 +55,7 @@ impl Expr {
             ExprKind::Literal(Literal::Null) => Some("null"),
             ExprKind::Literal(Literal::Bool(true)) => Some("true"),
             ExprKind::Literal(Literal::Bool(false)) => Some("false"),
-            ExprKind::JsonString(string) if crate::is_identifier(&string.text) => Some(&string.text),
+            ExprKind::JsonString(string) if is_identifier(&string.text) => Some(&string.text),
             _ => None,
         }
     }

@@ -35,7 +35,7 @@ impl Diagnostic {
     /// let parsed = hcl::parse_body(hcl::Source::new(hcl::FileId(0), "main.tf", "a = [1 2]\n"));
     /// let text = parsed.diagnostics[0].display(&parsed.source).to_string();
     /// assert_eq!(text.lines().next(), Some("Error: Missing item separator"));
-    /// assert!(text.contains("  --> main.tf:1:8\n"));
+    /// assert!(text.contains(" --> main.tf:1:8\n"));
     /// assert!(text.contains("1 | a = [1 2]\n  |        ^\n"));
     /// ```
     pub fn display<'a>(&'a self, source: &'a Source) -> impl fmt::Display + 'a {
@@ -61,7 +61,7 @@ impl fmt::Display for Shown<'_> {
         let line: String = self.source.line(start.line).chars().take(MAX_SHOWN).collect();
         let line = line.replace(|c: char| c.is_control(), " ");
         writeln!(f, "Error: {summary}")?;
-        writeln!(f, "{margin} --> {}:{}:{}", self.source.name(), start.line, start.column)?;
+        writeln!(f, "{margin}--> {}:{}:{}", self.source.name(), start.line, start.column)?;
         writeln!(f, "{margin} |")?;
         writeln!(f, "{number} | {line}")?;
         let last = if end.line == start.line { end.column } else { line.chars().count() as u32 + 1 };

@@ -1,6 +1,6 @@
 //! The texts of literals inside templates: escapes are replaced, and the text is normalized.
 
-use unicode_normalization::{UnicodeNormalization, is_nfc_quick, IsNormalized};
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Range;
@@ -67,7 +67,11 @@ fn replacement(escape: &str) -> Result<char, &'static str> {
 
 fn invalid_escape(escape: &str, detail: &str, place: Range) -> Diagnostic {
     let diagnostic = Diagnostic::new("Invalid escape sequence", detail, place);
-    if escape[1..].starts_with(['u', 'U']) { diagnostic } else { diagnostic.hint(format!("for a backslash, write `\\{escape}`")) }
+    if escape[1..].starts_with(['u', 'U']) {
+        diagnostic
+    } else {
+        diagnostic.hint(format!("for a backslash, write `\\{escape}`"))
+    }
 }
 
 /// Returns a text in Unicode's normalization form C, in which values hold theirs.

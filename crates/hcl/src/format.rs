@@ -125,7 +125,8 @@ fn line(tokens: &[Piece<'_>], all: Range<usize>) -> Line {
     let code = all.start..comment.start;
     let equals = code.clone().skip(1).find(|index| tokens[*index].kind == TokenKind::Equal);
     // A value that goes on in the next line is not aligned.
-    let whole = equals.filter(|index| tokens[*index..code.end].iter().map(|token| bracket_change(token.kind)).sum::<i32>() == 0);
+    let whole = equals
+        .filter(|index| tokens[*index..code.end].iter().map(|token| bracket_change(token.kind)).sum::<i32>() == 0);
     let assign = whole.unwrap_or(code.end)..code.end;
     Line { lead: code.start..assign.start, assign, comment }
 }

@@ -2,48 +2,17 @@
 //!
 //! A text gives values; what they mean is known with a schema only, so a body keeps its properties until then.
 
-mod content;
+mod body;
 mod reader;
 
 use crate::diagnostic::Diagnostic;
 use crate::parser::{Parsed, template_of_text};
 use crate::source::{Range, Source};
-use crate::tree::{Body, Expr, ExprKind, JsonString, Literal, Name, ObjectItem, ObjectKey};
+use crate::tree::{
+    Body, Expr, ExprKind, JsonString, JsonValue, JsonValueKind, Literal, ObjectItem, ObjectKey, Property,
+};
 
-use content::body_of;
-
-/// The properties of a body in JSON syntax that no schema has asked for yet.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct JsonBody {
-    properties: Vec<Property>,
-    /// What is no object where one has to be. It is reported when the content is asked for.
-    problems: Vec<Diagnostic>,
-    /// The place of the body, if it is no object: an array of objects may be one.
-    no_object: Option<Range>,
-}
-
-/// `"name": value`.
-#[derive(Clone, PartialEq, Debug)]
-struct Property {
-    name: Name,
-    value: Value,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-struct Value {
-    range: Range,
-    kind: ValueKind,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-enum ValueKind {
-    Null,
-    Bool(bool),
-    Number(String),
-    String(String),
-    Array(Vec<Value>),
-    Object(Vec<Property>),
-}
+pub(crate) use body::{body_of, properties};
 
 /// Parses a file in JSON syntax. After an error nothing of it is known.
 ///
@@ -57,7 +26,7 @@ enum ValueKind {
 pub fn parse_json(source: Source) -> Parsed<Body> {
     let (value, diagnostics) = match reader::read(&source) {
         Ok(value) => match value.kind {
-            ValueKind::Object(_) | ValueKind::Array(_) => (body_of(value), Vec::new()),
+            JsonValueKind::Object(_) | JsonValueKind::Array(_) => (body_of(value), Vec::new()),
             _ => {
                 let detail = "A file in JSON syntax is an object, or an array of objects.";
                 (Body::default(), vec![Diagnostic::new("Root value must be object", detail, value.range)])
@@ -86,14 +55,14 @@ pub fn parse_json_expression(source: Source) -> Parsed<Expr> {
 }
 
 /// Makes an expression of a value.
-fn expression(value: Value) -> Expr {
+pub(crate) fn expression(value: JsonValue) -> Expr {
     let kind = match value.kind {
-        ValueKind::Null => ExprKind::Literal(Literal::Null),
-        ValueKind::Bool(truth) => ExprKind::Literal(Literal::Bool(truth)),
-        ValueKind::Number(text) => ExprKind::Literal(Literal::Number(text)),
-        ValueKind::String(text) => return string(text, value.range),
-        ValueKind::Array(values) => ExprKind::Tuple(values.into_iter().map(expression).collect()),
-        ValueKind::Object(properties) => ExprKind::Object(properties.into_iter().map(item).collect()),
+        JsonValueKind::Null => ExprKind::Literal(Literal::Null),
+        JsonValueKind::Bool(truth) => ExprKind::Literal(Literal::Bool(truth)),
+        JsonValueKind::Number(text) => ExprKind::Literal(Literal::Number(text)),
+        JsonValueKind::String(text) => return string(text, value.range),
+        JsonValueKind::Array(values) => ExprKind::Tuple(values.into_iter().map(expression).collect()),
+        JsonValueKind::Object(properties) => ExprKind::Object(properties.into_iter().map(item).collect()),
     };
     Expr::new(kind, value.range)
 }

@@ -6,8 +6,8 @@
 mod identifier;
 mod template;
 
-pub use identifier::is_identifier;
 pub(crate) use identifier::identifier_len;
+pub use identifier::is_identifier;
 
 use crate::token::{Token, TokenKind};
 
@@ -125,7 +125,10 @@ impl<'a> Lexer<'a> {
     fn main(&mut self) {
         let Some(byte) = self.byte(0) else { return };
         match byte {
-            b' ' | b'\t' => self.at += 1,
+            b' ' | b'\t' => {
+                let rest = &self.bytes[self.at..];
+                self.at += rest.iter().position(|byte| !matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+            }
             b'0'..=b'9' => self.emit(TokenKind::Number, self.number_len()),
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.emit(TokenKind::Identifier, identifier_len(self.rest())),
             b'\r' | b'\n' if self.newline_len() > 0 => self.emit(TokenKind::Newline, self.newline_len()),

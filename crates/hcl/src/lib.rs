@@ -29,13 +29,13 @@ mod tree;
 mod parser;
 mod references;
 mod analysis;
-mod schema;
 mod json;
+mod schema;
 mod format;
 
 pub use diagnostic::Diagnostic;
 pub use format::{format, format_configuration};
-pub use json::{JsonBody, parse_json, parse_json_expression};
+pub use json::{parse_json, parse_json_expression};
 pub use lexer::is_identifier;
 pub use parser::{
     MAX_NESTING, Parsed, parse_body, parse_expression, parse_partial_traversal, parse_template, parse_traversal,

@@ -3,6 +3,11 @@
 //! A function that meets an error reports it and returns [`Abandoned`]; the body around it gives the attribute the value
 //! `Invalid` and continues after it. So each attribute and block reports its first error, and none its consequences.
 
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the path of a method is not general over the lifetime of the parser"
+)]
+
 mod body;
 mod constructor;
 mod expression;
@@ -11,6 +16,8 @@ mod template;
 mod traversal;
 
 pub(crate) use expression::invalid;
+
+use std::cell::OnceCell;
 
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Start, lex};
@@ -103,7 +110,7 @@ fn parse_inner<T>(
     place: Range,
     read: impl FnOnce(&mut Parser<'_>) -> T,
 ) -> (T, Vec<Diagnostic>) {
-    let mut parser = Parser::new(text, lex(text, start), place.file, &[]);
+    let mut parser = Parser::new(text, lex(text, start), place.file);
     parser.base = place.start + 1;
     let value = read(&mut parser);
     (value, parser.finish())
@@ -118,12 +125,15 @@ fn parse<T>(mut source: Source, start: Start, read: impl FnOnce(&mut Parser<'_>)
     if !source.text().is_ascii() {
         let text = source.text();
         let ranges = tokens.iter().map(|token| token.range(source.id()));
-        let wide: Vec<Range> = ranges.filter(|range| !text[range.start as usize..range.end as usize].is_ascii()).collect();
+        let wide: Vec<Range> =
+            ranges.filter(|range| !text[range.start as usize..range.end as usize].is_ascii()).collect();
         wide.iter().for_each(|range| source.add_token(range.start, range.end));
     }
-    let mut parser = Parser::new(source.text(), tokens, source.id(), source.broken());
+    let encoding = lexical::check_encoding(&tokens, source.id(), source.broken());
+    let mut parser = Parser::new(source.text(), tokens, source.id());
     let value = read(&mut parser);
-    let diagnostics = parser.finish();
+    // What is no text has no errors besides.
+    let diagnostics = encoding.map_or_else(|| parser.finish(), |error| vec![error]);
     Parsed { value, diagnostics, source }
 }
 
@@ -148,15 +158,30 @@ struct Parser<'a> {
     unclosed: bool,
     /// How often the text was read again from a line on.
     lexed_again: u8,
+    /// The lines after the first one, once an error names a line.
+    line_starts: OnceCell<Vec<u32>>,
     /// The errors of the lexer. Where the text is read again, they are found again.
     lexical: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, tokens: Vec<Token>, file: FileId, broken: &[u32]) -> Self {
-        let lexical = lexical::check(text, &tokens, file, broken);
-        Self { text, tokens, file, base: 0, next: 0, newlines: vec![true], nesting: 0, unclosed: false, lexed_again: 0, lexical, diagnostics: Vec::new() }
+    fn new(text: &'a str, tokens: Vec<Token>, file: FileId) -> Self {
+        let lexical = lexical::check(text, &tokens, file);
+        Self {
+            text,
+            tokens,
+            file,
+            base: 0,
+            next: 0,
+            newlines: vec![true],
+            nesting: 0,
+            unclosed: false,
+            lexed_again: 0,
+            line_starts: OnceCell::new(),
+            lexical,
+            diagnostics: Vec::new(),
+        }
     }
 
     /// Returns the next token that means something here, and the index after it.
@@ -218,6 +243,12 @@ impl<'a> Parser<'a> {
 
     fn slice(&self, token: Token) -> &'a str {
         &self.text[token.start as usize..token.end as usize]
+    }
+
+    /// The number of the line of an offset in the text.
+    fn line(&self, offset: u32) -> usize {
+        let starts = || self.text.match_indices('\n').map(|(at, _)| at as u32 + 1).collect();
+        1 + self.line_starts.get_or_init(starts).partition_point(|start| *start <= offset)
     }
 
     /// Parses with line breaks that mean something, or nothing.
@@ -282,7 +313,7 @@ impl<'a> Parser<'a> {
         self.tokens.truncate(index);
         self.tokens.extend(lex(&self.text[line_start as usize..], Start::Normal).into_iter().map(shift));
         self.lexical.retain(|diagnostic| diagnostic.range.start < line_start);
-        self.lexical.extend(lexical::check(self.text, &self.tokens[index..], self.file, &[]));
+        self.lexical.extend(lexical::check(self.text, &self.tokens[index..], self.file));
     }
 
     /// Returns all errors in the order of the source.

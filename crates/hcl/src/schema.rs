@@ -1,5 +1,7 @@
 //! What a body has to contain, and the content that follows from it: the same for native and JSON syntax.
 
+mod json;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Diagnostic;
@@ -124,7 +126,11 @@ impl Body {
         let mut diagnostics = Vec::new();
         if let Some(block) = self.blocks.first() {
             let detail = "Only arguments are expected here, and no blocks.";
-            diagnostics.push(Diagnostic::new(format!("Unexpected `{}` block", block.kind.text), detail, block.kind.range));
+            diagnostics.push(Diagnostic::new(
+                format!("Unexpected `{}` block", block.kind.text),
+                detail,
+                block.kind.range,
+            ));
         }
         (self.attributes, diagnostics)
     }
@@ -132,7 +138,8 @@ impl Body {
 
 fn missing(content: &Content, schema: &Schema) -> Vec<Diagnostic> {
     let set: BTreeSet<&str> = content.attributes.iter().map(|attribute| attribute.name.text.as_str()).collect();
-    let required = schema.attributes.iter().filter(|attribute| attribute.required && !set.contains(attribute.name.as_str()));
+    let required =
+        schema.attributes.iter().filter(|attribute| attribute.required && !set.contains(attribute.name.as_str()));
     let error = |attribute: &AttributeSchema| {
         let detail = format!("The argument `{}` has to be set.", attribute.name);
         Diagnostic::new("Missing required argument", detail, content.end_range)

@@ -89,9 +89,9 @@ impl Source {
         let mut bytes = bytes.into();
         bytes.truncate(MAX_LEN);
         let (text, broken) = decode(bytes);
-        let bom = text.len() - text.trim_start_matches('\u{feff}').len();
-        let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
-        let line_starts = std::iter::once(bom.min(3) as u32).chain(starts).collect();
+        let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let starts = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
+        let line_starts = std::iter::once(bom as u32).chain(starts).collect();
         Self { id, name: name.into(), text, broken, line_starts, borders: Vec::new() }
     }
 
@@ -149,7 +149,10 @@ impl Source {
     fn clusters(&self, from: u32, to: u32) -> u32 {
         let text = self.text.get(from as usize..to as usize);
         // An offset inside a character is one of a template within a JSON string: it counts bytes, as hcl's does.
-        text.map_or(to.saturating_sub(from), |text| if text.is_ascii() { text.len() } else { text.graphemes(true).count() } as u32)
+        text.map_or(
+            to.saturating_sub(from),
+            |text| if text.is_ascii() { text.len() } else { text.graphemes(true).count() } as u32,
+        )
     }
 }
 

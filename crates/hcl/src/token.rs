@@ -74,7 +74,7 @@ pub enum TokenKind {
     Comment,
     Newline,
     EndOfFile,
-    // What follows is no part of the language. It is told apart because the errors differ.
+    // What follows is no part of the language. Each has an error of its own.
     Ampersand,
     Pipe,
     Tilde,
@@ -91,10 +91,7 @@ impl TokenKind {
     /// Whether the lexer has reported the token: no token of this kind is part of the language.
     pub(crate) fn is_reported(self) -> bool {
         use TokenKind::{Ampersand, Apostrophe, Backtick, Caret, Invalid, Pipe, QuotedNewline, Semicolon, Tilde};
-        matches!(
-            self,
-            Ampersand | Pipe | Tilde | Caret | Apostrophe | Backtick | Semicolon | QuotedNewline | Invalid
-        )
+        matches!(self, Ampersand | Pipe | Tilde | Caret | Apostrophe | Backtick | Semicolon | QuotedNewline | Invalid)
     }
 
     /// The bracket that closes this one.

@@ -3,8 +3,12 @@
 //! The shape is the one that `hashicorp/hcl` documents for its native syntax, so that what evaluates it can follow the
 //! same rules. Every node has its range. A tree is at most [`MAX_HEIGHT`] high, so functions may call themselves on it.
 
+mod json;
+
+pub use json::JsonBody;
+pub(crate) use json::{JsonValue, JsonValueKind, Property};
+
 use crate::diagnostic::Diagnostic;
-use crate::json::JsonBody;
 use crate::source::Range;
 
 /// The greatest height of an expression. Long chains of operators are high as well: `a + b + c` is `(a + b) + c`.

@@ -155,11 +155,15 @@ func main() {
 			all = append(all, text)
 			size += len(text)
 		})
-		begin := time.Now()
-		for _, text := range all {
-			hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+		best := time.Hour
+		for range 5 {
+			begin := time.Now()
+			for _, text := range all {
+				hclsyntax.ParseConfig(text, "", hcl.InitialPos)
+			}
+			best = min(best, time.Since(begin))
 		}
-		seconds := time.Since(begin).Seconds()
+		seconds := best.Seconds()
 		fmt.Fprintf(out, "%d files, %.1f MB, %.1f MB/s\n", len(all), float64(size)/1e6, float64(size)/1e6/seconds)
 	}
 }

@@ -116,7 +116,9 @@ fn is_one_sequence(inside: &[Piece<'_>]) -> bool {
         match token.kind {
             TokenKind::OpenQuote => quotes += 1,
             TokenKind::CloseQuote => quotes -= 1,
-            TokenKind::Interpolation | TokenKind::SequenceEnd | TokenKind::QuotedLiteral if quotes <= 0 => return false,
+            TokenKind::Interpolation | TokenKind::SequenceEnd | TokenKind::QuotedLiteral if quotes <= 0 => {
+                return false;
+            }
             _ => {}
         }
     }

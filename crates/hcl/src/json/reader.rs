@@ -1,15 +1,14 @@
 //! Text in JSON, values out. The first error ends it.
 
-use super::{Property, Value, ValueKind};
 use crate::diagnostic::Diagnostic;
 use crate::parser::MAX_NESTING;
 use crate::source::{Range, Source};
-use crate::tree::Name;
+use crate::tree::{JsonValue, JsonValueKind, Name, Property};
 
 type Result<T> = std::result::Result<T, Diagnostic>;
 
 /// Reads a text that is one value.
-pub(super) fn read(source: &Source) -> Result<Value> {
+pub(super) fn read(source: &Source) -> Result<JsonValue> {
     let mut reader = Reader { source, text: source.text(), at: 0, nesting: 0 };
     let value = reader.value()?;
     reader.skip_space();
@@ -51,13 +50,13 @@ impl<'a> Reader<'a> {
         Diagnostic::new(summary, detail, self.range(self.at, self.at + len))
     }
 
-    fn value(&mut self) -> Result<Value> {
+    fn value(&mut self) -> Result<JsonValue> {
         let next = self.peek();
         let start = self.at;
         let kind = match next {
             Some(b'{') => self.nested(Self::object)?,
             Some(b'[') => self.nested(Self::array)?,
-            Some(b'"') => ValueKind::String(self.string()?),
+            Some(b'"') => JsonValueKind::String(self.string()?),
             Some(b'-' | b'+' | b'.' | b'0'..=b'9') => self.number()?,
             Some(b'a'..=b'z' | b'A'..=b'Z') => self.keyword()?,
             None => return Err(self.error("Missing value", "The file ends where a value is expected.")),
@@ -66,10 +65,10 @@ impl<'a> Reader<'a> {
                 return Err(self.error("Missing JSON value", detail));
             }
         };
-        Ok(Value { range: self.range(start, self.at), kind })
+        Ok(JsonValue { range: self.range(start, self.at), kind })
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<ValueKind>) -> Result<ValueKind> {
+    fn nested(&mut self, read: fn(&mut Self) -> Result<JsonValueKind>) -> Result<JsonValueKind> {
         if self.nesting >= MAX_NESTING {
             let detail = format!("There are more than {MAX_NESTING} objects and arrays inside each other.");
             return Err(self.error("Nested too deeply", &detail));
@@ -81,42 +80,45 @@ impl<'a> Reader<'a> {
         value
     }
 
-    fn object(&mut self) -> Result<ValueKind> {
+    fn object(&mut self) -> Result<JsonValueKind> {
         let open = self.at - 1;
         let mut properties = Vec::new();
         if self.read_if(b'}') {
-            return Ok(ValueKind::Object(properties));
+            return Ok(JsonValueKind::Object(properties));
         }
         loop {
             if self.peek() != Some(b'"') {
-                return Err(self.error("Invalid object property name", "The name of a property is expected here, in quotes."));
+                return Err(
+                    self.error("Invalid object property name", "The name of a property is expected here, in quotes.")
+                );
             }
             let start = self.at;
             let text = self.string()?;
             let name = Name { text, range: self.range(start, self.at) };
             if !self.read_if(b':') {
-                let error = self.error("Missing property value colon", "A colon is expected after the name of a property.");
+                let error =
+                    self.error("Missing property value colon", "A colon is expected after the name of a property.");
                 let equals = self.peek() == Some(b'=');
                 return Err(if equals { error.hint("in JSON syntax, write `:` for `=`") } else { error });
             }
             let value = self.value()?;
             properties.push(Property { name, value });
             if self.ends(open, b'}', "object")? {
-                return Ok(ValueKind::Object(properties));
+                return Ok(JsonValueKind::Object(properties));
             }
         }
     }
 
-    fn array(&mut self) -> Result<ValueKind> {
+    fn array(&mut self) -> Result<JsonValueKind> {
         let open = self.at - 1;
         let mut values = Vec::new();
         if self.read_if(b']') {
-            return Ok(ValueKind::Array(values));
+            return Ok(JsonValueKind::Array(values));
         }
         loop {
             values.push(self.value()?);
             if self.ends(open, b']', "array")? {
-                return Ok(ValueKind::Array(values));
+                return Ok(JsonValueKind::Array(values));
             }
         }
     }
@@ -148,13 +150,13 @@ impl<'a> Reader<'a> {
         Ok(false)
     }
 
-    fn keyword(&mut self) -> Result<ValueKind> {
+    fn keyword(&mut self) -> Result<JsonValueKind> {
         let rest = self.rest();
         let len = rest.bytes().take_while(|byte| byte.is_ascii_alphabetic() || *byte == b'_').count();
         let kind = match &rest[..len] {
-            "null" => ValueKind::Null,
-            "true" => ValueKind::Bool(true),
-            "false" => ValueKind::Bool(false),
+            "null" => JsonValueKind::Null,
+            "true" => JsonValueKind::Bool(true),
+            "false" => JsonValueKind::Bool(false),
             word => {
                 let detail = format!("`{word}` is no value in JSON: text is in quotes.");
                 return Err(Diagnostic::new("Invalid JSON keyword", detail, self.range(self.at, self.at + len)));
@@ -164,7 +166,7 @@ impl<'a> Reader<'a> {
         Ok(kind)
     }
 
-    fn number(&mut self) -> Result<ValueKind> {
+    fn number(&mut self) -> Result<JsonValueKind> {
         let rest = self.rest();
         let len = rest.bytes().take_while(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)).count();
         let text = &rest[..len];
@@ -173,7 +175,7 @@ impl<'a> Reader<'a> {
             return Err(Diagnostic::new("Invalid JSON number", "This is no number as JSON has them.", range));
         }
         self.at += len;
-        Ok(ValueKind::Number(text.to_owned()))
+        Ok(JsonValueKind::Number(text.to_owned()))
     }
 
     fn string(&mut self) -> Result<String> {
@@ -197,7 +199,11 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     let range = self.range(start, self.at);
-                    return Err(Diagnostic::new("Invalid JSON string", "The closing quote is missing on this line.", range));
+                    return Err(Diagnostic::new(
+                        "Invalid JSON string",
+                        "The closing quote is missing on this line.",
+                        range,
+                    ));
                 }
             }
         }
@@ -232,7 +238,8 @@ impl<'a> Reader<'a> {
 /// Reads `\uNNNN`, or two of them that stand for one character. Half of a pair stands for no character.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| {
-        let digits = text.strip_prefix("\\u")?.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let digits =
+            text.strip_prefix("\\u")?.get(..4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         u16::from_str_radix(digits, 16).ok()
     };
     let first = unit(text)?;

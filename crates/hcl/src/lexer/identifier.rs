@@ -42,5 +42,8 @@ fn is_continue(c: char) -> bool {
 /// The characters of `ID_Start` that `XID_Start` and `XID_Continue` leave out, because their normalization is none.
 fn is_left_out(c: char) -> bool {
     matches!(c, '\u{37a}' | '\u{309b}' | '\u{309c}' | '\u{fc5e}'..='\u{fc63}' | '\u{fdfa}' | '\u{fdfb}')
-        || matches!(c, '\u{fe70}' | '\u{fe72}' | '\u{fe74}' | '\u{fe76}' | '\u{fe78}' | '\u{fe7a}' | '\u{fe7c}' | '\u{fe7e}')
+        || matches!(
+            c,
+            '\u{fe70}' | '\u{fe72}' | '\u{fe74}' | '\u{fe76}' | '\u{fe78}' | '\u{fe7a}' | '\u{fe7c}' | '\u{fe7e}'
+        )
 }

@@ -52,7 +52,7 @@ impl Lexer<'_> {
         let newline = self.newline_len_at(len);
         if newline == 0 {
             if len == 0 {
-                // A carriage return alone: nothing is told apart after it.
+                // A carriage return alone: upstream reads nothing after it.
                 return self.emit(TokenKind::Invalid, self.bytes.len() - self.at);
             }
             self.set_line_start(false);

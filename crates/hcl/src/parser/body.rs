@@ -47,13 +47,20 @@ impl<'a> Parser<'a> {
             }
         }
         let end = self.previous_range();
-        Body { attributes: items.attributes, blocks: items.blocks, range: start.to(end), end_range: end.at_end(), json: None }
+        Body {
+            attributes: items.attributes,
+            blocks: items.blocks,
+            range: start.to(end),
+            end_range: end.at_end(),
+            json: None,
+        }
     }
 
     /// Of blocks inside each other that the file does not close, the innermost one is reported.
     fn unclosed(&mut self, open: Range) {
         if !std::mem::replace(&mut self.unclosed, true) {
-            let detail = "The block is not closed before the file ends. A brace inside it may be the one that is missing.";
+            let detail =
+                "The block is not closed before the file ends. A brace inside it may be the one that is missing.";
             self.report("Unclosed configuration block", detail, open);
         }
     }
@@ -114,7 +121,7 @@ impl<'a> Parser<'a> {
     fn add(&mut self, attribute: Attribute, name: Token, items: &mut Items<'a>) {
         let text = self.slice(name);
         if let Some(first) = items.names.get(text) {
-            let line = 1 + self.text[..first.start as usize].matches('\n').count();
+            let line = self.line(first.start);
             let detail = format!("`{text}` was set on line {line} already. An argument is set once.");
             self.report("Attribute redefined", detail, attribute.name.range);
             return;
@@ -185,8 +192,14 @@ impl<'a> Parser<'a> {
                     labels.push(Name { text: self.slice(token).to_owned(), range: self.range(token) });
                 }
                 TokenKind::Equal => {
-                    let detail = format!("`{}` has a label, as a block has, and an equals sign, as an argument has.", kind.text);
-                    return self.abandon(token, "Invalid block definition", detail, "remove the equals sign, or the label");
+                    let detail =
+                        format!("`{}` has a label, as a block has, and an equals sign, as an argument has.", kind.text);
+                    return self.abandon(
+                        token,
+                        "Invalid block definition",
+                        detail,
+                        "remove the equals sign, or the label",
+                    );
                 }
                 TokenKind::Newline => {
                     let detail = "The opening brace of a block is on the line of its type and labels.";
@@ -209,7 +222,12 @@ impl<'a> Parser<'a> {
         if self.peek_kind() != TokenKind::Equal {
             let detail = "A block on one line has one argument and no blocks.";
             let range = self.range(name).to(self.range(self.peek()));
-            return self.abandon_at(range, "Argument definition required", detail, "put each item on a line of its own");
+            return self.abandon_at(
+                range,
+                "Argument definition required",
+                detail,
+                "put each item on a line of its own",
+            );
         }
         let (attribute, mut complete) = self.definition(name);
         let range = attribute.range;
@@ -224,7 +242,8 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        let body = Body { attributes: vec![attribute], blocks: Vec::new(), range, end_range: range.at_end(), json: None };
+        let body =
+            Body { attributes: vec![attribute], blocks: Vec::new(), range, end_range: range.at_end(), json: None };
         Ok((body, complete))
     }
 
@@ -249,7 +268,14 @@ impl<'a> Parser<'a> {
                     let detail = "The closing quote is missing.";
                     return self.abandon(token, "Unterminated string literal", detail, "");
                 }
-                _ => return self.abandon(token, "Invalid string literal", "This cannot be part of a text in quotes.", ""),
+                _ => {
+                    return self.abandon(
+                        token,
+                        "Invalid string literal",
+                        "This cannot be part of a text in quotes.",
+                        "",
+                    );
+                }
             }
         }
     }
@@ -259,7 +285,9 @@ impl<'a> Parser<'a> {
     /// That is after the line break that no bracket of the item encloses. If the item has a bracket that nothing
     /// closes, the indentation shows where the next item starts.
     fn skip_item(&mut self, start: usize) {
-        let error = self.next;
+        // The line of the error may be the next item already, which was read as a part of a bracket.
+        let before = self.tokens[start..self.next].iter().rposition(|token| self.breaks_line(*token));
+        let error = before.map_or(self.next, |at| start + at);
         let mut open: Vec<TokenKind> = Vec::new();
         // Whether a bracket was closed that a template began after, and so was not part of the template.
         let mut broken = false;
@@ -319,8 +347,9 @@ impl<'a> Parser<'a> {
             Some(b'}') if after_name.len() == rest.len() => column < indentation,
             _ if after_name.len() == rest.len() => false,
             Some(b'=') => column <= indentation && !after_name[1..].starts_with(['=', '>']),
-            Some(b'{' | b'"') => column <= indentation,
-            _ => column <= indentation && identifier_len(after_name) > 0,
+            // A block, whose header ends with its brace.
+            Some(b'{') => column <= indentation,
+            _ => column <= indentation && after_name.lines().next().is_some_and(|line| line.contains('{')),
         }
     }
 

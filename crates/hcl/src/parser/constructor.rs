@@ -41,13 +41,17 @@ impl Parser<'_> {
             if let Some(close) = self.read_if(TokenKind::CloseParen) {
                 return Ok(Arguments { values, expand_last: false, close });
             }
+            if self.peek_kind() == TokenKind::EndOfFile {
+                let detail = format!("The parenthesis after `{}` is not closed before the file ends.", name.text);
+                return self.abandon_at(name.range, "Unterminated function call", detail, "");
+            }
             values.push(self.expression()?);
             let separator = self.peek();
             match separator.kind {
                 TokenKind::Comma => {
                     self.read();
                 }
-                TokenKind::CloseParen => {}
+                TokenKind::CloseParen | TokenKind::EndOfFile => {}
                 TokenKind::Ellipsis => {
                     self.read();
                     let Some(close) = self.read_if(TokenKind::CloseParen) else {
@@ -55,10 +59,6 @@ impl Parser<'_> {
                         return self.abandon(separator, "Missing closing parenthesis", detail, "");
                     };
                     return Ok(Arguments { values, expand_last: true, close });
-                }
-                TokenKind::EndOfFile => {
-                    let detail = format!("The parenthesis after `{}` is not closed before the file ends.", name.text);
-                    return self.abandon_at(name.range, "Unterminated function call", detail, "");
                 }
                 _ => {
                     let detail = "A comma is expected between the arguments of a function.";
@@ -86,17 +86,17 @@ impl Parser<'_> {
             if let Some(close) = self.read_if(TokenKind::CloseBracket) {
                 return Ok((items, close));
             }
+            if self.peek_kind() == TokenKind::EndOfFile {
+                let detail = "The bracket is not closed before the file ends.";
+                return self.abandon(open, "Unterminated tuple constructor expression", detail, "");
+            }
             items.push(self.expression()?);
             let next = self.peek();
             match next.kind {
                 TokenKind::Comma => {
                     self.read();
                 }
-                TokenKind::CloseBracket => {}
-                TokenKind::EndOfFile => {
-                    let detail = "The bracket is not closed before the file ends.";
-                    return self.abandon(open, "Unterminated tuple constructor expression", detail, "");
-                }
+                TokenKind::CloseBracket | TokenKind::EndOfFile => {}
                 _ => {
                     let detail = "A comma is expected between the items of a list.";
                     return self.abandon(next, "Missing item separator", detail, "");
@@ -125,14 +125,16 @@ impl Parser<'_> {
             if let Some(close) = self.read_if(TokenKind::CloseBrace) {
                 return Ok((items, close));
             }
+            if self.peek_kind() == TokenKind::EndOfFile {
+                return self.unterminated_object(open);
+            }
             items.push(self.object_item(open)?);
             let next = self.peek();
             match next.kind {
                 TokenKind::Comma | TokenKind::Newline => {
                     self.read();
                 }
-                TokenKind::CloseBrace => {}
-                TokenKind::EndOfFile => return self.unterminated_object(open),
+                TokenKind::CloseBrace | TokenKind::EndOfFile => {}
                 _ => {
                     let detail = "A line break or a comma is expected before the next item.";
                     return self.abandon(next, "Missing attribute separator", detail, "");
@@ -197,8 +199,7 @@ impl Parser<'_> {
         self.check_for(open, key.as_ref(), &value, ellipsis);
         let (open_range, close_range) = (self.range(open), self.range(close));
         let group = ellipsis.is_some();
-        let each =
-            For { key_name, value_name, collection, key, value, condition, group, open_range, close_range };
+        let each = For { key_name, value_name, collection, key, value, condition, group, open_range, close_range };
         self.bounded(Expr::new(ExprKind::For(Box::new(each)), open_range.to(close_range)))
     }
 
@@ -210,7 +211,11 @@ impl Parser<'_> {
             _ => {}
         }
         if let Some(ellipsis) = ellipsis.filter(|_| open.kind == TokenKind::OpenBracket) {
-            self.report(summary, "A list does not group its values: use braces to make an object.", self.range(ellipsis));
+            self.report(
+                summary,
+                "A list does not group its values: use braces to make an object.",
+                self.range(ellipsis),
+            );
         }
     }
 

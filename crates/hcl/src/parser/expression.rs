@@ -135,7 +135,11 @@ impl Parser<'_> {
     pub(super) fn number(&mut self, token: Token) -> Literal {
         let text = self.slice(token);
         if !is_number(text) {
-            self.report("Invalid number literal", "A number has one decimal point and one exponent at most.", self.range(token));
+            self.report(
+                "Invalid number literal",
+                "A number has one decimal point and one exponent at most.",
+                self.range(token),
+            );
         }
         Literal::Number(text.to_owned())
     }

@@ -35,7 +35,7 @@ impl Parser<'_> {
     /// Parses a text that is one template.
     pub(super) fn whole_template(&mut self) -> Expr {
         let start = self.range(self.peek());
-        match self.parts(TokenKind::EndOfFile) {
+        match self.parts(TokenKind::EndOfFile, None) {
             Ok((parts, end)) => self.template(parts, false, start.to(end), end),
             Err(_) => super::invalid(start),
         }
@@ -45,7 +45,7 @@ impl Parser<'_> {
     pub(super) fn string(&mut self) -> Result<Expr> {
         let open = self.read();
         let closer = if open.kind == TokenKind::OpenQuote { TokenKind::CloseQuote } else { TokenKind::CloseHeredoc };
-        let (parts, end) = self.nested(|parser| parser.parts(closer))?;
+        let (parts, end) = self.nested(|parser| parser.parts(closer, Some(open)))?;
         let flushes = self.slice(open).starts_with("<<-");
         let range = self.range(open).to(end);
         let expr = self.template(parts, flushes, range, end);
@@ -66,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Reads the parts of a template up to its end, and the range of the end.
-    fn parts(&mut self, end: TokenKind) -> Result<(Vec<Part>, Range)> {
+    fn parts(&mut self, end: TokenKind, open: Option<Token>) -> Result<(Vec<Part>, Range)> {
         let start = self.range(self.peek());
         let mut parts: Vec<Part> = Vec::new();
         // Whether the last token ended with a strip marker, and whether it was a text.
@@ -97,19 +97,21 @@ impl Parser<'_> {
                     parts.push(part);
                     (strips, after_text) = (close.len() == 2, false);
                 }
-                _ => return self.unterminated(token, end),
+                _ => return self.unterminated(token, open),
             }
         }
     }
 
-    fn unterminated<T>(&mut self, token: Token, end: TokenKind) -> Result<T> {
-        let hint = match (end, token.kind) {
-            (TokenKind::CloseHeredoc, TokenKind::EndOfFile) => {
-                "the marker that ends a heredoc stands alone on its line, and a line break follows it"
+    fn unterminated<T>(&mut self, token: Token, open: Option<Token>) -> Result<T> {
+        let line = open.map_or(1, |open| self.line(open.start));
+        let detail = format!("The string that starts on line {line} has no end.");
+        let hint = match open {
+            Some(Token { kind: TokenKind::OpenHeredoc, .. }) => {
+                "the end of a heredoc is its marker, alone on a line, and a line break"
             }
             _ => "",
         };
-        self.abandon(token, "Unterminated template string", "The end of the string is missing.", hint)
+        self.abandon(token, "Unterminated template string", detail, hint)
     }
 
     fn text_of(&mut self, token: Token) -> String {

@@ -1,6 +1,7 @@
 //! Traversals alone, as addresses and references are written outside of expressions.
 
 use super::{Parser, Result};
+use crate::source::Range;
 use crate::token::{Token, TokenKind};
 use crate::tree::{Literal, Name, Step, Traversal};
 
@@ -73,7 +74,7 @@ impl Parser<'_> {
         })
     }
 
-    fn close_index(&mut self) -> Result<crate::Range> {
+    fn close_index(&mut self) -> Result<Range> {
         let token: Token = self.peek();
         match self.read_if(TokenKind::CloseBracket) {
             Some(close) => Ok(self.range(close)),

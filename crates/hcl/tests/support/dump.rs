@@ -303,6 +303,8 @@ fn number(text: &str) -> String {
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_start_matches('0');
     let trimmed = significant.trim_end_matches('0');
-    let power: i64 = exponent.parse::<i64>().unwrap() - fraction.len() as i64 + (significant.len() - trimmed.len()) as i64;
+    let zeros = significant.len() - trimmed.len();
+    let power =
+        exponent.parse::<i64>().unwrap() + i64::try_from(zeros).unwrap() - i64::try_from(fraction.len()).unwrap();
     if trimmed.is_empty() { "0e0".to_owned() } else { format!("{sign}{trimmed}e{power}") }
 }

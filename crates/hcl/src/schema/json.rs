@@ -4,55 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{JsonBody, Property, Value, ValueKind, expression};
+use super::Content;
 use crate::diagnostic::Diagnostic;
-use crate::schema::Content;
+use crate::json::{body_of, expression, properties};
 use crate::source::Range;
-use crate::tree::{Attribute, Block, Body, Name};
+use crate::tree::{Attribute, Block, JsonBody, JsonValue, JsonValueKind, Name, Property};
 
 /// A property with this name is a comment.
 const COMMENT: &str = "//";
-
-/// Makes a body of a value. If the value is no object, that is reported when the content is asked for.
-pub(super) fn body_of(value: Value) -> Body {
-    let range = value.range;
-    // The closing brace is the place for what is missing; of an array, the opening bracket.
-    let (no_object, end_range) = match value.kind {
-        ValueKind::Object(_) => (None, Range { start: range.end.saturating_sub(1), ..range }),
-        ValueKind::Array(_) => (Some(range), Range { end: range.start + 1, ..range }),
-        _ => (Some(range), range),
-    };
-    let mut problems = Vec::new();
-    let properties = properties(value, "the arguments and blocks are its properties", &mut problems);
-    let json = Some(JsonBody { properties, problems, no_object });
-    Body { range, end_range, json, ..Body::default() }
-}
-
-/// Returns the properties of an object, or of the objects of an array.
-fn properties(value: Value, why: &str, problems: &mut Vec<Diagnostic>) -> Vec<Property> {
-    let not_an_object = |range: Range| {
-        let detail = format!("An object is expected here: {why}.");
-        Diagnostic::new("Incorrect JSON value type", detail, range)
-    };
-    match value.kind {
-        ValueKind::Null => Vec::new(),
-        ValueKind::Object(properties) => properties,
-        ValueKind::Array(values) => {
-            let mut found = Vec::new();
-            for value in values {
-                match value.kind {
-                    ValueKind::Object(properties) => found.extend(properties),
-                    _ => problems.push(not_an_object(value.range)),
-                }
-            }
-            found
-        }
-        _ => {
-            problems.push(not_an_object(value.range));
-            Vec::new()
-        }
-    }
-}
 
 impl JsonBody {
     /// Takes what a schema has out of the properties.
@@ -115,7 +74,7 @@ impl JsonBody {
     }
 }
 
-fn attribute(name: Name, value: Value) -> Attribute {
+fn attribute(name: Name, value: JsonValue) -> Attribute {
     let range = name.range.to(value.range);
     Attribute { equals_range: name.range, value: expression(value), name, range }
 }
@@ -130,7 +89,7 @@ fn add_blocks(
     kind: &Name,
     labels: &mut Vec<Name>,
     left: &[String],
-    value: Value,
+    value: JsonValue,
     blocks: &mut Vec<Block>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -150,9 +109,9 @@ fn add_blocks(
     }
     let open = value.range;
     match value.kind {
-        ValueKind::Null => {}
-        ValueKind::Object(_) => blocks.push(block(kind, labels, open, value)),
-        ValueKind::Array(values) => {
+        JsonValueKind::Null => {}
+        JsonValueKind::Object(_) => blocks.push(block(kind, labels, open, value)),
+        JsonValueKind::Array(values) => {
             blocks.extend(values.into_iter().map(|value| block(kind, labels, open, value)));
         }
         _ => {
@@ -162,7 +121,7 @@ fn add_blocks(
     }
 }
 
-fn block(kind: &Name, labels: &[Name], open: Range, value: Value) -> Block {
+fn block(kind: &Name, labels: &[Name], open: Range, value: JsonValue) -> Block {
     let open_range = Range { end: open.start + 1, ..open };
     let close_range = Range { start: value.range.end.saturating_sub(1), ..value.range };
     Block { kind: kind.clone(), labels: labels.to_vec(), body: body_of(value), open_range, close_range }
