@@ -7,10 +7,18 @@ use crate::source::Range;
 
 /// Replaces the escapes of a part of a template without quotes: `$${` and `%%{`.
 pub(crate) fn unescape_literal(text: &str) -> String {
-    match text.as_bytes() {
-        [b'$', b'$', b'{', ..] | [b'%', b'%', b'{', ..] => text[1..].to_owned(),
-        _ => text.to_owned(),
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['$', '%']) {
+        let (before, sign) = rest.split_at(at);
+        result.push_str(before);
+        let doubled = sign[1..].starts_with(&sign[..1]);
+        let len = if doubled { 2 } else { 1 };
+        result.push_str(if doubled && sign[2..].starts_with('{') { &sign[..1] } else { &sign[..len] });
+        rest = &sign[len..];
     }
+    result.push_str(rest);
+    result
 }
 
 /// Replaces the escapes of a part of a quoted template. The range is that of the part.

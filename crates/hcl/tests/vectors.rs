@@ -105,10 +105,11 @@ const UNCLOSED: &str = "Unclosed configuration block";
 
 /// Errors with another place than upstream's, which is that of a token that was read later, of the star before it, or of
 /// another of several broken bytes. A bracket that is not closed is reported where it is opened. In JSON syntax, errors inside of strings have no place that could be compared.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "Missing close bracket on index",
     "Missing close bracket on splat index",
     "Invalid legacy index syntax",
+    "Invalid attribute name",
     "Invalid character encoding",
     "Unterminated tuple constructor expression",
     "Unterminated object constructor expression",

@@ -1,6 +1,6 @@
 // Writes what hashicorp/hcl makes of texts: the vectors that the tests of the crate `hcl` replay.
 //
-//	go run . vectors | gzip -9n > vectors.jsonl.gz  the vectors
+//	go run . vectors | gzip -9n > vectors.jsonl.gz  the vectors; `vectors SEED TIMES` makes others, and more
 //	find DIR -name '*.tf' | go run . files   the dump of each file, or with `hashes` a line for each
 //	find DIR -name '*.tf' | go run . format  the format of each file
 //	find DIR -name '*.tf' | go run . speed   how fast the files are parsed
@@ -130,7 +130,11 @@ func main() {
 	case "vectors":
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
-		for _, v := range vectors() {
+		seed, times := int64(1), 1
+		if len(os.Args) > 3 {
+			fmt.Sscan(os.Args[2]+" "+os.Args[3], &seed, &times)
+		}
+		for _, v := range vectors(seed, times) {
 			encoder.Encode(v)
 		}
 	case "files":

@@ -34,7 +34,7 @@ var picked = map[string][]string{
 		"true", "false", "null", "true.a", "null[0]", "for", "if", "in", "a if b", "...", ".", "a.", "a[", "a[]", "a[0", "a[0,1]", "a..b", "a.[0]", ".a", "*", "a.**", "}", "]", ")", "{]", "[}", "(]", "\x00", "\xff", "\"\xff\"", "# \xff\n1", "/* \xff */ 1", "/* a", "/**/1", "/*/*/1", "//\n1", "#",
 	},
 	"template": {
-		"", "a", "${a}", "a ${b} c", "a\n${b}\n", "%{ if a }b%{ endif }", "%{ if a ~}\n  b\n%{ else ~}\n  c\n%{ endif ~}\n", "%{ for a in b ~}\n- ${a}\n%{ endfor ~}\n", "$", "%", "$$", "a$", "$${a}", "%%{a}", "$$${a}",
+		"", "$$\r\n${~ a }", "$a\r\n${~ a }", "$\r\n${~ a }", "$\r\r\n${~ a }", "$\n\r\n${~ a }", "$\n\n${~ a }", "$ \n${~ a }", "$é\n${~ a }", "$a \n${~ a }", "a", "${a}", "a ${b} c", "a\n${b}\n", "%{ if a }b%{ endif }", "%{ if a ~}\n  b\n%{ else ~}\n  c\n%{ endif ~}\n", "%{ for a in b ~}\n- ${a}\n%{ endfor ~}\n", "$", "%", "$$", "a$", "$${a}", "%%{a}", "$$${a}",
 		"${a", "${", "%{", "%{ if", "}", "\"", "\"${a}\"", "a\rb${c}", "\r\n", "a\\nb", "${~ a ~}", "  ${~ a ~}  ", "\n  ${~ a ~}\n  b", "x\n\n  ${~ a }", "x\n %{~ if a ~}\n y\n %{~ endif ~}\n z", "${\"a ${b}\"}", "${<<E\na\nE\n}", "\ufeffa", "é${e\u0301}",
 		"%{ if a }${b}%{ else }%{ for c in d }${c}%{ endfor }%{ endif }", "%{ for a in b }", "%{ endfor }", "%{ else }", "%{ if a }%{ endfor }", "%{ elseif a }", "$\n", "%\n", "$a\n", "a ${b:c}", "${a}\n${b}", "${ a }${ b }", "~}", "{}", "a\xffb",
 	},

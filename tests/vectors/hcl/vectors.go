@@ -15,7 +15,8 @@ const (
 	jsons       = 450
 )
 
-func vectors() []vector {
+// The numbers are multiplied by `times`; for the vectors of the tests it is 1, and so is the seed.
+func vectors(seed int64, times int) []vector {
 	var all []vector
 	seen := map[string]bool{}
 	add := func(mode, text string) {
@@ -37,22 +38,22 @@ func vectors() []vector {
 		add("expression", "\""+text+"\"")
 		add("body", "a = <<-EOT\n    "+strings.ReplaceAll(text, "\n", "\n  ")+"\n    EOT\nb = <<E\n"+text+"\nE\n")
 	}
-	r := &random{rand.New(rand.NewSource(1))}
-	for range expressions {
+	r := &random{rand.New(rand.NewSource(seed))}
+	for range expressions * times {
 		add("expression", r.damaged(r.expression(4)))
 	}
-	for range templates {
+	for range templates * times {
 		add("template", r.damaged(r.template(3)))
 	}
-	for range bodies {
+	for range bodies * times {
 		add("body", r.damaged(r.body(3, "")))
 	}
-	for range traversals {
+	for range traversals * times {
 		text := r.damaged(r.traversal())
 		add("traversal", text)
 		add("partial", text)
 	}
-	for range jsons {
+	for range jsons * times {
 		add("json", r.damaged(r.jsonBody(3)))
 	}
 	return all

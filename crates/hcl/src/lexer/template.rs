@@ -109,7 +109,7 @@ impl Lexer<'_> {
                 self.literal(3 + usize::from(self.byte(3) == Some(b'~')));
             }
             // Before the end of a line, the character after the sign belongs to the token.
-            (Some(_), Some(b'\n')) if self.mode != Mode::Quoted => self.literal(2),
+            (Some(_), _) if self.mode != Mode::Quoted && self.newline_len_at(2) > 0 => self.literal(2),
             (None, _) if self.mode != Mode::Bare => self.emit(TokenKind::Invalid, 1),
             _ => self.literal(1),
         }

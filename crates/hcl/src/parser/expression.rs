@@ -137,7 +137,7 @@ impl Parser<'_> {
         if !is_number(text) {
             self.report(
                 "Invalid number literal",
-                "A number has one decimal point and one exponent at most.",
+                "A number has at most one decimal point and one exponent, of at most nine digits.",
                 self.range(token),
             );
         }
@@ -282,11 +282,12 @@ fn constant_key(key: &Expr) -> Option<Literal> {
     }
 }
 
-/// Digits, one point at most, and one exponent at most.
+/// Digits, one point at most, and one exponent at most. An exponent of more than nine digits is refused, as upstream.
 fn is_number(text: &str) -> bool {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    mantissa.matches('.').count() <= 1 && !exponent.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = !exponent.is_empty() && exponent.bytes().all(|byte| byte.is_ascii_digit());
+    mantissa.matches('.').count() <= 1 && digits && exponent.trim_start_matches('0').len() <= 9
 }
 
 fn value_hint(kind: TokenKind) -> &'static str {
