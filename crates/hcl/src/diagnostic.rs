@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::source::{Range, Source};
+use crate::source::{MAX_LEN, Range, Source};
 
 /// A problem: what, where, why, and what helps.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +41,16 @@ impl Diagnostic {
     pub fn display<'a>(&'a self, source: &'a Source) -> impl fmt::Display + 'a {
         Shown { diagnostic: self, source }
     }
+}
+
+/// The greatest number of problems of a file. More are read by no person, and would need more memory than the file.
+pub(crate) const MAX_DIAGNOSTICS: usize = 100;
+
+/// The problem of a file that was not read.
+pub(crate) fn too_long(source: &Source) -> Option<Diagnostic> {
+    let detail = format!("The file is longer than {} MiB.", MAX_LEN >> 20);
+    let range = Range { file: source.id(), start: 0, end: 0 };
+    source.is_too_long().then(|| Diagnostic::new("File too large", detail, range))
 }
 
 struct Shown<'a> {

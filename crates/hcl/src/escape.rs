@@ -2,7 +2,7 @@
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::source::Range;
 
 /// Replaces the escapes of a part of a template without quotes: `$${` and `%%{`.
@@ -35,7 +35,10 @@ pub(crate) fn unescape_quoted(text: &str, range: Range, diagnostics: &mut Vec<Di
         let place = Range { start: range.start + at as u32, end: range.start + (at + escape.len()) as u32, ..range };
         match replacement(escape) {
             Ok(c) => result.push(c),
-            Err(detail) => diagnostics.push(invalid_escape(escape, detail, place)),
+            Err(detail) if diagnostics.len() < MAX_DIAGNOSTICS => {
+                diagnostics.push(invalid_escape(escape, detail, place));
+            }
+            Err(_) => {}
         }
         at += escape.len();
     }

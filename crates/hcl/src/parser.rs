@@ -19,7 +19,7 @@ pub(crate) use expression::invalid;
 
 use std::cell::OnceCell;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, too_long};
 use crate::lexer::{Start, lex};
 use crate::source::{FileId, Range, Source};
 use crate::token::{Token, TokenKind};
@@ -129,11 +129,11 @@ fn parse<T>(mut source: Source, start: Start, read: impl FnOnce(&mut Parser<'_>)
             ranges.filter(|range| !text[range.start as usize..range.end as usize].is_ascii()).collect();
         wide.iter().for_each(|range| source.add_token(range.start, range.end));
     }
-    let encoding = lexical::check_encoding(&tokens, source.id(), source.broken());
+    let unreadable = too_long(&source).or_else(|| lexical::check_encoding(&tokens, source.id(), source.broken()));
     let mut parser = Parser::new(source.text(), tokens, source.id());
     let value = read(&mut parser);
     // What is no text has no errors besides.
-    let diagnostics = encoding.map_or_else(|| parser.finish(), |error| vec![error]);
+    let diagnostics = unreadable.map_or_else(|| parser.finish(), |error| vec![error]);
     Parsed { value, diagnostics, source }
 }
 
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
     }
 
     fn report(&mut self, summary: &str, detail: impl Into<String>, range: Range) {
-        self.diagnostics.push(Diagnostic::new(summary, detail, range));
+        self.refuse_at(range, summary, detail, "");
     }
 
     /// Reports an error at a token. If the lexer has reported the token, that is the error.
@@ -293,8 +293,10 @@ impl<'a> Parser<'a> {
     }
 
     fn refuse_at(&mut self, range: Range, summary: &str, detail: impl Into<String>, hint: &str) {
-        let diagnostic = Diagnostic::new(summary, detail, range);
-        self.diagnostics.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
+        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            let diagnostic = Diagnostic::new(summary, detail, range);
+            self.diagnostics.push(if hint.is_empty() { diagnostic } else { diagnostic.hint(hint) });
+        }
     }
 
     fn abandon<T>(&mut self, token: Token, summary: &str, detail: impl Into<String>, hint: &str) -> Result<T> {

@@ -6,8 +6,8 @@ use std::fmt;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The longest file that is read. Offsets are held in 32 bits.
-pub const MAX_LEN: usize = 1 << 30;
+/// The longest file that is read, in bytes. What people and programs write is shorter by far.
+pub const MAX_LEN: usize = 64 << 20;
 
 /// The number that the caller gave to a file, to find its [`Source`] again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -67,6 +67,8 @@ pub struct Source {
     id: FileId,
     name: String,
     text: String,
+    /// Whether the file was longer than `MAX_LEN`, and so was not read.
+    too_long: bool,
     /// Offsets at which bytes that are not UTF-8 were replaced, in order.
     broken: Vec<u32>,
     line_starts: Vec<u32>,
@@ -84,15 +86,16 @@ pub(crate) struct Border {
 const REPLACEMENT: u8 = 0x1a;
 
 impl Source {
-    /// Reads a file. What is not UTF-8 is replaced, and reported when the file is parsed.
+    /// Reads a file. What is not UTF-8 is replaced, and reported when the file is parsed. A file longer than [`MAX_LEN`] is
+    /// not read, which is reported as well.
     pub fn new(id: FileId, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        let mut bytes = bytes.into();
-        bytes.truncate(MAX_LEN);
-        let (text, broken) = decode(bytes);
+        let bytes = bytes.into();
+        let too_long = bytes.len() > MAX_LEN;
+        let (text, broken) = decode(if too_long { Vec::new() } else { bytes });
         let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let starts = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(bom as u32).chain(starts).collect();
-        Self { id, name: name.into(), text, broken, line_starts, borders: Vec::new() }
+        Self { id, name: name.into(), text, too_long, broken, line_starts, borders: Vec::new() }
     }
 
     /// The number that the caller gave to the file.
@@ -113,6 +116,10 @@ impl Source {
     /// The text of a range; empty if the range is not one of this file.
     pub fn slice(&self, range: Range) -> &str {
         self.text.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.too_long
     }
 
     pub(crate) fn broken(&self) -> &[u32] {

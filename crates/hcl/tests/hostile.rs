@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use hcl::{Expr, FileId, MAX_HEIGHT, Source, parse_body, parse_expression, parse_json, parse_template};
+use hcl::{Expr, ExprKind, FileId, MAX_HEIGHT, Source, parse_body, parse_expression, parse_json, parse_template};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, proptest};
 use proptest::sample::select;
@@ -88,8 +88,12 @@ fn parse_all(text: &[u8]) {
     let body = parse_body(source(text));
     body.diagnostics.iter().for_each(|diagnostic| assert!(!diagnostic.display(&body.source).to_string().is_empty()));
     body.value.attributes.iter().for_each(|attribute| look_at(&attribute.value));
-    look_at(&parse_expression(source(text)).value);
-    look_at(&parse_template(source(text)).value);
+    let values = body.value.attributes.iter().map(|attribute| &attribute.value);
+    assert!(!body.diagnostics.is_empty() || !values.clone().any(is_invalid), "an error that is not reported");
+    for parsed in [parse_expression(source(text)), parse_template(source(text))] {
+        look_at(&parsed.value);
+        assert!(!parsed.diagnostics.is_empty() || !is_invalid(&parsed.value), "an error that is not reported");
+    }
     let json = parse_json(source(text));
     json.diagnostics.iter().for_each(|diagnostic| assert!(!diagnostic.display(&json.source).to_string().is_empty()));
     hcl::parse_partial_traversal(source(text));
@@ -100,6 +104,12 @@ fn parse_all(text: &[u8]) {
 fn look_at(expr: &Expr) {
     assert!(expr.height() <= MAX_HEIGHT + 1);
     expr.references();
+}
+
+fn is_invalid(expr: &Expr) -> bool {
+    let mut found = matches!(expr.kind, ExprKind::Invalid);
+    expr.for_each_child(&mut |child| found |= is_invalid(child));
+    found
 }
 
 proptest! {

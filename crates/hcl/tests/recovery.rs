@@ -149,3 +149,19 @@ fn a_template_in_a_json_string_has_its_place_in_the_file() {
     let references = parsed.value.references();
     assert_eq!(parsed.source.slice(references[0].range), "c.d");
 }
+
+#[test]
+fn a_file_that_is_too_large_is_one_error() {
+    let text = vec![b'#'; hcl::MAX_LEN + 1];
+    let native = hcl::parse_body(Source::new(FileId(0), "main.tf", text.clone())).diagnostics;
+    let json = hcl::parse_json(Source::new(FileId(0), "main.tf.json", text)).diagnostics;
+    for diagnostics in [native, json] {
+        assert_eq!(diagnostics.iter().map(|found| found.summary.as_str()).collect::<Vec<_>>(), ["File too large"]);
+    }
+}
+
+#[test]
+fn the_number_of_errors_is_bounded() {
+    assert_eq!(hcl::parse_body(source(&"a = \n".repeat(5000))).diagnostics.len(), 100);
+    assert_eq!(hcl::parse_body(source(&format!("a = \"{}\"\n", "\\q".repeat(5000)))).diagnostics.len(), 100);
+}

@@ -1,6 +1,6 @@
 //! Text in JSON, values out. The first error ends it.
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, too_long};
 use crate::parser::MAX_NESTING;
 use crate::source::{Range, Source};
 use crate::tree::{JsonValue, JsonValueKind, Name, Property};
@@ -9,6 +9,9 @@ type Result<T> = std::result::Result<T, Diagnostic>;
 
 /// Reads a text that is one value.
 pub(super) fn read(source: &Source) -> Result<JsonValue> {
+    if let Some(diagnostic) = too_long(source) {
+        return Err(diagnostic);
+    }
     let mut reader = Reader { source, text: source.text(), at: 0, nesting: 0 };
     let value = reader.value()?;
     reader.skip_space();
