@@ -1,12 +1,15 @@
 //! What a body has to contain, and the content that follows from it: the same for native and JSON syntax.
 
 mod json;
+mod similar;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Range;
 use crate::tree::{Attribute, Block, Body};
+
+use similar::closest;
 
 /// The arguments and blocks that a body may have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -42,6 +45,14 @@ impl Schema {
         let labels = |labels: &[&str]| labels.iter().map(|label| (*label).to_owned()).collect();
         let blocks = blocks.iter().map(|(kind, names)| BlockSchema { kind: (*kind).to_owned(), labels: labels(names) });
         Self { attributes: attributes.collect(), blocks: blocks.collect() }
+    }
+
+    fn attribute_names(&self) -> Vec<&str> {
+        self.attributes.iter().map(|attribute| attribute.name.as_str()).collect()
+    }
+
+    fn block_kinds(&self) -> Vec<&str> {
+        self.blocks.iter().map(|block| block.kind.as_str()).collect()
     }
 }
 
@@ -149,21 +160,21 @@ fn missing(content: &Content, schema: &Schema) -> Vec<Diagnostic> {
 
 fn wrong_labels(block: &Block, labels: &[String]) -> Option<Diagnostic> {
     let kind = &block.kind.text;
+    let detail = match labels {
+        [] => format!("A `{kind}` block has no labels."),
+        [label] => format!("A `{kind}` block has one label: {label}."),
+        _ => format!("A `{kind}` block has {} labels: {}.", labels.len(), labels.join(", ")),
+    };
     if let Some(extra) = block.labels.get(labels.len()) {
-        let detail = match labels.len() {
-            0 => format!("A `{kind}` block has no labels."),
-            count => format!("A `{kind}` block has {count} labels: {}.", labels.join(", ")),
-        };
         return Some(Diagnostic::new(format!("Extraneous label for {kind}"), detail, extra.range));
     }
     let label = labels.get(block.labels.len())?;
-    let detail = format!("A `{kind}` block has {} labels: {}.", labels.len(), labels.join(", "));
     Some(Diagnostic::new(format!("Missing {label} for {kind}"), detail, block.header_range()))
 }
 
 fn unsupported(rest: &Body, schema: &Schema) -> Vec<Diagnostic> {
     if let Some(json) = &rest.json {
-        return json.unsupported();
+        return json.unsupported(schema);
     }
     let attributes = rest.attributes.iter().map(|attribute| {
         let name = &attribute.name.text;
@@ -171,7 +182,7 @@ fn unsupported(rest: &Body, schema: &Schema) -> Vec<Diagnostic> {
         let diagnostic = Diagnostic::new("Unsupported argument", detail, attribute.name.range);
         match schema.blocks.iter().any(|block| block.kind == *name) {
             true => diagnostic.hint(format!("`{name}` is a block: remove the equals sign")),
-            false => diagnostic,
+            false => suggest(diagnostic, name, &schema.attribute_names()),
         }
     });
     let blocks = rest.blocks.iter().map(|block| {
@@ -180,8 +191,16 @@ fn unsupported(rest: &Body, schema: &Schema) -> Vec<Diagnostic> {
         let diagnostic = Diagnostic::new("Unsupported block type", detail, block.kind.range);
         match schema.attributes.iter().any(|attribute| attribute.name == *kind) {
             true => diagnostic.hint(format!("`{kind}` is an argument: write an equals sign after it")),
-            false => diagnostic,
+            false => suggest(diagnostic, kind, &schema.block_kinds()),
         }
     });
     attributes.chain(blocks).collect()
+}
+
+/// Adds the name that was meant, if one is close.
+fn suggest(diagnostic: Diagnostic, name: &str, names: &[&str]) -> Diagnostic {
+    match closest(name, names) {
+        Some(close) => diagnostic.hint(format!("did you mean `{close}`?")),
+        None => diagnostic,
+    }
 }

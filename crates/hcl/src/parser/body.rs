@@ -159,7 +159,11 @@ impl<'a> Parser<'a> {
                 items.blocks.push(block);
                 self.skip_item(start);
             }
-            Err(Abandoned) => self.skip_item(start),
+            Err(Abandoned) => {
+                // The next lines may be the body of the block.
+                items.lost = self.peek_kind() == TokenKind::Newline;
+                self.skip_item(start);
+            }
         }
     }
 

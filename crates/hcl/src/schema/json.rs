@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Content;
+use super::{Content, Schema, suggest};
 use crate::diagnostic::Diagnostic;
 use crate::json::{body_of, expression, properties};
 use crate::source::Range;
@@ -64,11 +64,13 @@ impl JsonBody {
     }
 
     /// Reports the properties that are left.
-    pub(crate) fn unsupported(&self) -> Vec<Diagnostic> {
+    pub(crate) fn unsupported(&self, schema: &Schema) -> Vec<Diagnostic> {
         let left = self.properties.iter().filter(|property| property.name.text != COMMENT);
+        let names = [schema.attribute_names(), schema.block_kinds()].concat();
         let error = |property: &Property| {
             let detail = format!("No argument or block named `{}` is expected here.", property.name.text);
-            Diagnostic::new("Extraneous JSON object property", detail, property.name.range)
+            let diagnostic = Diagnostic::new("Extraneous JSON object property", detail, property.name.range);
+            suggest(diagnostic, &property.name.text, &names)
         };
         left.map(error).collect()
     }
