@@ -228,9 +228,13 @@ fn time_grows_with_the_length() {
     }
 }
 
+/// The least of a few times: the machine may have other work.
 fn time(piece: &str, count: usize) -> Duration {
     let text = piece.repeat(count);
-    let begin = Instant::now();
-    parse_body(source(text));
-    begin.elapsed()
+    let run = |_| {
+        let begin = Instant::now();
+        parse_body(source(text.as_str()));
+        begin.elapsed()
+    };
+    (0..3).map(run).min().unwrap()
 }
