@@ -12,6 +12,7 @@ mod body;
 mod constructor;
 mod expression;
 mod lexical;
+mod recovery;
 mod template;
 mod traversal;
 

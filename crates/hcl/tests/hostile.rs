@@ -221,19 +221,28 @@ fn time_grows_with_the_length() {
         "a = [\n  1 2\n",
         "x = {\n\"\\",
         "\n",
+        "=}",
+        "]=}",
+        "a=}",
     ];
     for piece in pieces {
-        let (short, long) = (time(piece, 5_000), time(piece, 20_000));
+        let (short, long) = (time(&piece.repeat(5_000)), time(&piece.repeat(20_000)));
         assert!(long < short * 12 + Duration::from_millis(200), "{piece:?}: {short:?}, {long:?}");
+    }
+    for (first, second) in
+        [("(", "]"), ("[", ")\n"), ("\"${", "]"), ("a{b=", "]\n"), ("<<E\n${", "]"), ("a = [\n", "} = 1\n")]
+    {
+        let text = |count: usize| format!("a = {}{}", first.repeat(count), second.repeat(count));
+        let (short, long) = (time(&text(5_000)), time(&text(20_000)));
+        assert!(long < short * 12 + Duration::from_millis(200), "{first:?} {second:?}: {short:?}, {long:?}");
     }
 }
 
 /// The least of a few times: the machine may have other work.
-fn time(piece: &str, count: usize) -> Duration {
-    let text = piece.repeat(count);
+fn time(text: &str) -> Duration {
     let run = |_| {
         let begin = Instant::now();
-        parse_body(source(text.as_str()));
+        parse_body(source(text));
         begin.elapsed()
     };
     (0..3).map(run).min().unwrap()

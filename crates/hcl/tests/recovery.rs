@@ -78,11 +78,11 @@ fn blocks_on_one_line() {
     check(
         "a { b = 1 c = 2 }\na { b = 1, c = 2 }\na { b {} }\na { b = 1\n}\n",
         expect![[r#"
-        1,11 Invalid single-argument block definition: A block that has an argument on the line of its opening brace ends on that line, after the argument. (put each argument on a line of its own)
-        2,10 Invalid single-argument block definition: A block that has an argument on the line of its opening brace ends on that line, after the argument. (put each argument on a line of its own)
-        3,5 Argument definition required: A block on one line has one argument and no blocks. (put each item on a line of its own)
-        4,10 Invalid single-argument block definition: A block that has an argument on the line of its opening brace ends on that line, after the argument. (put each argument on a line of its own)
-    "#]],
+            1,11 Invalid single-argument block definition: A block with an argument on the line of its opening brace ends on that line. (put each argument on a line of its own)
+            2,10 Invalid single-argument block definition: A block with an argument on the line of its opening brace ends on that line. (put each argument on a line of its own)
+            3,5 Argument definition required: A block on one line has one argument and no blocks. (put each item on a line of its own)
+            4,10 Invalid single-argument block definition: A block with an argument on the line of its opening brace ends on that line. (put each argument on a line of its own)
+        "#]],
     );
     check(
         "a \"b\" = 1\na\n{\n}\na {} b {}\n\"a\" = 1\n",

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::{Abandoned, Parser, Result, invalid};
-use crate::lexer::identifier_len;
 use crate::source::Range;
 use crate::token::{Token, TokenKind};
 use crate::tree::{Attribute, Block, Body, Name};
@@ -198,12 +197,8 @@ impl<'a> Parser<'a> {
                 TokenKind::Equal => {
                     let detail =
                         format!("`{}` has a label, as a block has, and an equals sign, as an argument has.", kind.text);
-                    return self.abandon(
-                        token,
-                        "Invalid block definition",
-                        detail,
-                        "remove the equals sign, or the label",
-                    );
+                    let hint = "remove the equals sign, or the label";
+                    return self.abandon(token, "Invalid block definition", detail, hint);
                 }
                 TokenKind::Newline => {
                     let detail = "The opening brace of a block is on the line of its type and labels.";
@@ -226,12 +221,8 @@ impl<'a> Parser<'a> {
         if self.peek_kind() != TokenKind::Equal {
             let detail = "A block on one line has one argument and no blocks.";
             let range = self.range(name).to(self.range(self.peek()));
-            return self.abandon_at(
-                range,
-                "Argument definition required",
-                detail,
-                "put each item on a line of its own",
-            );
+            let hint = "put each item on a line of its own";
+            return self.abandon_at(range, "Argument definition required", detail, hint);
         }
         let (attribute, mut complete) = self.definition(name);
         let range = attribute.range;
@@ -241,7 +232,7 @@ impl<'a> Parser<'a> {
             match next.kind {
                 TokenKind::EndOfFile => self.unclosed(open),
                 _ => {
-                    let detail = "A block that has an argument on the line of its opening brace ends on that line, after the argument.";
+                    let detail = "A block with an argument on the line of its opening brace ends on that line.";
                     self.refuse(next, summary, detail, "put each argument on a line of its own");
                 }
             }
@@ -273,102 +264,12 @@ impl<'a> Parser<'a> {
                     return self.abandon(token, "Unterminated string literal", detail, "");
                 }
                 _ => {
-                    return self.abandon(
-                        token,
-                        "Invalid string literal",
-                        "This cannot be part of a text in quotes.",
-                        "",
-                    );
+                    let detail = "This cannot be part of a text in quotes.";
+                    return self.abandon(token, "Invalid string literal", detail, "");
                 }
             }
         }
     }
-
-    /// Goes on to the item after the one that starts at an index and has an error before the next token.
-    ///
-    /// That is after the line break that no bracket of the item encloses. If the item has a bracket that nothing
-    /// closes, the indentation shows where the next item starts.
-    fn skip_item(&mut self, start: usize) {
-        // The line of the error may be the next item already, which was read as a part of a bracket.
-        let before = self.tokens[start..self.next].iter().rposition(|token| self.breaks_line(*token));
-        let error = before.map_or(self.next, |at| start + at);
-        let mut open: Vec<TokenKind> = Vec::new();
-        // Whether a bracket was closed that a template began after, and so was not part of the template.
-        let mut broken = false;
-        let indentation = self.tokens.get(start).map_or(0, |token| self.indentation(token.start));
-        for index in start..self.tokens.len() {
-            let token = self.tokens[index];
-            let reached = index >= error;
-            if token.kind.closer().is_some() {
-                open.push(token.kind);
-            } else if token.kind.is_closer() {
-                match open.iter().rposition(|opener| opener.closer() == Some(token.kind)) {
-                    Some(at) => {
-                        broken |= open.drain(at..).skip(1).any(starts_template);
-                    }
-                    None if reached && token.kind == TokenKind::CloseBrace => return self.next = index,
-                    None => {}
-                }
-            } else if self.breaks_line(token) {
-                // The lexer ends a string at the end of its line, whether it was closed or not.
-                if token.kind == TokenKind::QuotedNewline && open.last() == Some(&TokenKind::OpenQuote) {
-                    open.pop();
-                }
-                if reached && (open.is_empty() || self.starts_item(token.end, indentation)) {
-                    self.unclosed |= !open.is_empty();
-                    broken |= open.into_iter().any(starts_template);
-                    return self.start_line(index + 1, token.end, broken);
-                }
-            }
-        }
-        // That the blocks around the item are not closed is a consequence.
-        self.unclosed = true;
-        self.next = self.tokens.len() - 1;
-    }
-
-    /// Goes on at the start of a line. If the lexer read it as a part of a template, it is read again.
-    fn start_line(&mut self, index: usize, line_start: u32, broken: bool) {
-        self.next = index;
-        if broken && self.lexed_again < MAX_LEXED_AGAIN {
-            self.lexed_again += 1;
-            self.lex_again(index, line_start);
-        }
-    }
-
-    fn breaks_line(&self, token: Token) -> bool {
-        let breaks = matches!(token.kind, TokenKind::Newline | TokenKind::Comment | TokenKind::QuotedNewline);
-        breaks && self.slice(token).ends_with('\n')
-    }
-
-    /// Whether a line starts an item of the body that has this indentation, or ends the body. The tokens of the line
-    /// do not say it, because they can be those of a template that is not closed.
-    fn starts_item(&self, line_start: u32, indentation: u32) -> bool {
-        let line = &self.text[line_start as usize..];
-        let rest = line.trim_start_matches([' ', '\t']);
-        let column = (line.len() - rest.len()) as u32;
-        let after_name = rest[identifier_len(rest)..].trim_start_matches([' ', '\t']);
-        match after_name.bytes().next() {
-            Some(b'}') if after_name.len() == rest.len() => column < indentation,
-            _ if after_name.len() == rest.len() => false,
-            Some(b'=') => column <= indentation && !after_name[1..].starts_with(['=', '>']),
-            // A block, whose header ends with its brace.
-            Some(b'{') => column <= indentation,
-            _ => column <= indentation && after_name.lines().next().is_some_and(|line| line.contains('{')),
-        }
-    }
-
-    fn indentation(&self, offset: u32) -> u32 {
-        let line_start = self.text[..offset as usize].rfind('\n').map_or(0, |at| at + 1);
-        offset - line_start as u32
-    }
-}
-
-/// How often a file is read again from a line on. Each time costs as much as the first.
-const MAX_LEXED_AGAIN: u8 = 5;
-
-fn starts_template(kind: TokenKind) -> bool {
-    use TokenKind::{Directive, Interpolation, OpenHeredoc, OpenQuote};
-    matches!(kind, OpenQuote | OpenHeredoc | Interpolation | Directive)
 }
 
 const NO_ITEM: &str = "An argument (`name = value`) or a block (`name { ... }`) is expected here.";
