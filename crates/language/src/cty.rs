@@ -1,0 +1,3 @@
+//! The values. The only place that names the crate they come from.
+
+pub use ::cty::*;

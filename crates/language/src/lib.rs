@@ -1,0 +1,18 @@
+//! Terraform's configuration language: the functions, and the evaluation of expressions over `cty` values.
+//!
+//! The crate reads no files by itself, knows no provider, and has no clock: what an evaluation may see comes in with the
+//! [`Scope`]. It takes bounded time and memory, which the [`Budget`] of the scope sets.
+
+mod cty;
+mod budget;
+mod scope;
+mod failure;
+pub mod functions;
+mod evaluate;
+mod constraint;
+
+pub use budget::Budget;
+pub use constraint::TypeConstraint;
+pub use evaluate::{Environment, Evaluated, evaluate, traverse};
+pub use failure::Failure;
+pub use scope::{Effects, FileError, Files, NoFiles, Scope};
