@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-
 use hcl::{Expr, ExprKind, FileId, MAX_HEIGHT, Source, parse_body, parse_expression, parse_json, parse_template};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, proptest};

@@ -124,7 +124,11 @@ impl Shell {
     /// Ends these blocks as Ctrl-C does. A block that has ended before is a problem.
     pub(super) fn end_background(&mut self, problems: &mut Vec<String>) {
         for (group, output) in std::mem::take(&mut self.background) {
-            self.send(&format!("kill -INT -- -{group} && echo 0 || echo 1; wait {group} 2>/dev/null\n"));
+            // A signal between the start of a shell and that of its program is lost.
+            self.send(&format!(
+                "kill -INT -- -{group} && echo 0 || echo 1; while kill -0 -- -{group} 2>/dev/null; do sleep 1; kill -INT -- \
+                 -{group} 2>/dev/null; done; wait {group} 2>/dev/null\n"
+            ));
             if self.answer().as_deref() != Some("0") {
                 let output = fs::read_to_string(output).unwrap_or_default();
                 problems.push(format!("a command that runs until Ctrl-C ended before:\n{output}"));

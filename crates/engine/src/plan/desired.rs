@@ -290,7 +290,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
 }
 
 /// The block of an object that would be destroyed by the plan that imports it: who imports an object wants to keep it. A
-/// request of the user replaces it.
+/// request of the user replaces it. On files, the user sees the replacement in the plan before it is made, as in Terraform.
 fn replaced_import(
     input: &PlanInput<'_>,
     node: Node<'_>,
@@ -299,13 +299,11 @@ fn replaced_import(
     why: &str,
 ) -> Option<Block> {
     let imported = progress.imported.as_ref().filter(|_| !progress.adopts)?;
-    if matches!(replacement, Replacement::Requested) || node.keeps_object(imported) {
+    let is_shown_first = input.options.destroy_orphans;
+    if is_shown_first || matches!(replacement, Replacement::Requested) || node.keeps_object(imported) {
         return None;
     }
-    let request = match input.options.destroy_orphans {
-        true => format!("run `purlin apply --replace '{}'`", node.address),
-        false => "set the annotation `purlin.dev/replace-requested-at`".to_owned(),
-    };
+    let request = "set the annotation `purlin.dev/replace-requested-at`";
     let what = format!("the object to import would be replaced: {why}");
     let hint = format!("change `spec.config` to match the object, or correct `spec.import`; to replace it, {request}");
     let at = Path::default().name("spec").name("import");

@@ -59,13 +59,11 @@ fn invalid(what: impl std::fmt::Display) -> Failure {
 
 impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<Event<'a>, Failure> {
-        loop {
-            self.scope.budget.step(1)?;
-            match self.parser.next() {
-                Some(Ok((event, _))) => return Ok(event),
-                Some(Err(error)) => return Err(invalid(error)),
-                None => return Ok(Event::StreamEnd),
-            }
+        self.scope.budget.step(1)?;
+        match self.parser.next() {
+            Some(Ok((event, _))) => Ok(event),
+            Some(Err(error)) => Err(invalid(error)),
+            None => Ok(Event::StreamEnd),
         }
     }
 

@@ -262,15 +262,22 @@ fn an_imported_object_that_differs_is_updated() {
 }
 
 #[test]
-fn an_object_is_not_replaced_by_the_plan_that_imports_it() {
+fn an_object_is_not_replaced_by_the_plan_that_imports_it_unless_the_plan_is_shown_first() {
+    let manifest = "want a input=1 force=1 import=X";
     check(
-        "want a input=1 force=1 import=X",
+        &format!("{manifest}\noption cluster"),
         expect![[r#"
-        a Blocked IdentityConflict: spec.import: the object to import would be replaced: `force` cannot be changed in place (hint: change `spec.config` to match the object, or correct `spec.import`; to replace it, run `purlin apply --replace 'a'`)
+        a Blocked IdentityConflict: spec.import: the object to import would be replaced: `force` cannot be changed in place (hint: change `spec.config` to match the object, or correct `spec.import`; to replace it, set the annotation `purlin.dev/replace-requested-at`)
         error a IdentityConflict"#]],
     );
     check(
-        "want a input=1 force=1 import=X\noption replace=a",
+        manifest,
+        expect![
+            "a Replace DestroyFirst (imported, attributes force replacement) [force] {force=1 id=? input=1 output=?}"
+        ],
+    );
+    check(
+        &format!("{manifest}\noption cluster\noption replace=a"),
         expect!["a Replace DestroyFirst (imported, requested) {force=1 id=? input=1 output=?}"],
     );
 }
