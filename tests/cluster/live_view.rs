@@ -114,6 +114,9 @@ fn a_user_sees_and_does_what_the_api_server_allows() {
         assert_eq!(whole["mayDecide"], false);
         names(&whole["plans"]).first().map(|&name| name.to_owned())
     });
+    wait_until("the Plan shows its changes", LIMIT, || {
+        plane().get(&["-n", &namespace, "plan", &plan])["status"]["result"].is_string()
+    });
     let uid = get(&viewing, &format!("plan?namespace={namespace}&name={plan}"), &author).1["uid"].clone();
     let decision =
         |uid: &Value| json!({ "namespace": namespace, "plan": plan, "uid": uid, "decision": "approve" }).to_string();

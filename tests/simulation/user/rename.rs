@@ -129,7 +129,8 @@ pub(super) fn claim_of(resource: &Value) -> Value {
 }
 
 /// The claim of a Resource, unless it cannot be fulfilled: the other Resource stays, a third one claims the same, or the
-/// Resource has an object that did not come from there. `all` are the Resources of the namespace.
+/// Resource has an object that did not come from there. A user who reads that a move is blocked removes the claim, as the hint
+/// says. `all` are the Resources of the namespace.
 pub(super) fn healed_claim(
     kubectl: &dyn Kubectl,
     all: &[(String, Value)],
@@ -145,12 +146,22 @@ pub(super) fn healed_claim(
         let claims = |resource: &Value| claimed_addresses(resource).any(|other| other.name == claimed.name);
         all.iter().filter(|(_, other)| claims(other)).count() > 1
     };
+    let is_blocked = |claimed: &Address| {
+        let concerned = all.iter().filter(|(other, _)| other == name || **other == *claimed.name);
+        concerned.map(|(_, resource)| resource).any(is_move_blocked)
+    };
     let own = kubectl.records(name);
     let size = if is_family(name) { keys(&resource["spec"]).len() } else { 1 };
     let is_complete = size <= own.len();
     let can_move = |claimed: Address| {
         let came_from_there = |record: &Record| record.moved_from.iter().any(|from| from.name == claimed.name);
-        own.iter().all(came_from_there) && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed)))
+        own.iter().all(came_from_there)
+            && (is_complete || (!stays(&claimed) && !is_claimed_twice(&claimed) && !is_blocked(&claimed)))
     };
     if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
+}
+
+fn is_move_blocked(resource: &Value) -> bool {
+    let conditions = resource["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|condition| condition["reason"] == "MoveBlocked"))
 }

@@ -80,6 +80,10 @@ pub fn unseen(plan: &PlanObject, decision: Decision, namespace: &str) -> Option<
         return None;
     }
     let name = plan.metadata.name.as_deref().unwrap_or_default();
+    if plan.status.is_none() {
+        let why = format!("the Plan `{name}` does not show its changes yet");
+        return Some((why, "try again when the controller has written its status".to_owned()));
+    }
     let why = format!("the Plan `{name}` does not show what it would approve: its changes are not those that wait now");
     let hint = format!(
         "approve the Plan that Purlin creates when changes wait (`kubectl -n {namespace} get pplan`), or approve your own \
