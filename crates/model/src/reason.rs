@@ -179,6 +179,26 @@ reasons! {
     InternalError,
 }
 
+impl Reason {
+    /// Whether an object that could not be planned for this reason is worth another attempt although nothing that Purlin
+    /// watches has changed.
+    pub fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::OperationFailed
+                | Self::Forbidden
+                | Self::AlreadyExists
+                | Self::IdentityConflict
+                | Self::DriverFault
+                | Self::ProviderNotReady
+                | Self::InternalError
+                | Self::PreconditionFailed
+                | Self::PostconditionFailed
+                | Self::QuotaExceeded
+        )
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

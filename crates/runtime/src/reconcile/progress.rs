@@ -120,7 +120,7 @@ impl Reconciler {
             }
             // A hold has its own time.
             _ if hold.is_some() => hold?.until,
-            _ if retry::may_pass(reason) => Some(now + self.wait_after_failure(address, reason)),
+            _ if reason.may_pass() => Some(now + self.wait_after_failure(address, reason)),
             _ => None,
         }
     }

@@ -25,24 +25,6 @@ pub fn delay_after(reason: Reason, failures: u32, random: u64) -> Duration {
     if reason == Reason::Forbidden { delay.min(SOON) } else { delay }
 }
 
-/// Whether an object that could not be planned for this reason is worth another attempt although nothing that Purlin
-/// watches has changed.
-pub fn may_pass(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::OperationFailed
-            | Reason::Forbidden
-            | Reason::AlreadyExists
-            | Reason::IdentityConflict
-            | Reason::DriverFault
-            | Reason::ProviderNotReady
-            | Reason::InternalError
-            | Reason::PreconditionFailed
-            | Reason::PostconditionFailed
-            | Reason::QuotaExceeded
-    )
-}
-
 /// The duration with up to 10 % jitter.
 pub fn spread(base: Duration, random: u64) -> Duration {
     // 2,001 steps between 0.9 and 1.1.

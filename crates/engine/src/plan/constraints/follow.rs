@@ -75,6 +75,8 @@ fn held(input: &PlanInput<'_>, decisions: &[Option<Decision>], id: Id, follower:
     };
     let way_out = problem.hint.as_ref().map_or(String::new(), |hint| format!(": {hint}"));
     let hint = format!("revert the change, or resolve the problem of `{name}`{way_out}");
-    let diagnostic = Diagnostic::error(input.address(id), Reason::InUse, what).because(why).hint(hint);
+    // A problem that may pass without a change is also that of the replacement, so that both are planned again.
+    let reason = if problem.reason.may_pass() { problem.reason } else { Reason::InUse };
+    let diagnostic = Diagnostic::error(input.address(id), reason, what).because(why).hint(hint);
     Some(Block::held(diagnostic).waiting_for([follower]))
 }
