@@ -9,7 +9,7 @@ use super::planning::CRD_AGAIN;
 use super::summarize::{Note, StepState, step_note, waits_for_others};
 use super::time::Time;
 use super::tracked::{Hold, StepStart, TrackedObject};
-use super::{Command, Reconciler, ReportSubject, retry};
+use super::{Command, Reconciler, ReportSubject};
 use crate::execute::{HookNote, ProgressKind, WorkerCommand};
 use engine::load::Instance;
 use engine::plan::ObjectBlock;
