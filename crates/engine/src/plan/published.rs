@@ -12,7 +12,9 @@ use super::render::summary::Counts;
 use crate::load;
 use api::conditions::{ConditionType, condition, merge};
 use api::{Omitted, PlanDiagnostic, PlanGraph, PlanOutcome, PlanStatus, PlanSummary, PlannedChange};
-use model::{Action, Change, Diagnostic, Diagnostics, Drift, Path, Reason, Secrets, Source, Value, has_errors};
+use model::{
+    Action, Change, ChangeCause, Diagnostic, Diagnostics, Drift, Path, Reason, Secrets, Source, Value, has_errors,
+};
 
 /// The text in place of a value that is known only after the apply.
 const UNKNOWN: &str = "(known after apply)";
@@ -371,10 +373,7 @@ fn restore(published: &PlannedChange) -> Change {
         order: published.order,
         forget: published.forget,
         hold_destroy: published.reason.filter(|_| !is_blocked),
-        because: published
-            .because
-            .as_deref()
-            .map(|text| text.parse().unwrap_or_else(|never: std::convert::Infallible| match never {})),
+        because: published.because.as_deref().map(ChangeCause::published),
         blocked: published.reason.filter(|_| is_blocked),
         message: published.message.clone(),
         waiting_for: published.waiting_for.clone(),
