@@ -9,7 +9,7 @@ use super::args::ColorChoice;
 use super::failure::{self, Failure};
 use super::table::Table;
 use engine::plan::render::problems::{Problem, write_concerned};
-use model::text::one_line;
+use model::text::{one_line, split_hint};
 use model::{Diagnostic, Severity, Text, Tone};
 
 #[derive(Clone, Copy, Debug)]
@@ -155,22 +155,5 @@ pub fn write_problem(severity: Severity, line: &str, hint: Option<&str>, text: &
     text.put(' ').put(one_line(line)).end_line();
     if let Some(hint) = hint {
         text.tone(Tone::Faint, "hint:").put(' ').put(one_line(hint)).end_line();
-    }
-}
-
-/// Errors of other modules contain their hint in parentheses at the end.
-fn split_hint(text: &str) -> (&str, Option<&str>) {
-    let split = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (hint: "));
-    split.map_or((text, None), |(line, hint)| (line, Some(hint)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hints_are_printed_on_a_separate_line() {
-        assert_eq!(split_hint("no (hint: yes (or so))"), ("no", Some("yes (or so)")));
-        assert_eq!(split_hint("no (at all)"), ("no (at all)", None));
     }
 }

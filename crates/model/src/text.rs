@@ -187,6 +187,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_hint_is_the_last_text_in_parentheses() {
+        assert_eq!(split_hint("no (hint: yes (or so))"), ("no", Some("yes (or so)")));
+        assert_eq!(split_hint("no (at all)"), ("no (at all)", None));
+    }
+
+    #[test]
     fn control_and_invisible_characters_are_escaped() {
         let cases = [
             ("plain ä 日 😀\nnext", "plain ä 日 😀\nnext"),
