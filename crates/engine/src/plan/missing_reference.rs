@@ -2,6 +2,7 @@
 
 use super::decision::Block;
 use super::input::PlanInput;
+use super::provider;
 use crate::load::expression::instead_of_missing;
 use crate::load::{BUILT_IN, Reference};
 use model::suggest::closest;
@@ -46,8 +47,7 @@ pub(super) fn excuse_missing(input: &PlanInput<'_>, mut block: Block) -> Block {
     let Some(why) = input.unreadable else { return block };
     let is_missing = |problem: &Diagnostic| match problem.reason {
         Reason::DependencyNotFound | Reason::InputNotFound | Reason::ProviderNotFound => true,
-        Reason::UnknownType => problem.hint.as_deref().is_some_and(|hint| hint.starts_with("add a Provider")),
-        _ => false,
+        _ => provider::is_missing(problem),
     };
     if block.diagnostics.iter().all(is_missing) {
         for problem in &mut block.diagnostics {

@@ -8,6 +8,14 @@ use super::input::{Id, PlanInput};
 use crate::load::{BUILT_IN, ConfigurationError, ProviderBinding};
 use model::{Diagnostic, Path, ProviderUse, Reason};
 
+/// How the hint begins that a provider is missing.
+const ADD_PROVIDER: &str = "add a Provider";
+
+/// Whether an object cannot be planned because the provider of its type is missing.
+pub(super) fn is_missing(problem: &Diagnostic) -> bool {
+    problem.reason == Reason::UnknownType && problem.hint.as_deref().is_some_and(|hint| hint.starts_with(ADD_PROVIDER))
+}
+
 /// Why no driver serves the type of an object.
 pub(super) fn unserved(input: &PlanInput<'_>, id: Id) -> Diagnostic {
     let node = input.nodes[id];
@@ -21,7 +29,7 @@ pub(super) fn unserved(input: &PlanInput<'_>, id: Id) -> Diagnostic {
         // A type with the prefix of a built-in type is a misspelled one, not one of a provider.
         let begins = type_name.split_once('_').map_or(&*type_name, |(begins, _)| begins);
         let add = || {
-            let add = format!("add a Provider named `{begins}`, or name a ProviderConfig in `spec.providerConfigRef`");
+            let add = format!("{ADD_PROVIDER} named `{begins}`, or name a ProviderConfig in `spec.providerConfigRef`");
             (!BUILT_IN.iter().any(|known| known.starts_with(begins))).then_some(add)
         };
         return Diagnostic { hint: meant().or_else(add), ..problem };

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use crate::plan::provider;
 use model::text::counted;
 use model::{Action, Address, Change, Diagnostic, Reason, Severity, Text};
 
@@ -54,8 +55,7 @@ fn cause(diagnostic: &Diagnostic) -> Option<&str> {
         | Reason::OperationInProgress
         | Reason::CreateOutcomeUnknown => Some(text),
         // The types of a provider that is missing differ, but not the way out.
-        Reason::UnknownType => diagnostic.hint.as_deref().filter(|hint| hint.starts_with("add a Provider")),
-        _ => None,
+        _ => diagnostic.hint.as_deref().filter(|_| provider::is_missing(diagnostic)),
     }
 }
 
