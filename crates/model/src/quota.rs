@@ -1,5 +1,6 @@
 //! The quota of a namespace, as the flag of the controller and the annotation of the Namespace have it.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::quantity;
@@ -16,7 +17,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The quota of a controller whose flag sets no other limits.
+    /// The quota of a controller whose flag sets no other limits. The flag shows it.
     pub const DEFAULT: Self =
         Self { objects: Some(50_000), record_bytes: Some(256 << 20), steps_per_minute: Some(12_000) };
 
@@ -28,6 +29,20 @@ impl Quota {
             record_bytes: self.record_bytes.or(other.record_bytes),
             steps_per_minute: self.steps_per_minute.or(other.steps_per_minute),
         }
+    }
+}
+
+impl fmt::Display for Quota {
+    /// Writes the limits in the form that is parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = |bytes: u64| match bytes % (1 << 20) {
+            0 => format!("record-bytes={}Mi", bytes >> 20),
+            _ => format!("record-bytes={bytes}"),
+        };
+        let objects = self.objects.map(|objects| format!("objects={objects}"));
+        let steps = self.steps_per_minute.map(|steps| format!("steps-per-minute={steps}"));
+        let limits: Vec<String> = [objects, self.record_bytes.map(size), steps].into_iter().flatten().collect();
+        f.write_str(&limits.join(","))
     }
 }
 
@@ -72,6 +87,9 @@ mod tests {
         let whole = quota.or(Quota::DEFAULT);
         assert_eq!((whole.objects, whole.steps_per_minute), (Some(10), Quota::DEFAULT.steps_per_minute));
         assert_eq!("".parse(), Ok(Quota::default()));
+        for quota in [quota, Quota::DEFAULT, Quota::default()] {
+            assert_eq!(quota.to_string().parse(), Ok(quota));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct ControllerArgs {
     /// The quota of a namespace: `objects` limits its number of objects, `record-bytes` the size of their records, and
     /// `steps-per-minute` the creates, updates and replacements that start in a minute. The annotation `purlin.dev/quota` of a
     /// Namespace takes precedence for the limits that it sets.
-    #[arg(long, value_name = "LIMITS", default_value = "objects=50000,record-bytes=256Mi,steps-per-minute=12000")]
+    #[arg(long, value_name = "LIMITS", default_value_t = Quota::DEFAULT)]
     pub namespace_quota: Quota,
     /// The maximum number of provider processes. Fewer run if their memory limits exceed three quarters of the
     /// container's memory. The objects of one namespace get a quarter of them.
