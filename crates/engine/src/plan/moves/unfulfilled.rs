@@ -205,14 +205,13 @@ impl<'a> Search<'a> {
         let (matched, others): (Vec<&Address>, Vec<&Address>) =
             leaving.into_iter().partition(|from| named.contains(*from));
         // `keep_claimed` keeps what an instance with another object names.
-        let rest: Vec<&Address> =
+        let mut rest: Vec<&Address> =
             others.into_iter().filter(|from| !is_explicit(from) && !blocked.contains(*from)).collect();
         let newcomers = self.newcomers(resource);
         let mut claims = matched.iter().filter_map(|from| self.claims.get(*from)).flatten();
         let is_applied = claims.any(|claim| claim.explicit && claim.possible && claim.to.name == *name);
         // The name is also that of one object, which is meant itself.
-        let is_left = |from: &&&Address| !is_applied || !newcomers.is_empty() || ***from == entry.from;
-        let rest: Vec<&Address> = rest.iter().filter(is_left).copied().collect();
+        rest.retain(|from| !is_applied || !newcomers.is_empty() || **from == entry.from);
         let Some(first) = rest.first() else { return };
         if !matched.is_empty() && newcomers.is_empty() {
             let message = format!("it is kept until the other objects of `{old}` are moved to `{name}`");
