@@ -8,6 +8,8 @@
 //! [`convert`] converts values between types, and [`unify`] finds the type that several types convert to.
 //!
 //! The crate reads and writes nothing, and knows no schema, provider or configuration.
+#![forbid(unsafe_code)]
+#![allow(clippy::match_same_arms, reason = "the arms are in the order in which the rules apply")]
 
 mod ty;
 mod number;

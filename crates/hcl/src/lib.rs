@@ -19,6 +19,8 @@
 //!
 //! Input of any kind takes time and memory in proportion to its length: nothing is parsed twice, and nesting is bounded
 //! by [`MAX_NESTING`] and [`MAX_HEIGHT`], where `hashicorp/hcl` has no bound.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod source;
 mod diagnostic;

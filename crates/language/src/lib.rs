@@ -2,6 +2,11 @@
 //!
 //! The crate reads no files by itself, knows no provider, and has no clock: what an evaluation may see comes in with the
 //! [`Scope`]. It takes bounded time and memory, which the [`Budget`] of the scope sets.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "every function of the table has the same signature, also those that cannot fail or need no context"
+)]
 
 mod cty;
 mod budget;
