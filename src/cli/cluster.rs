@@ -342,8 +342,8 @@ fn not_found(address: &Address) -> anyhow::Error {
 }
 
 /// Removes the finalizer from one or all Resources, so that they can be deleted without deleting objects and records, and
-/// the record annotation from those that are being deleted. For all Resources, it also removes the finalizers of ProviderConfigs, which are then
-/// not in use. Returns the number of changed Resources.
+/// the record annotation from those that are being deleted. For all Resources, it also removes the finalizers of
+/// ProviderConfigs, which are then not in use. Returns the number of changed Resources.
 pub async fn release(target: &Cluster, address: Option<&Address>) -> anyhow::Result<usize> {
     let connection = Connection::open(target).await?;
     let resources = connection.resources();
