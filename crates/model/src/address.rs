@@ -8,24 +8,32 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::shared::{self, Text};
+
 /// The instance of a family. Sorted as: none, all, indexes by value, keys by byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InstanceKey {
     /// A Resource without `count` and `forEach`.
     #[default]
+    #[serde(rename = "n")]
     None,
     /// All instances of a family. Only a dependency can have this key. It is displayed like [`Self::None`] and never
     /// parsed, because the same name can become a family later, and this must not change the meaning of a record.
+    #[serde(rename = "a")]
     All,
     /// An instance of a Resource with `count`.
+    #[serde(rename = "i")]
     Index(u64),
     /// An instance of a Resource with `forEach`.
-    Key(Arc<str>),
+    #[serde(rename = "k")]
+    Key(#[serde(deserialize_with = "shared::text")] Arc<str>),
 }
 
 /// The address of an object in a namespace, in configuration and in records.
 ///
 /// Sorted by name (by byte), then by instance key. This is the "address order" of the ordering rules.
+///
+/// It is a string in text. In records, it is its fields: the string does not tell an object from all instances of a family.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a
@@ -137,12 +145,19 @@ impl FromStr for Address {
 
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match serializer.is_human_readable() {
+            true => serializer.collect_str(self),
+            false => (&self.name, &self.key).serialize(serializer),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            let (Text(name), key) = Deserialize::deserialize(deserializer)?;
+            return Ok(Self { name, key });
+        }
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }

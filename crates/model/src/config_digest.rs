@@ -1,13 +1,14 @@
 //! A digest of an evaluated configuration, with which the planner skips driver calls for unchanged objects.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Revision, Value};
+use super::{Revision, Value, encoding};
 
 /// A digest of an evaluated configuration, including its sensitive marks. It is salted with the revision of the object,
 /// so that equal configurations of two objects have different digests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigDigest(pub [u8; 16]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigDigest(#[serde(with = "encoding::bytes")] pub [u8; 16]);
 
 impl ConfigDigest {
     /// Returns `None` if the configuration contains an unknown value, because two unknown values can differ.

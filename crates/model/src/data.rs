@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 pub type StringData = BTreeMap<Arc<str>, Arc<str>>;
 
 /// The kind of an object that holds data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum DataKind {
     /// Its values are not sensitive.
     ConfigMap,
@@ -38,7 +38,7 @@ impl DataKind {
 }
 
 /// A reference to a ConfigMap or Secret in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct DataRef {
     pub kind: DataKind,
     pub name: Arc<str>,

@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
+use super::encoding::is_default;
 use super::text::one_line;
-use super::{ChangeApproval, DeposedKey, Operation, Path};
+use super::{ChangeApproval, DeposedKey, Operation, Path, shared};
 
 /// The maximum number of entries. A longer history belongs in the log.
 pub const MAX_ENTRIES: usize = 10;
@@ -24,8 +26,8 @@ const MAX_ATTRIBUTE: usize = 80;
 const MAX_USER: usize = 128;
 const MAX_OPERATION_ID: usize = 64;
 
-/// What an entry needs besides its texts: flags, times, numbers and lengths, all of maximum length.
-const FIXED: usize = 80;
+/// What an entry needs besides its texts: names of fields, times, numbers and lengths, all of maximum length.
+const FIXED: usize = 128;
 
 /// The `because` of an update whose generation differs from that of the change before.
 const SPEC_CHANGED: &str = "its spec changed";
@@ -35,31 +37,41 @@ const VALUE_CHANGED: &str = "a value that it reads, or its provider, changed";
 const SPEC_OR_VALUE_CHANGED: &str = "its spec, or a value that it reads, changed";
 
 /// The last changes of an object, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History(Arc<[HistoryEntry]>);
 
 /// A change of an object, or several attempts that failed with the same error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HistoryEntry {
+    #[serde(rename = "k")]
     pub kind: ChangeKind,
     /// The deposed object that was destroyed or forgotten; `None` for the current object.
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     pub deposed: Option<DeposedKey>,
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub cause: Cause,
     /// When the change began, or its last attempt. In milliseconds, like `first`.
+    #[serde(rename = "b", with = "jiff::fmt::serde::timestamp::millisecond::required")]
     pub began: Timestamp,
     /// When the first attempt began.
+    #[serde(rename = "f", with = "jiff::fmt::serde::timestamp::millisecond::required")]
     pub first: Timestamp,
     /// How long the last attempt took.
+    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub milliseconds: u64,
+    #[serde(rename = "o")]
     pub outcome: ChangeOutcome,
     /// The number of attempts.
+    #[serde(rename = "n")]
     pub count: u32,
     /// The ID of the operation in the log; that of the last attempt. Empty without an operation.
+    #[serde(rename = "i", default, skip_serializing_if = "is_default")]
     pub operation_id: Arc<str>,
 }
 
 /// What a change does with the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     Create,
@@ -73,26 +85,34 @@ pub enum ChangeKind {
 }
 
 /// Why an object is changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The reason as in the plan. Empty if nothing is known.
+    #[serde(rename = "b", default, skip_serializing_if = "is_default", deserialize_with = "shared::text")]
     pub because: Arc<str>,
     /// The changed attributes, or those that force the replacement.
+    #[serde(rename = "a", default, skip_serializing_if = "is_default", deserialize_with = "shared::texts")]
     pub attributes: Arc<[Arc<str>]>,
     /// The number of further attributes.
+    #[serde(rename = "m", default, skip_serializing_if = "is_default")]
     pub more_attributes: u32,
     /// The generation of the Resource. On files, a hash of the spec.
+    #[serde(rename = "g", default, skip_serializing_if = "is_default")]
     pub generation: i64,
     /// The change is part of a replacement.
+    #[serde(rename = "r", default, skip_serializing_if = "is_default")]
     pub replaces: bool,
     /// The user who approved the change. Empty if it needed no approval, or if the approval does not name a user.
+    #[serde(rename = "u", default, skip_serializing_if = "is_default", deserialize_with = "shared::text")]
     pub approved_by: Arc<str>,
     /// Which approvals the change uses up, as [`ChangeApproval::uses`](super::ChangeApproval) has it.
+    #[serde(rename = "p", default, skip_serializing_if = "is_default")]
     pub approval: Arc<str>,
 }
 
 /// How a change ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChangeOutcome {
     Succeeded,
     /// The object exists, but was not ready when it was last recorded.
@@ -104,7 +124,7 @@ pub enum ChangeOutcome {
 }
 
 /// What recovery found out about an interrupted operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resolution {
     /// The operation took effect, or recovery completed it.
     Effective,
@@ -250,7 +270,7 @@ impl HistoryEntry {
             ChangeOutcome::Failed(error) => error.len(),
             ChangeOutcome::Succeeded | ChangeOutcome::NotReady | ChangeOutcome::Recovered(_) => 0,
         };
-        let attributes: usize = self.cause.attributes.iter().map(|path| path.len() + 1).sum();
+        let attributes: usize = self.cause.attributes.iter().map(|path| path.len() + 2).sum();
         let approval = self.cause.approved_by.len() + self.cause.approval.len();
         FIXED + self.cause.because.len() + attributes + error + self.operation_id.len() + approval
     }

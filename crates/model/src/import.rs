@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Value;
 
 /// `spec.import`: how the driver finds the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ImportRequest {
     /// The import ID.
     Id(Arc<str>),

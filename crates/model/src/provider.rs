@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::encoding::is_default;
 use super::number::quantity;
-use super::{PodRunner, Value};
+use super::{PodRunner, Value, shared};
 
 /// The spec of a `Provider`. The record of every object has a copy, so that a destroy needs no other object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,16 +97,22 @@ fn is_empty(text: &Arc<str>) -> bool {
 }
 
 /// A provider with an evaluated configuration.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ProviderUse {
     /// The name of the `ProviderConfig`, or of the `Provider` if it is used without a configuration.
+    #[serde(rename = "n", deserialize_with = "shared::text")]
     pub name: Arc<str>,
+    #[serde(rename = "p")]
     pub provider: Arc<Provider>,
     /// The evaluated configuration without unknown values. It can contain credentials.
+    #[serde(rename = "c")]
     pub configuration: Value,
     /// A digest of the configuration and the provider's address, but not of its version.
+    #[serde(rename = "d", deserialize_with = "shared::text")]
     pub digest: Arc<str>,
     /// Where its processes run; `None`: beside the controller.
+    #[serde(rename = "r", default, skip_serializing_if = "is_default")]
     pub runner: Option<Arc<PodRunner>>,
 }
 

@@ -1,14 +1,17 @@
 //! The revision of an object: the last create or update.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Identifies the last create or update of an object. It is zero for an imported object, and in records of versions of
-/// Purlin without revisions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Identifies the last create or update of an object. It is zero for an imported object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Revision {
     /// The epoch of the intent, which increases in a record.
+    #[serde(rename = "e")]
     pub epoch: u64,
     /// A digest of the operation ID, because a recreated record starts with epoch 1 again.
+    #[serde(rename = "o")]
     pub operation: u64,
 }
 

@@ -1,5 +1,6 @@
 //! Attribute values, which can be unknown or sensitive.
 
+mod encoding;
 mod map;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Number, Path, Segment};
 
+pub use encoding::MAX_DEPTH;
 pub use map::Map;
 
 /// A value of an attribute. Clones share strings, lists and maps.

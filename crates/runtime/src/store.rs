@@ -8,7 +8,6 @@ pub mod codec;
 pub mod memory;
 pub mod secrets;
 pub mod sqlite;
-pub mod interner;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use jiff::Timestamp;
 use model::{Address, Recorded, Version};
 
 pub use cluster::{ClusterJournal, ResourceMeta, ResourceView};
-pub use interner::Interner;
 pub use memory::MemoryJournal;
+pub use model::Interner;
 pub use secrets::Secrets;
 pub use sqlite::{Snapshot, StateError, StateFile};
 

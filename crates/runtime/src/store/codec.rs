@@ -4,30 +4,29 @@
 //! format (1 byte) | flags (1 byte) | CRC-32 of flags and rest (4 bytes) | body
 //! ```
 //!
-//! `write` produces the body, which is compressed with zstd if that makes it smaller. Values are stored without loss:
-//! exact decimals, null and absent, unknown and sensitive values. A newer format is rejected, because a partly
-//! understood record would be written back without the other part.
+//! The body is the record in MessagePack, as the types of `model` derive it: structs are maps with the names of their
+//! fields, and a field with its default value is left out. It is compressed with zstd if that makes it smaller. Values are
+//! stored without loss: exact decimals, null and absent, unknown and sensitive values. A newer format is rejected, because
+//! a partly understood record would be written back without the other part.
 //!
-//! [`FORMAT`] must be raised by every change that lets a body hold something that current readers do not understand: a
-//! field behind a new flag, a new tag, a new variant. Otherwise an older program would report the record as damaged and
-//! advise the user to restore a backup instead of an upgrade. `read` still reads all older formats: newer fields are
-//! behind flags that older formats never set. A test fails when bodies change.
-
-mod read;
-mod write;
+//! A new field is one line, with `#[serde(default)]`. [`FORMAT`] must be raised with it, as with a new variant of an enum:
+//! otherwise an older program would report the record as damaged and advise the user to restore a backup instead of an
+//! upgrade. A test fails when bodies change.
 
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
 
-use crate::store::Interner;
-use model::{Record, Value};
+use rmp_serde::decode::Error;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize as _, Serialize};
 
-/// The written format. 2: families among dependencies, and everything added behind flags before. 3: the configuration
-/// digest of up-to-date objects. 4: the address before a move. 5: readiness. 6: the import of an interrupted create. 7: the
-/// history. 8: approvals.
-pub const FORMAT: u8 = 8;
+use model::value::MAX_DEPTH;
+use model::{Interner, Record, Value, shared};
+
+/// The written format.
+pub const FORMAT: u8 = 1;
 
 /// The body is compressed, after its length as four bytes.
 const COMPRESSED: u8 = 1;
@@ -41,8 +40,8 @@ const COMPRESS_FROM: usize = 512;
 /// Level 1 is 50% faster than level 3, and the size differs by a few percent for such bodies.
 const LEVEL: i32 = 1;
 
-/// The maximum nesting depth of values. Deeper values could overflow the stack; no provider schema comes close.
-const MAX_DEPTH: usize = 256;
+/// The maximum nesting depth of what surrounds a value.
+const MAX_DEPTH_AROUND: usize = 32;
 
 /// Why a record cannot be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +75,7 @@ thread_local! {
 pub fn encode(record: &Record) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::with_capacity(COMPRESS_FROM + HEADER);
     bytes.extend_from_slice(&[FORMAT, 0, 0, 0, 0, 0]);
-    write::record(&mut bytes, record)?;
+    write(&mut bytes, record)?;
     if bytes.len() >= COMPRESS_FROM + HEADER
         && let Some(compressed) = compress(&bytes[HEADER..])
     {
@@ -106,8 +105,8 @@ pub fn decode(bytes: &[u8], strings: &mut Interner) -> Result<Record, CodecError
         return Err(CodecError::Damaged("its checksum does not match"));
     }
     match bytes[1] {
-        0 => read::record(&bytes[HEADER..], strings),
-        COMPRESSED => read::record(&decompress(&bytes[HEADER..])?, strings),
+        0 => read(&bytes[HEADER..], strings),
+        COMPRESSED => read(&decompress(&bytes[HEADER..])?, strings),
         _ => Err(CodecError::Damaged("it has unknown flags")),
     }
 }
@@ -118,7 +117,7 @@ pub fn decode(bytes: &[u8], strings: &mut Interner) -> Result<Record, CodecError
 /// When it is nested too deeply.
 pub fn encode_value(value: &Value) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
-    write::value(&mut bytes, value, 0)?;
+    write(&mut bytes, value)?;
     Ok(bytes)
 }
 
@@ -127,7 +126,27 @@ pub fn encode_value(value: &Value) -> Result<Vec<u8>, CodecError> {
 /// # Errors
 /// When the bytes are damaged.
 pub fn decode_value(bytes: &[u8]) -> Result<Value, CodecError> {
-    read::value(bytes, &mut Interner::default())
+    read(bytes, &mut Interner::default())
+}
+
+fn write(out: &mut Vec<u8>, content: &impl Serialize) -> Result<(), CodecError> {
+    // Writing to memory does not fail, so only a value can be the reason.
+    content.serialize(&mut rmp_serde::Serializer::new(out).with_struct_map()).map_err(|_| CodecError::TooDeep)
+}
+
+/// Accepts any bytes. What was found is not part of the error, because it can be sensitive.
+fn read<T: DeserializeOwned>(body: &[u8], strings: &mut Interner) -> Result<T, CodecError> {
+    let mut reader = rmp_serde::Deserializer::from_read_ref(body);
+    reader.set_max_depth(MAX_DEPTH + MAX_DEPTH_AROUND);
+    let content = shared::sharing(strings, || T::deserialize(&mut reader)).map_err(|error| match error {
+        Error::DepthLimitExceeded => CodecError::TooDeep,
+        Error::InvalidMarkerRead(_) | Error::InvalidDataRead(_) => CodecError::Damaged("it ends too early"),
+        _ => CodecError::Damaged("its content is not that of a record"),
+    })?;
+    match IgnoredAny::deserialize(&mut reader) {
+        Err(Error::InvalidMarkerRead(_)) => Ok(content),
+        _ => Err(CodecError::Damaged("it has bytes after its end")),
+    }
 }
 
 fn checksum(bytes: &[u8]) -> u32 {

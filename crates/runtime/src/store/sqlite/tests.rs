@@ -151,7 +151,7 @@ async fn an_unreadable_record_does_not_affect_the_others() {
     assert_eq!(loaded.records.len(), 1);
     let messages: Vec<_> = loaded.unreadable.iter().map(ToString::to_string).collect();
     expect![[r#"
-        the record of resource-1 cannot be read: a newer version of Purlin wrote it (format 127; this version reads formats up to 8) (hint: use the version that wrote it, or a later one)
+        the record of resource-1 cannot be read: a newer version of Purlin wrote it (format 127; this version reads formats up to 1) (hint: use the version that wrote it, or a later one)
         the record of resource-2 cannot be read: it is damaged: its column is not a blob (hint: restore it from a backup)"#]].assert_eq(&messages.join("\n"));
 }
 
