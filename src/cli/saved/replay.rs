@@ -106,7 +106,7 @@ impl CallKey {
 
     // A value that is too deep to encode is rejected everywhere else.
     fn value(self, value: &Value) -> Self {
-        self.bytes(&codec::encode_value(value).unwrap_or_default())
+        self.bytes(&codec::encode_content(value).unwrap_or_default())
     }
 
     fn object(self, object: Option<&RecordedObject>) -> Self {

@@ -278,11 +278,11 @@ fn decode_diagnostics(problems: &[DiagnosticReply]) -> Option<Diagnostics> {
 }
 
 fn encode_value(value: &Value) -> Result<String, CodecError> {
-    Ok(BASE64_STANDARD.encode(codec::encode_value(value)?))
+    Ok(BASE64_STANDARD.encode(codec::encode_content(value)?))
 }
 
 fn decode_value(text: &str) -> Result<Value, CodecError> {
-    codec::decode_value(&BASE64_STANDARD.decode(text).unwrap_or_default())
+    codec::decode_content(&BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
 fn decode_bytes(text: &str) -> Option<Arc<[u8]>> {

@@ -23,7 +23,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize as _, Serialize};
 
 use model::value::MAX_DEPTH;
-use model::{Interner, Record, Value, shared};
+use model::{Interner, Record, shared};
 
 /// The written format.
 pub const FORMAT: u8 = 1;
@@ -39,6 +39,9 @@ const COMPRESS_FROM: usize = 512;
 
 /// Level 1 is 50% faster than level 3, and the size differs by a few percent for such bodies.
 const LEVEL: i32 = 1;
+
+/// Larger bodies are not compressed, so that a damaged length reserves no more memory than this.
+const COMPRESS_UP_TO: usize = 1 << 28;
 
 /// The maximum nesting depth of what surrounds a value.
 const MAX_DEPTH_AROUND: usize = 32;
@@ -111,21 +114,21 @@ pub fn decode(bytes: &[u8], strings: &mut Interner) -> Result<Record, CodecError
     }
 }
 
-/// Encodes a single value without loss, for files that hold values beside records.
+/// Encodes the content of another file as records are, but without a header.
 ///
 /// # Errors
-/// When it is nested too deeply.
-pub fn encode_value(value: &Value) -> Result<Vec<u8>, CodecError> {
+/// When a value is nested too deeply.
+pub fn encode_content(content: &impl Serialize) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
-    write(&mut bytes, value)?;
+    write(&mut bytes, content)?;
     Ok(bytes)
 }
 
-/// Decodes a value.
+/// Decodes what [`encode_content`] encoded.
 ///
 /// # Errors
 /// When the bytes are damaged.
-pub fn decode_value(bytes: &[u8]) -> Result<Value, CodecError> {
+pub fn decode_content<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     read(bytes, &mut Interner::default())
 }
 
@@ -158,7 +161,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// The length and the compressed body, or `None` if that is not smaller.
 fn compress(body: &[u8]) -> Option<Vec<u8>> {
-    let length = u32::try_from(body.len()).ok()?;
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= COMPRESS_UP_TO)?;
     let compressed = COMPRESSOR.with_borrow_mut(|compressor| compressor.as_mut()?.compress(body).ok())?;
     if compressed.len() + 4 >= body.len() {
         return None;
@@ -170,6 +173,9 @@ fn decompress(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
     const DAMAGED: CodecError = CodecError::Damaged("it cannot be decompressed");
     let (length, compressed) = bytes.split_first_chunk::<4>().ok_or(DAMAGED)?;
     let length = u32::from_le_bytes(*length) as usize;
+    if length > COMPRESS_UP_TO {
+        return Err(DAMAGED);
+    }
     DECOMPRESSOR.with_borrow_mut(|decompressor| {
         let decompressor = decompressor.as_mut().ok_or(DAMAGED)?;
         let body = decompressor.decompress(compressed, length).map_err(|_| DAMAGED)?;

@@ -29,9 +29,58 @@ proptest! {
     }
 
     #[test]
-    fn a_body_that_no_checksum_protects_is_an_error_and_never_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn a_body_that_no_checksum_protects_never_causes_a_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = super::read::<Record>(&body, &mut Interner::default());
     }
+
+    /// Lengths and kinds of fields are damaged as well, and some bodies become those of other records.
+    #[test]
+    fn a_damaged_body_that_no_checksum_protects_never_causes_a_panic(
+        record in record(),
+        damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut body = encode_content(&record).unwrap();
+        for (at, byte) in damages {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        if let Ok(other) = super::read::<Record>(&body, &mut Interner::default()) {
+            let again = encode_content(&other).unwrap();
+            prop_assert_eq!(decode_content::<Record>(&again).unwrap(), other);
+        }
+    }
+}
+
+/// So a field can be added with one line: records that were written before have no such field.
+#[test]
+fn a_missing_field_has_its_default_and_an_unknown_field_is_refused() {
+    #[derive(serde::Serialize)]
+    struct Written {
+        n: &'static str,
+        a: model::Address,
+        t: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        later: Option<u8>,
+    }
+    let written =
+        |later| encode_content(&Written { n: "shop", a: model::Address::single("web"), t: "t", later }).unwrap();
+    let expected = Record::empty("shop".into(), model::Address::single("web"), "".into(), "t".into());
+    assert_eq!(decode_content::<Record>(&written(None)).unwrap(), expected);
+    assert!(matches!(decode_content::<Record>(&written(Some(1))), Err(CodecError::Damaged(_))));
+}
+
+/// A body of a few bytes that announces a list, a map, a string or bytes of four billion items.
+#[test]
+fn a_damaged_length_reserves_no_memory() {
+    for marker in [0xdd, 0xdf, 0xdb, 0xc6] {
+        assert!(decode_content::<Value>(&[marker, 0xff, 0xff, 0xff, 0xff, 0xc0]).is_err());
+        let hooks = [&[0x81, 0xa1, b'h', marker][..], &[0xff; 4]].concat();
+        assert!(decode_content::<model::RecordedObject>(&hooks).is_err());
+    }
+    let mut bytes = [&[FORMAT, COMPRESSED, 0, 0, 0, 0][..], &[0xff; 4], &compress(&[0; 600]).unwrap()[4..]].concat();
+    let checksum = checksum(&bytes);
+    bytes[2..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(read(&bytes), Err(CodecError::Damaged("it cannot be decompressed")));
 }
 
 /// The format is stable: when this fails, keep reading what was written before, and raise `FORMAT`.
