@@ -33,7 +33,7 @@ pub enum InstanceKey {
 ///
 /// Sorted by name (by byte), then by instance key. This is the "address order" of the ordering rules.
 ///
-/// It is a string in text. In records, it is its fields: the string does not tell an object from all instances of a family.
+/// It is a string in text. In records, it is its fields: in the string, an object and all instances of a family look the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The `metadata.name` of a Resource, or `data.` and the name of a DataSource. The prefix keeps a Resource and a
