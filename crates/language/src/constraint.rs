@@ -27,6 +27,11 @@ struct Defaults {
 }
 
 impl TypeConstraint {
+    /// What a variable without a type accepts: everything.
+    pub fn any() -> Self {
+        Self { ty: Type::Dynamic, defaults: Defaults::default() }
+    }
+
     /// Reads a constraint. Problems are found all at once.
     pub fn parse(expr: &Expr) -> Result<Self, Vec<Diagnostic>> {
         let mut reader = Reader { diagnostics: Vec::new() };

@@ -1,0 +1,465 @@
+//! From a tree of modules to the desired configuration of each object.
+//!
+//! A configuration is many small values ([`Item`]): a local, a variable, an output, the instances of a call or block, the
+//! configuration of an object. Each is computed when it is asked for, and kept. Before an expression is evaluated, the
+//! references in it are asked for; what is missing is computed first, on a stack of its own, so a chain of references may be
+//! of any length. An item that asks for itself is a cycle, and the stack is its way.
+//!
+//! The value of an object comes from outside. What needs it stops there, and continues when the value is given.
+
+mod bodies;
+mod compiled;
+mod conditions;
+mod expansion;
+mod inputs;
+mod item;
+mod objects;
+mod provisioners;
+mod scope;
+mod uses;
+mod values;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cty::Value;
+use hcl::Range;
+use language::{Budget, Failure, Files};
+
+use compiled::{Compiled, Place};
+use expansion::Instances;
+pub use inputs::{Input, values_of_file};
+use item::{Item, ModuleId};
+use objects::Shape;
+pub use objects::{EvaluatedLifecycle, Object, ProviderConfig, Trigger};
+pub use provisioners::ProvisionerConfig;
+pub use uses::Dependency;
+use uses::Uses;
+
+use crate::address::{InstanceAddress, Key, Mode, ModulePath, ResourceAddress, ResourceName};
+use crate::diagnostics::Diagnostics;
+use crate::module::Module;
+use crate::providers::{ProviderAddress, ProviderSource};
+use crate::schema::Block;
+use crate::tree::{NodeId, Tree};
+
+/// What providers are asked for while a configuration is evaluated. Answers never change.
+pub trait World {
+    /// What a provider understands of a block of this type, or why that is not known.
+    fn resource_schema(&self, provider: &ProviderSource, mode: Mode, kind: &str) -> Result<Arc<Block>, String>;
+
+    /// What a provider understands of its `provider` block.
+    fn provider_schema(&self, provider: &ProviderSource) -> Result<Arc<Block>, String>;
+
+    /// Calls a function of a provider. `None` if it has none of this name.
+    fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>>;
+}
+
+/// What an evaluation is given besides the tree.
+pub struct Settings<'a> {
+    /// The values of the root module's variables.
+    pub variables: BTreeMap<String, Input>,
+    /// `terraform.workspace`.
+    pub workspace: String,
+    /// `path.cwd`.
+    pub cwd: String,
+    /// The files that functions read. Relative paths begin at the root module.
+    pub files: &'a dyn Files,
+    /// What `plantimestamp` gives.
+    pub plan_time: Option<String>,
+    /// What the evaluation may cost.
+    pub budget: Budget,
+    /// The greatest number of objects and module instances.
+    pub max_instances: usize,
+}
+
+impl<'a> Settings<'a> {
+    /// No variable is set, the workspace is the default one, and the limits are wide.
+    pub fn new(files: &'a dyn Files) -> Self {
+        Self {
+            variables: BTreeMap::new(),
+            workspace: "default".to_owned(),
+            cwd: "/".to_owned(),
+            files,
+            plan_time: None,
+            budget: Budget::default(),
+            max_instances: 1_000_000,
+        }
+    }
+}
+
+/// The evaluation of one configuration for one plan.
+///
+/// [`Evaluation::advance`] gives the objects whose configuration is complete. The caller plans them, and reports their
+/// values with [`Evaluation::give`]; then it advances again, until nothing is left.
+pub struct Evaluation<'a> {
+    tree: &'a Tree,
+    world: &'a dyn World,
+    settings: Settings<'a>,
+    modules: RefCell<Vec<Rc<ModuleInstance>>>,
+    paths: RefCell<HashMap<ModulePath, ModuleId>>,
+    children: RefCell<HashMap<CallInstance, ModuleId>>,
+    values: RefCell<HashMap<Item, Computed>>,
+    instances: RefCell<HashMap<Item, Rc<Instances>>>,
+    objects: RefCell<HashMap<Item, Rc<Object>>>,
+    providers: RefCell<BTreeMap<ProviderAddress, Rc<ProviderConfig>>>,
+    compiled: RefCell<HashMap<Place, Option<Rc<Compiled>>>>,
+    shapes: RefCell<HashMap<(NodeId, ResourceName), Option<Shape>>>,
+    given: RefCell<HashMap<InstanceAddress, Value>>,
+    diagnostics: RefCell<Diagnostics>,
+    reported: RefCell<HashSet<(Range, String)>>,
+    /// What is to be computed next, and what waits for the value of an object.
+    ready: RefCell<Vec<Item>>,
+    waiting: RefCell<HashMap<InstanceAddress, Vec<Item>>>,
+    instance_count: RefCell<usize>,
+}
+
+/// A module call in a module instance, with a key.
+type CallInstance = (ModuleId, Arc<str>, Option<Key>);
+
+/// A module instance: one of a call's, or the root module.
+struct ModuleInstance {
+    node: NodeId,
+    module: Arc<Module>,
+    path: ModulePath,
+    /// The module with the call, and the name of the call.
+    caller: Option<(ModuleId, Arc<str>)>,
+    each: Each,
+    /// What the keys of the calls around come from.
+    uses: Uses,
+    /// What `depends_on` of the calls around names.
+    depends_on: Uses,
+}
+
+/// What `each` and `count` are.
+#[derive(Clone, Debug, Default)]
+struct Each {
+    key: Option<Key>,
+    value: Option<Value>,
+}
+
+/// A value that was computed.
+#[derive(Clone, Debug)]
+struct Computed {
+    value: Value,
+    uses: Uses,
+    /// Whether an error, here or in what it comes from, took the value away. The error is reported where it is.
+    failed: bool,
+}
+
+impl Computed {
+    fn failed(uses: Uses) -> Self {
+        Self { value: Value::DYNAMIC, uses, failed: true }
+    }
+}
+
+/// Why something is not computed yet.
+#[derive(Debug)]
+enum Stop {
+    /// This comes first.
+    Item(Item),
+    /// The object has no value yet.
+    Object(InstanceAddress),
+}
+
+/// What [`Evaluation::advance`] found.
+#[derive(Debug, Default)]
+pub struct Advance {
+    /// The objects whose configuration is complete now.
+    pub objects: Vec<Rc<Object>>,
+    /// The blocks whose instances are not known, with what the number or the keys of them come from.
+    pub waiting: Vec<Waiting>,
+}
+
+/// A block or call whose instances are not known before the objects that it names are changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiting {
+    /// The address of the block or call.
+    pub address: String,
+    /// The module of it.
+    pub module: ModulePath,
+    /// The resource, if it is a resource block.
+    pub resource: Option<ResourceAddress>,
+    /// What the keys come from.
+    pub uses: Vec<Dependency>,
+    /// The place of the expression.
+    pub range: Range,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Begins an evaluation. Problems with the inputs are among the diagnostics.
+    pub fn new(tree: &'a Tree, world: &'a dyn World, settings: Settings<'a>) -> Self {
+        let evaluation = Self {
+            tree,
+            world,
+            settings,
+            modules: RefCell::default(),
+            paths: RefCell::default(),
+            children: RefCell::default(),
+            values: RefCell::default(),
+            instances: RefCell::default(),
+            objects: RefCell::default(),
+            providers: RefCell::default(),
+            compiled: RefCell::default(),
+            shapes: RefCell::default(),
+            given: RefCell::default(),
+            diagnostics: RefCell::default(),
+            reported: RefCell::default(),
+            ready: RefCell::default(),
+            waiting: RefCell::default(),
+            instance_count: RefCell::default(),
+        };
+        evaluation.check_inputs();
+        evaluation.add_module(ModuleInstance {
+            node: 0,
+            module: tree.nodes[0].module.clone(),
+            path: ModulePath::default(),
+            caller: None,
+            each: Each::default(),
+            uses: Uses::default(),
+            depends_on: Uses::default(),
+        });
+        evaluation
+    }
+
+    /// Computes everything that can be computed with the values that were given.
+    pub fn advance(&self) -> Advance {
+        let mut advance = Advance::default();
+        loop {
+            let Some(item) = self.ready.borrow_mut().pop() else { break };
+            match self.demand(item.clone()) {
+                Ok(()) => self.continue_with(&item, &mut advance),
+                Err(object) => self.waiting.borrow_mut().entry(object).or_default().push(item),
+            }
+        }
+        advance.objects.sort_by(|a, b| a.address.cmp(&b.address));
+        advance.waiting.sort_by(|a, b| a.address.cmp(&b.address));
+        advance
+    }
+
+    /// Says what the value of an object is: the planned one, the read one, or an unknown one if nothing can be said yet.
+    /// What is sensitive by the schema is marked here; marks of the configuration have to be in the value.
+    pub fn give(&self, address: &InstanceAddress, value: &Value) {
+        let Some(item) = self.item_at(address) else { return };
+        let schema = self.objects.borrow().get(&item).and_then(|object| object.schema.clone());
+        let value = schema.map_or_else(|| value.clone(), |schema| schema.mark(value));
+        self.given.borrow_mut().insert(address.clone(), value);
+        if let Item::Object(module, name, key) = item {
+            self.ready.borrow_mut().push(Item::After(module, name, key));
+        }
+        if let Some(items) = self.waiting.borrow_mut().remove(address) {
+            self.ready.borrow_mut().extend(items);
+        }
+    }
+
+    /// The objects that have to be given a value before anything else can be computed.
+    pub fn awaited(&self) -> Vec<InstanceAddress> {
+        let mut all: Vec<InstanceAddress> = self.waiting.borrow().keys().cloned().collect();
+        all.sort();
+        all
+    }
+
+    /// The problems so far, each once, in the order of the files.
+    pub fn diagnostics(&self) -> Diagnostics {
+        let mut all = self.diagnostics.borrow().clone();
+        all.sort();
+        all
+    }
+
+    /// The value of an output of the root module, once it is computed. `None` also if an error took it away.
+    pub fn output(&self, name: &str) -> Option<Value> {
+        let item = Item::Output(0, name.into());
+        self.values.borrow().get(&item).filter(|computed| !computed.failed).map(|computed| computed.value.clone())
+    }
+
+    /// An object whose configuration is complete.
+    pub fn object_at(&self, address: &InstanceAddress) -> Option<Rc<Object>> {
+        self.objects.borrow().get(&self.item_at(address)?).cloned()
+    }
+
+    fn item_at(&self, address: &InstanceAddress) -> Option<Item> {
+        let module = *self.paths.borrow().get(&address.resource.module)?;
+        Some(Item::Object(module, address.resource.resource.clone(), address.key.clone()))
+    }
+
+    /// A provider configuration that an object names. `Err` has the object whose value it needs first.
+    pub fn provider(&self, address: &ProviderAddress) -> Result<Option<Rc<ProviderConfig>>, InstanceAddress> {
+        let module = self.paths.borrow().get(&address.module).copied();
+        let Some(module) = module else { return Ok(None) };
+        let item = Item::Provider(module, address.local.clone());
+        self.demand(item)?;
+        Ok(self.providers.borrow().get(address).cloned())
+    }
+
+    fn module(&self, id: ModuleId) -> Rc<ModuleInstance> {
+        self.modules.borrow()[id].clone()
+    }
+
+    /// Adds a module instance, of which everything has to be computed.
+    fn add_module(&self, instance: ModuleInstance) -> ModuleId {
+        let module = instance.module.clone();
+        let id = self.modules.borrow().len();
+        self.paths.borrow_mut().insert(instance.path.clone(), id);
+        self.modules.borrow_mut().push(Rc::new(instance));
+        let mut ready = self.ready.borrow_mut();
+        ready.extend(module.outputs.keys().map(|name| Item::Output(id, name.clone())));
+        ready.extend(module.variables.keys().map(|name| Item::Variable(id, name.clone())));
+        ready.extend(module.locals.keys().map(|name| Item::Local(id, name.clone())));
+        ready.extend(module.resources.keys().map(|name| Item::Resource(id, name.clone())));
+        ready.extend(module.checks.keys().map(|name| Item::Check(id, name.clone())));
+        ready.extend(module.calls.keys().map(|name| Item::Call(id, name.clone())));
+        id
+    }
+
+    /// Counts an instance, of which there may be only so many.
+    fn count_instances(&self, more: usize, range: Range) -> bool {
+        let mut count = self.instance_count.borrow_mut();
+        *count = count.saturating_add(more);
+        if *count <= self.settings.max_instances {
+            return true;
+        }
+        let detail = format!("There are more than {} objects and module instances.", self.settings.max_instances);
+        self.report(hcl::Diagnostic::new("Too many instances", detail, range));
+        false
+    }
+
+    fn report(&self, diagnostic: hcl::Diagnostic) {
+        let key = (diagnostic.range, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
+        if self.reported.borrow_mut().insert(key) {
+            self.diagnostics.borrow_mut().errors.push(diagnostic);
+        }
+    }
+
+    fn warn(&self, diagnostic: hcl::Diagnostic) {
+        let key = (diagnostic.range, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
+        if self.reported.borrow_mut().insert(key) {
+            self.diagnostics.borrow_mut().warnings.push(diagnostic);
+        }
+    }
+
+    /// Computes an item and everything that it needs, or returns the object whose value is missing.
+    fn demand(&self, item: Item) -> Result<(), InstanceAddress> {
+        let mut way = vec![item];
+        let mut on_way: HashSet<Item> = way.iter().cloned().collect();
+        while let Some(top) = way.last().cloned() {
+            let needed = match self.is_computed(&top) {
+                true => None,
+                false => match self.compute(&top) {
+                    Ok(()) => None,
+                    Err(Stop::Object(object)) => return Err(object),
+                    Err(Stop::Item(needed)) => Some(needed),
+                },
+            };
+            match needed {
+                None => {
+                    way.pop();
+                    on_way.remove(&top);
+                }
+                Some(needed) if on_way.contains(&needed) => {
+                    let start = way.iter().position(|item| *item == needed).unwrap_or_default();
+                    self.cycle(&way[start..]);
+                }
+                Some(needed) => {
+                    on_way.insert(needed.clone());
+                    way.push(needed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports a cycle, and takes the values of all that is in it away.
+    fn cycle(&self, items: &[Item]) {
+        let first = (0..items.len()).min_by_key(|at| self.place(&items[*at])).unwrap_or_default();
+        let mut names: Vec<String> =
+            (0..=items.len()).map(|at| self.name(&items[(first + at) % items.len()])).collect();
+        names.dedup();
+        let range = self.place(&items[first]);
+        let detail = match names.as_slice() {
+            [own] => format!("{own} refers to itself."),
+            _ => format!("These refer to each other: {}.", names.join(" → ")),
+        };
+        self.report(hcl::Diagnostic::new("Cycle", detail, range).hint("remove one of the references"));
+        items.iter().for_each(|item| self.fail(item));
+    }
+
+    /// The result of a computation, after what it needs.
+    fn completed<T>(&self, compute: impl Fn() -> Result<T, Stop>) -> Result<T, InstanceAddress> {
+        loop {
+            match compute() {
+                Ok(result) => return Ok(result),
+                Err(Stop::Item(item)) => self.demand(item)?,
+                Err(Stop::Object(object)) => return Err(object),
+            }
+        }
+    }
+
+    fn is_computed(&self, item: &Item) -> bool {
+        match item {
+            Item::Call(..) | Item::Resource(..) => self.instances.borrow().contains_key(item),
+            Item::Object(..) => self.objects.borrow().contains_key(item),
+            _ => self.values.borrow().contains_key(item),
+        }
+    }
+
+    /// Computes an item, if everything is there that it needs.
+    fn compute(&self, item: &Item) -> Result<(), Stop> {
+        let computed = match item {
+            Item::Assigned(module, name) => self.assigned(*module, name)?,
+            Item::Variable(module, name) => self.variable(*module, name)?,
+            Item::Local(module, name) => self.local(*module, name)?,
+            Item::Output(module, name) => self.output_value(*module, name)?,
+            Item::CallValue(module, name) => self.call_value(*module, name)?,
+            Item::ResourceValue(module, name) => self.resource_value(*module, name)?,
+            Item::Provider(module, local) => self.provider_configs(*module, local)?,
+            Item::After(module, name, key) => self.postconditions(*module, name, key.as_ref())?,
+            Item::Check(module, name) => self.assertions(*module, name)?,
+            Item::Call(module, name) => {
+                let instances = self.call_instances(*module, name)?;
+                self.instances.borrow_mut().insert(item.clone(), Rc::new(instances));
+                return Ok(());
+            }
+            Item::Resource(module, name) => {
+                let instances = self.resource_instances(*module, name)?;
+                self.instances.borrow_mut().insert(item.clone(), Rc::new(instances));
+                return Ok(());
+            }
+            Item::Object(module, name, key) => {
+                let object = self.object(*module, name, key.as_ref())?;
+                self.objects.borrow_mut().insert(item.clone(), Rc::new(object));
+                return Ok(());
+            }
+        };
+        self.values.borrow_mut().insert(item.clone(), computed);
+        Ok(())
+    }
+
+    /// Makes an item one that an error took away.
+    fn fail(&self, item: &Item) {
+        match item {
+            Item::Call(..) | Item::Resource(..) => {
+                self.instances.borrow_mut().insert(item.clone(), Rc::new(Instances::failed()));
+            }
+            Item::Object(module, name, key) => {
+                let object = self.failed_object(*module, name, key.as_ref());
+                self.objects.borrow_mut().insert(item.clone(), Rc::new(object));
+            }
+            _ => {
+                self.values.borrow_mut().insert(item.clone(), Computed::failed(Uses::default()));
+            }
+        }
+    }
+
+    fn value_of(&self, item: Item) -> Result<Computed, Stop> {
+        self.values.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+    }
+
+    fn instances_of(&self, item: Item) -> Result<Rc<Instances>, Stop> {
+        self.instances.borrow().get(&item).cloned().ok_or(Stop::Item(item))
+    }
+}
+
+#[cfg(test)]
+mod tests;

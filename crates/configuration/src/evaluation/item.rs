@@ -1,0 +1,105 @@
+//! What is computed: the small values of which a configuration consists.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hcl::Range;
+
+use super::Evaluation;
+use crate::address::{Key, ModulePath, ResourceName};
+use crate::providers::LocalProvider;
+
+/// The position of a module instance in the evaluation.
+pub(super) type ModuleId = usize;
+
+/// A value that is computed once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Item {
+    /// What is assigned to a variable, converted to its type.
+    Assigned(ModuleId, Arc<str>),
+    /// The same after its validation.
+    Variable(ModuleId, Arc<str>),
+    Local(ModuleId, Arc<str>),
+    Output(ModuleId, Arc<str>),
+    /// The instances of a module call.
+    Call(ModuleId, Arc<str>),
+    /// The outputs of all instances of a call.
+    CallValue(ModuleId, Arc<str>),
+    /// The instances of a resource block.
+    Resource(ModuleId, ResourceName),
+    /// The values of all instances of a resource block.
+    ResourceValue(ModuleId, ResourceName),
+    /// The configuration of an instance of a resource block.
+    Object(ModuleId, ResourceName, Option<Key>),
+    /// The postconditions of an instance of a resource block.
+    After(ModuleId, ResourceName, Option<Key>),
+    /// The assertions of a `check` block.
+    Check(ModuleId, Arc<str>),
+    /// The instances of a provider configuration.
+    Provider(ModuleId, LocalProvider),
+}
+
+impl Item {
+    fn module(&self) -> ModuleId {
+        match self {
+            Item::Assigned(module, _)
+            | Item::Variable(module, _)
+            | Item::Local(module, _)
+            | Item::Output(module, _)
+            | Item::Call(module, _)
+            | Item::CallValue(module, _)
+            | Item::Resource(module, _)
+            | Item::ResourceValue(module, _)
+            | Item::Object(module, _, _)
+            | Item::After(module, _, _)
+            | Item::Check(module, _)
+            | Item::Provider(module, _) => *module,
+        }
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::Assigned(_, name) | Item::Variable(_, name) => write!(f, "var.{name}"),
+            Item::Local(_, name) => write!(f, "local.{name}"),
+            Item::Output(_, name) => write!(f, "output.{name}"),
+            Item::Call(_, name) | Item::CallValue(_, name) => write!(f, "module.{name}"),
+            Item::Resource(_, name)
+            | Item::ResourceValue(_, name)
+            | Item::Object(_, name, None)
+            | Item::After(_, name, None) => {
+                write!(f, "{name}")
+            }
+            Item::Check(_, name) => write!(f, "check.{name}"),
+            Item::Object(_, name, Some(key)) | Item::After(_, name, Some(key)) => write!(f, "{name}{key}"),
+            Item::Provider(_, local) => write!(f, "provider.{local}"),
+        }
+    }
+}
+
+impl Evaluation<'_> {
+    /// Where an item is declared.
+    pub(super) fn place(&self, item: &Item) -> Range {
+        let module = self.module(item.module()).module.clone();
+        let place = match item {
+            Item::Assigned(_, name) | Item::Variable(_, name) => module.variables.get(name).map(|own| own.range),
+            Item::Local(_, name) => module.locals.get(name).map(|own| own.range),
+            Item::Output(_, name) => module.outputs.get(name).map(|own| own.range),
+            Item::Call(_, name) | Item::CallValue(_, name) => module.calls.get(name).map(|own| own.range),
+            Item::Check(_, name) => module.checks.get(name).map(|own| own.range),
+            Item::Provider(_, local) => module.providers.get(local).map(|own| own.range),
+            Item::Resource(_, name)
+            | Item::ResourceValue(_, name)
+            | Item::Object(_, name, _)
+            | Item::After(_, name, _) => module.resources.get(name).map(|own| own.range),
+        };
+        place.unwrap_or_default()
+    }
+
+    /// The address of an item for people.
+    pub(super) fn name(&self, item: &Item) -> String {
+        let path: ModulePath = self.module(item.module()).path.clone();
+        path.join(item)
+    }
+}

@@ -1,0 +1,403 @@
+//! The configuration of an object, and that of a provider.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cty::{Type, Value};
+use hcl::{Diagnostic, Expr, ExprKind, Literal, Range, Step, Traversal};
+
+use super::compiled::Place;
+use super::item::{Item, ModuleId};
+use super::scope::{Outcome, Scope};
+use super::uses::{Dependency, Uses};
+use super::{Computed, Each, Evaluation, Stop};
+use crate::address::{InstanceAddress, Key, Mode, ResourceAddress, ResourceName};
+use crate::module::{IgnoreChanges, Resource};
+use crate::providers::{LocalProvider, ProviderAddress};
+use crate::reference::{Reference, Subject};
+use crate::schema::Block;
+use crate::tree::NodeId;
+
+/// What an object should be.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its address.
+    pub address: InstanceAddress,
+    /// The provider configuration that manages it.
+    pub provider: ProviderAddress,
+    /// The configuration by the schema: what is not written is null.
+    pub config: Value,
+    /// The schema.
+    pub schema: Option<Arc<Block>>,
+    /// The objects from which the configuration comes, also through other values, and those that the block's keys come from.
+    pub uses: BTreeSet<Dependency>,
+    /// The objects that the block names itself, in an argument.
+    pub direct: BTreeSet<Dependency>,
+    /// What `depends_on` names, of the block and of the module calls around it.
+    pub depends_on: BTreeSet<Dependency>,
+    /// The `lifecycle` block.
+    pub lifecycle: EvaluatedLifecycle,
+    /// Whether an error took the configuration away. The object must not be changed then.
+    pub failed: bool,
+    /// The place of the block.
+    pub range: Range,
+}
+
+/// The arguments of a `lifecycle` block.
+#[derive(Clone, Debug, Default)]
+pub struct EvaluatedLifecycle {
+    /// As it is written.
+    pub create_before_destroy: Option<bool>,
+    /// Whether a plan that destroys the object is an error.
+    pub prevent_destroy: bool,
+    /// Whether the object is only forgotten when it is not wanted any more.
+    pub forget: bool,
+    /// The arguments whose changes are ignored.
+    pub ignore_changes: IgnoreChanges,
+    /// Changes of these replace the object.
+    pub replace_triggered_by: Vec<Trigger>,
+}
+
+/// An item of `replace_triggered_by`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trigger {
+    /// The block.
+    pub resource: ResourceAddress,
+    /// The instance, or every one.
+    pub key: Option<Key>,
+    /// The attribute in it, or any.
+    pub path: Vec<Step>,
+}
+
+/// The configuration of a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its address.
+    pub address: ProviderAddress,
+    /// The configuration by the schema. Without a block everything is null.
+    pub config: Value,
+    /// The objects from which it comes.
+    pub uses: BTreeSet<Dependency>,
+    /// Whether an error took the configuration away.
+    pub failed: bool,
+}
+
+/// A schema, and the type of the values that it describes.
+#[derive(Clone)]
+pub(super) struct Shape {
+    pub block: Arc<Block>,
+    pub ty: Type,
+}
+
+impl Resource {
+    /// The name of the provider configuration that the block uses.
+    fn provider_name(&self, name: &ResourceName) -> LocalProvider {
+        match &self.provider {
+            Some(reference) => reference.name.clone(),
+            None => LocalProvider { name: name.kind.split('_').next().unwrap_or_default().into(), alias: None },
+        }
+    }
+}
+
+impl Evaluation<'_> {
+    pub(super) fn object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Result<Object, Stop> {
+        let instance = self.module(module);
+        let resource = &instance.module.resources[name];
+        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
+        let each = instances.known().iter().find(|each| each.key.as_ref() == key);
+        let scope = Scope::new(self, module, each);
+        let mut depends_on = self.named(module, &resource.depends_on)?;
+        depends_on.add(&instance.depends_on);
+        let mut outcome = Outcome::default();
+        self.check(&scope, &resource.lifecycle.preconditions, "Resource precondition failed", &mut outcome)
+            .map(|holds| outcome.failed |= !holds)?;
+        let lifecycle = lifecycle(&scope, resource, &mut outcome)?;
+        let provider = self.provider_address(module, name, each, &mut outcome)?;
+        let shape = self.shape(instance.node, name);
+        let place = Place::Resource(instance.node, name.clone());
+        let compiled = shape.as_ref().and_then(|shape| self.compiled(&place, &resource.body, &shape.block));
+        let config = match (&shape, &compiled) {
+            (Some(shape), Some(compiled)) => {
+                scope.body(compiled, &shape.block, name.mode == Mode::Ephemeral, &mut outcome)?
+            }
+            _ => {
+                outcome.failed = true;
+                Value::DYNAMIC
+            }
+        };
+        let mut uses = instance.uses.clone();
+        uses.add(&instances.uses);
+        uses.add(&outcome.uses);
+        Ok(Object {
+            provider,
+            config,
+            schema: shape.map(|shape| shape.block),
+            uses: uses.to_set(),
+            direct: outcome.direct.to_set(),
+            depends_on: depends_on.to_set(),
+            lifecycle,
+            failed: outcome.failed,
+            ..self.failed_object(module, name, key)
+        })
+    }
+
+    /// An object of which only the address is known.
+    pub(super) fn failed_object(&self, module: ModuleId, name: &ResourceName, key: Option<&Key>) -> Object {
+        let instance = self.module(module);
+        let resource = &instance.module.resources[name];
+        let local = resource.provider_name(name);
+        let source = instance.module.provider_source(&local.name);
+        let address = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
+        Object {
+            address: InstanceAddress { resource: address, key: key.cloned() },
+            provider: ProviderAddress { module: instance.path.clone(), source, local, key: None },
+            config: Value::DYNAMIC,
+            schema: None,
+            uses: BTreeSet::new(),
+            direct: BTreeSet::new(),
+            depends_on: BTreeSet::new(),
+            lifecycle: EvaluatedLifecycle::default(),
+            failed: true,
+            range: resource.range,
+        }
+    }
+
+    /// The schema of a block. `None` if the provider does not know the type, which is reported.
+    pub(super) fn shape(&self, node: NodeId, name: &ResourceName) -> Option<Shape> {
+        let place = (node, name.clone());
+        if let Some(shape) = self.shapes.borrow().get(&place) {
+            return shape.clone();
+        }
+        let module = &self.tree.nodes[node].module;
+        let resource = &module.resources[name];
+        let source = module.provider_source(&resource.provider_name(name).name);
+        let shape = match self.world.resource_schema(&source, name.mode, &name.kind) {
+            Ok(block) => Some(Shape { ty: block.implied_type(), block }),
+            Err(why) => {
+                self.report(Diagnostic::new(format!("Invalid {} type", name.mode.block()), why, resource.range));
+                None
+            }
+        };
+        self.shapes.borrow_mut().insert(place, shape.clone());
+        shape
+    }
+
+    /// Checks that a schema has what is taken of an object.
+    pub(super) fn check_steps(&self, node: NodeId, name: &ResourceName, steps: &[Step]) -> Result<(), Diagnostic> {
+        let Some(shape) = self.shape(node, name).filter(|_| !steps.is_empty()) else { return Ok(()) };
+        language::traverse(Value::unknown(shape.ty), steps).map(|_| ())
+    }
+
+    /// What references name that stand for whole objects and modules, as in `depends_on`.
+    pub(super) fn named(&self, module: ModuleId, references: &[Traversal]) -> Result<Uses, Stop> {
+        let instance = self.module(module);
+        let mut uses = Uses::default();
+        let undeclared = |what: String, range: Range| {
+            let detail = format!("There is no {what} in this module.");
+            self.report(Diagnostic::new("Reference to undeclared resource", detail, range));
+        };
+        for traversal in references {
+            let reference = match Reference::parse(traversal) {
+                Ok(reference) => reference,
+                Err(diagnostic) => {
+                    self.report(diagnostic);
+                    continue;
+                }
+            };
+            match reference.subject {
+                Subject::Resource(name, key) if instance.module.resources.contains_key(&name) => {
+                    let address = ResourceAddress { module: instance.path.clone(), resource: name };
+                    uses.insert(Dependency::Resource(address, key));
+                }
+                Subject::Resource(name, _) => undeclared(format!("{} \"{name}\"", name.mode.block()), reference.range),
+                Subject::Module { call, key, .. } if instance.module.calls.contains_key(&call) => {
+                    uses.insert(Dependency::Module { module: instance.path.clone(), call, key });
+                }
+                Subject::Module { call, .. } => undeclared(format!("module call \"{call}\""), reference.range),
+                Subject::Variable(name) if instance.module.variables.contains_key(&name) => {
+                    uses.add(&self.value_of(Item::Variable(module, name))?.uses);
+                }
+                Subject::Local(name) if instance.module.locals.contains_key(&name) => {
+                    uses.add(&self.value_of(Item::Local(module, name))?.uses);
+                }
+                _ => {
+                    let detail = "`depends_on` names resources, data sources and modules.";
+                    self.report(Diagnostic::new("Invalid depends_on reference", detail, reference.range));
+                }
+            }
+        }
+        Ok(uses)
+    }
+
+    /// The provider configuration of a block, through the calls that pass configurations on.
+    fn provider_address(
+        &self,
+        module: ModuleId,
+        name: &ResourceName,
+        each: Option<&Each>,
+        outcome: &mut Outcome,
+    ) -> Result<ProviderAddress, Stop> {
+        let instance = self.module(module);
+        let resource = &instance.module.resources[name];
+        let reference = resource.provider.clone().unwrap_or_else(|| crate::module::ProviderReference {
+            name: resource.provider_name(name),
+            key: None,
+            range: resource.range,
+        });
+        let configured = self.tree.provider(instance.node, &reference);
+        // From the module of the block up to that of the configuration. A key that a call passes is in the scope of the call.
+        let mut at = module;
+        let mut keys = each.cloned().unwrap_or_default();
+        let mut key = None;
+        loop {
+            let own = self.module(at);
+            if let Some((node, chosen)) = &configured.chosen
+                && *node == own.node
+                && let Some(expr) = &chosen.key
+            {
+                let scope = Scope::new(self, at, Some(&keys));
+                let value = scope.converted(expr, &Type::String, "a provider's key", outcome)?;
+                key = value.as_str().map(|text| Key::Text(text.into()));
+            }
+            match &own.caller {
+                Some((caller, _)) if own.node != configured.node => {
+                    keys = own.each.clone();
+                    at = *caller;
+                }
+                _ => {
+                    let path = own.path.clone();
+                    return Ok(ProviderAddress {
+                        module: path,
+                        source: configured.source,
+                        local: configured.local,
+                        key,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The instances of a provider configuration.
+    pub(super) fn provider_configs(&self, module: ModuleId, local: &LocalProvider) -> Result<Computed, Stop> {
+        let instance = self.module(module);
+        let source = instance.module.provider_source(&local.name);
+        let block = instance.module.providers.get(local);
+        let range = block.map_or_else(Range::default, |block| block.range);
+        let schema = match self.world.provider_schema(&source) {
+            Ok(schema) => schema,
+            Err(why) => {
+                self.report(Diagnostic::new("Provider without schema", why, range));
+                return Ok(Computed::failed(Uses::default()));
+            }
+        };
+        let mut outcome = Outcome::default();
+        let mut all = vec![Each::default()];
+        if let Some(expr) = block.and_then(|block| block.for_each.as_ref()) {
+            let value = Scope::new(self, module, None).eval(expr, &mut outcome)?;
+            all = super::expansion::provider_keys(&value);
+        }
+        let body = block.map(|block| block.body.clone()).unwrap_or_default();
+        let place = Place::Provider(instance.node, local.clone());
+        let compiled = self.compiled(&place, &body, &schema);
+        for each in all {
+            let scope = Scope::new(self, module, Some(&each));
+            let mut own = Outcome { uses: outcome.uses.clone(), failed: outcome.failed, ..Outcome::default() };
+            let config = match &compiled {
+                Some(compiled) => scope.body(compiled, &schema, true, &mut own)?,
+                None => Value::DYNAMIC,
+            };
+            let address = ProviderAddress {
+                module: instance.path.clone(),
+                source: source.clone(),
+                local: local.clone(),
+                key: each.key.clone(),
+            };
+            let failed = own.failed || compiled.is_none();
+            let config = ProviderConfig { address: address.clone(), config, uses: own.uses.to_set(), failed };
+            self.providers.borrow_mut().insert(address, Rc::new(config));
+        }
+        Ok(Computed { value: Value::DYNAMIC, uses: outcome.uses, failed: outcome.failed })
+    }
+}
+
+/// The `lifecycle` block of an instance.
+fn lifecycle(scope: &Scope<'_, '_>, resource: &Resource, outcome: &mut Outcome) -> Result<EvaluatedLifecycle, Stop> {
+    let written = &resource.lifecycle;
+    let prevent_destroy = match &written.prevent_destroy {
+        Some(expr) => scope.converted(expr, &Type::Bool, "`prevent_destroy`", outcome)?.as_bool().unwrap_or(true),
+        None => false,
+    };
+    let mut triggers = Vec::new();
+    for expr in &written.replace_triggered_by {
+        triggers.extend(trigger(scope, expr, outcome)?);
+    }
+    Ok(EvaluatedLifecycle {
+        create_before_destroy: written.create_before_destroy,
+        prevent_destroy,
+        forget: written.destroy == Some(false),
+        ignore_changes: written.ignore_changes.clone(),
+        replace_triggered_by: triggers,
+    })
+}
+
+/// What an item of `replace_triggered_by` names.
+fn trigger(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<Option<Trigger>, Stop> {
+    const INVALID: &str = "Invalid replace_triggered_by expression";
+    let mut steps = Vec::new();
+    let Some(root) = flattened(scope, expr, &mut steps, outcome)? else {
+        scope.problem(INVALID, "A reference to a resource, or to an attribute of one, is required.", expr, outcome);
+        return Ok(None);
+    };
+    let traversal = Traversal { root, steps, range: expr.range };
+    let reference = match Reference::parse(&traversal) {
+        Ok(reference) => reference,
+        Err(diagnostic) => {
+            scope.evaluation.report(diagnostic);
+            return Ok(None);
+        }
+    };
+    let Subject::Resource(name, key) = reference.subject else {
+        scope.problem(INVALID, "Only resources can be named here.", expr, outcome);
+        return Ok(None);
+    };
+    if !scope.module.module.resources.contains_key(&name) {
+        scope.problem(INVALID, format!("There is no resource \"{name}\" in this module."), expr, outcome);
+        return Ok(None);
+    }
+    let resource = ResourceAddress { module: scope.module.path.clone(), resource: name };
+    let path = traversal.steps[reference.steps + usize::from(key.is_some())..].to_vec();
+    outcome.uses.insert(Dependency::Resource(resource.clone(), key.clone()));
+    Ok(Some(Trigger { resource, key, path }))
+}
+
+/// The steps of a reference whose indexes may be expressions, such as `each.key`.
+fn flattened(
+    scope: &Scope<'_, '_>,
+    expr: &Expr,
+    steps: &mut Vec<Step>,
+    outcome: &mut Outcome,
+) -> Result<Option<hcl::Name>, Stop> {
+    match &expr.kind {
+        ExprKind::RelativeTraversal(relative) => {
+            let root = flattened(scope, &relative.source, steps, outcome)?;
+            steps.extend(relative.steps.iter().cloned());
+            Ok(root)
+        }
+        ExprKind::Index(index) => {
+            let root = flattened(scope, &index.collection, steps, outcome)?;
+            let key = scope.eval(&index.key, outcome)?;
+            let key = match (key.as_number(), key.as_str()) {
+                (Some(number), _) => Literal::Number(number.to_string()),
+                (_, Some(text)) => Literal::String(text.to_owned()),
+                _ => return Ok(None),
+            };
+            steps.push(Step::Index { key, range: index.brackets_range });
+            Ok(root)
+        }
+        _ => Ok(expr.as_traversal().ok().map(|traversal| {
+            steps.extend(traversal.steps);
+            traversal.root
+        })),
+    }
+}

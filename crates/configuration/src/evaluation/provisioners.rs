@@ -1,0 +1,198 @@
+//! The configuration of provisioners, which see the object as `self`.
+
+use std::sync::LazyLock;
+
+use cty::Value;
+use hcl::{Diagnostic, Range};
+use serde_json::json;
+
+use super::compiled::Place;
+use super::item::Item;
+use super::scope::{Outcome, Scope};
+use super::{Evaluation, Stop};
+use crate::address::InstanceAddress;
+use crate::layers::Layers;
+use crate::module::Provisioner;
+use crate::schema::Block;
+
+/// What a provisioner does with an object.
+#[derive(Clone, Debug)]
+pub struct ProvisionerConfig {
+    /// The type, such as `local-exec`.
+    pub kind: String,
+    /// Whether it runs before the object is destroyed, and not after it is created.
+    pub on_destroy: bool,
+    /// Whether a failure is ignored.
+    pub continue_on_failure: bool,
+    /// The arguments; what is not written is null.
+    pub config: Value,
+    /// The arguments of the `connection` block.
+    pub connection: Option<Value>,
+    /// Whether an error took the arguments away.
+    pub failed: bool,
+    /// The place.
+    pub range: Range,
+}
+
+fn schema(kind: &str) -> Option<&'static Block> {
+    static ALL: LazyLock<[(&str, Block); 4]> = LazyLock::new(|| {
+        let block =
+            |attributes: serde_json::Value| Block::from_json(&json!({ "attributes": attributes })).unwrap_or_default();
+        let text = || json!({ "type": "string", "optional": true });
+        let list = || json!({ "type": ["list", "string"], "optional": true });
+        [
+            (
+                "local-exec",
+                block(json!({
+                    "command": { "type": "string", "required": true },
+                    "interpreter": list(), "working_dir": text(),
+                    "environment": { "type": ["map", "string"], "optional": true },
+                    "quiet": { "type": "bool", "optional": true },
+                })),
+            ),
+            ("remote-exec", block(json!({ "inline": list(), "script": text(), "scripts": list() }))),
+            (
+                "file",
+                block(json!({
+                    "source": text(), "content": text(),
+                    "destination": { "type": "string", "required": true },
+                })),
+            ),
+            ("connection", connection()),
+        ]
+    });
+    ALL.iter().find(|(name, _)| *name == kind).map(|(_, block)| block)
+}
+
+fn connection() -> Block {
+    const TEXTS: [&str; 27] = [
+        "type",
+        "user",
+        "password",
+        "host",
+        "private_key",
+        "certificate",
+        "host_key",
+        "bastion_user",
+        "bastion_password",
+        "bastion_host",
+        "bastion_host_key",
+        "bastion_private_key",
+        "bastion_certificate",
+        "proxy_scheme",
+        "proxy_host",
+        "proxy_user_name",
+        "proxy_user_password",
+        "timeout",
+        "script_path",
+        "target_platform",
+        "cacert",
+        "port",
+        "bastion_port",
+        "proxy_port",
+        "https",
+        "insecure",
+        "use_ntlm",
+    ];
+    let attributes = TEXTS.map(|name| (name.to_owned(), json!({ "type": "string", "optional": true })));
+    let mut attributes: serde_json::Map<String, serde_json::Value> = attributes.into_iter().collect();
+    attributes.insert("agent".to_owned(), json!({ "type": "bool", "optional": true }));
+    attributes.insert("agent_identity".to_owned(), json!({ "type": "string", "optional": true }));
+    Block::from_json(&json!({ "attributes": attributes })).unwrap_or_default()
+}
+
+impl Evaluation<'_> {
+    /// The provisioners of an object that run when it is created, or before it is destroyed. `this` is the object as `self`.
+    /// `Err` has the object whose value is needed first.
+    pub fn provisioners(
+        &self,
+        address: &InstanceAddress,
+        this: &Value,
+        on_destroy: bool,
+    ) -> Result<Vec<ProvisionerConfig>, InstanceAddress> {
+        self.completed(|| self.provisioner_configs(address, this, on_destroy))
+    }
+
+    fn provisioner_configs(
+        &self,
+        address: &InstanceAddress,
+        this: &Value,
+        on_destroy: bool,
+    ) -> Result<Vec<ProvisionerConfig>, Stop> {
+        let Some(Item::Object(module, name, key)) = self.item_at(address) else { return Ok(Vec::new()) };
+        let instance = self.module(module);
+        let Some(resource) = instance.module.resources.get(&name) else { return Ok(Vec::new()) };
+        let instances = self.instances_of(Item::Resource(module, name.clone()))?;
+        let each = instances.known().iter().find(|each| each.key == key);
+        let mut scope = Scope::new(self, module, each);
+        scope.this = Some(this.clone());
+        let mut all = Vec::new();
+        for (position, provisioner) in resource.provisioners.iter().enumerate() {
+            if provisioner.on_destroy != on_destroy {
+                continue;
+            }
+            let connection = match &provisioner.connection {
+                Some(own) => Some((Place::Connection(instance.node, name.clone(), Some(position)), own)),
+                None => {
+                    resource.connection.as_ref().map(|own| (Place::Connection(instance.node, name.clone(), None), own))
+                }
+            };
+            let place = Place::Provisioner(instance.node, name.clone(), position);
+            all.push(self.provisioner(&scope, provisioner, &place, connection)?);
+        }
+        Ok(all)
+    }
+
+    fn provisioner(
+        &self,
+        scope: &Scope<'_, '_>,
+        provisioner: &Provisioner,
+        place: &Place,
+        connection: Option<(Place, &Layers)>,
+    ) -> Result<ProvisionerConfig, Stop> {
+        let Provisioner { kind, on_destroy, continue_on_failure, body, range, .. } = provisioner;
+        let mut outcome = Outcome::default();
+        let config = match schema(kind).filter(|_| kind != "connection") {
+            Some(schema) => self.provisioner_body(scope, place, body, schema, &mut outcome)?,
+            None => {
+                let detail = format!("There is no provisioner \"{kind}\".");
+                let hint = "there are local-exec, remote-exec and file";
+                self.report(Diagnostic::new("Unknown provisioner type", detail, *range).hint(hint));
+                outcome.failed = true;
+                Value::DYNAMIC
+            }
+        };
+        let connection = match (connection, schema("connection")) {
+            (Some((place, body)), Some(schema)) => {
+                Some(self.provisioner_body(scope, &place, body, schema, &mut outcome)?)
+            }
+            _ => None,
+        };
+        Ok(ProvisionerConfig {
+            kind: kind.clone(),
+            on_destroy: *on_destroy,
+            continue_on_failure: *continue_on_failure,
+            config,
+            connection,
+            failed: outcome.failed,
+            range: *range,
+        })
+    }
+
+    fn provisioner_body(
+        &self,
+        scope: &Scope<'_, '_>,
+        place: &Place,
+        body: &Layers,
+        schema: &Block,
+        outcome: &mut Outcome,
+    ) -> Result<Value, Stop> {
+        match self.compiled(place, body, schema) {
+            Some(compiled) => scope.body(&compiled, schema, true, outcome),
+            None => {
+                outcome.failed = true;
+                Ok(Value::DYNAMIC)
+            }
+        }
+    }
+}

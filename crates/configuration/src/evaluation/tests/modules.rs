@@ -1,0 +1,225 @@
+use super::{run, run_with, uses};
+
+#[test]
+fn values_go_through_modules() {
+    let run = run(&[
+        (
+            "main.tf",
+            r#"
+            module "net" {
+              source   = "./net"
+              for_each = { a = "10.0", b = "10.1" }
+              prefix   = each.value
+            }
+            module "one" {
+              source = "./net"
+              count  = 1
+              prefix = module.net["a"].id
+            }
+            resource "thing_a" "last" { tags = { for key, net in module.net : key => net.name } }
+            output "names" { value = module.one[*].name }
+            "#,
+        ),
+        (
+            "net/main.tf",
+            r#"
+            variable "prefix" { type = string }
+            resource "thing_a" "this" { name = "${var.prefix}-${path.module}" }
+            output "id" { value = thing_a.this.id }
+            output "name" { value = thing_a.this.name }
+            "#,
+        ),
+    ]);
+    assert_eq!(run.errors, [""; 0]);
+    assert_eq!(
+        run.objects,
+        [
+            r#"module.net["a"].thing_a.this {name: "10.0-net"}"#,
+            r#"module.net["b"].thing_a.this {name: "10.1-net"}"#,
+            r#"thing_a.last {tags: {a: "10.0-net", b: "10.1-net"}}"#,
+            "module.one[0].thing_a.this {name: ?}",
+        ]
+    );
+    assert_eq!(uses(&run, "module.one[0].thing_a.this"), [r#"module.net["a"].thing_a.this"#]);
+    assert_eq!(run.outputs["names"], "[?]");
+}
+
+#[test]
+fn a_module_whose_keys_are_unknown_waits() {
+    let run = run(&[
+        (
+            "main.tf",
+            r#"
+            resource "thing_a" "a" {}
+            module "m" {
+              source   = "./m"
+              for_each = toset([thing_a.a.id])
+            }
+            output "o" { value = [for m in module.m : m.x] }
+            "#,
+        ),
+        ("m/main.tf", "resource \"thing_a\" \"a\" {}\noutput \"x\" {\n  value = 1\n}\n"),
+    ]);
+    assert_eq!(run.errors, [""; 0]);
+    assert_eq!(run.waiting, ["module.m waits for thing_a.a"]);
+    assert_eq!(run.objects, ["thing_a.a {}"]);
+    assert_eq!(run.outputs["o"], "?");
+}
+
+#[test]
+fn depends_on_of_a_module_is_that_of_everything_in_it() {
+    let run = run(&[
+        (
+            "main.tf",
+            r#"
+            resource "thing_a" "a" {}
+            module "m" {
+              source     = "./m"
+              depends_on = [thing_a.a]
+            }
+            resource "thing_a" "after" { depends_on = [module.m] }
+            "#,
+        ),
+        ("m/main.tf", "module \"deep\" {\n  source = \"../deep\"\n}\n"),
+        ("deep/main.tf", "resource \"thing_a\" \"d\" {}\n"),
+    ]);
+    assert_eq!(run.errors, [""; 0]);
+    let depends_on = |address: &str| -> Vec<String> {
+        let object = run.all.iter().find(|object| object.address.to_string() == address).unwrap();
+        object.depends_on.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(depends_on("module.m.module.deep.thing_a.d"), ["thing_a.a"]);
+    assert_eq!(depends_on("thing_a.after"), ["module.m"]);
+}
+
+#[test]
+fn variables_have_types_defaults_and_marks() {
+    let main = r#"
+        variable "object" {
+          type = object({ name = string, size = optional(number, 3), extra = optional(list(string), []) })
+        }
+        variable "list" { type = list(number) }
+        variable "text" {}
+        variable "secret" {
+          type      = string
+          sensitive = true
+        }
+        variable "required" {
+          type     = string
+          nullable = false
+          default  = "given"
+        }
+        resource "thing_a" "a" {
+          name = var.secret
+          size = var.object.size
+          tags = { text = var.text, first = var.list[0], required = var.required }
+        }
+        output "secret" { value = thing_a.a.name }
+        output "fine" {
+          value     = var.secret
+          sensitive = true
+        }
+        "#;
+    let variables =
+        [("object", "{ name = \"x\" }"), ("list", "[\"1\", 2]"), ("text", "[1]"), ("secret", "s"), ("nope", "1")];
+    let run = run_with(&[("main.tf", main)], &variables, &[]);
+    assert_eq!(
+        run.objects,
+        [r#"thing_a.a {name: (sensitive), size: 3, tags: {first: "1", required: "given", text: "[1]"}}"#]
+    );
+    assert_eq!(run.errors.len(), 1, "{:?}", run.errors);
+    assert!(run.errors[0].contains("Output refers to sensitive values"), "{}", run.errors[0]);
+    assert_eq!(run.outputs["fine"], "(sensitive)");
+    assert!(run.warnings[0].contains("Value for undeclared variable"), "{:?}", run.warnings);
+}
+
+#[test]
+fn variables_that_are_wrong_are_errors() {
+    let main = r#"
+        variable "missing" {}
+        variable "wrong" { type = list(number) }
+        output "o" { value = [var.missing, var.wrong] }
+        "#;
+    let run = run_with(&[("main.tf", main)], &[("wrong", "[\"x\"]")], &[]);
+    let errors = run.errors;
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("main.tf:2:9: No value for required variable"), "{}", errors[0]);
+    assert!(errors[1].starts_with("main.tf:3:9: Invalid value for input variable"), "{}", errors[1]);
+    assert!(run.outputs.is_empty());
+}
+
+#[test]
+fn arguments_of_a_call_are_the_variables_of_the_module() {
+    let run =
+        run(&[("main.tf", "module \"m\" {\n  source = \"./m\"\n  b = 1\n}\n"), ("m/main.tf", "variable \"a\" {}\n")]);
+    assert_eq!(
+        run.errors,
+        [
+            "main.tf:1:1: Missing required argument: The variable \"a\" of the module has no default, so it has to be set. hint: add `a = ...`",
+            "main.tf:3:3: Unsupported argument: The module has no variable \"b\".",
+        ]
+    );
+}
+
+#[test]
+fn provider_configurations_are_passed_on() {
+    let run = run(&[
+        (
+            "main.tf",
+            r#"
+            provider "thing" { name = "default" }
+            provider "thing" {
+              alias = "west"
+              name  = "w"
+            }
+            provider "thing" {
+              alias    = "by"
+              for_each = toset(["a", "b"])
+              name     = each.value
+            }
+            module "inherits" { source = "./m" }
+            module "passed" {
+              source    = "./m"
+              providers = { thing = thing.west }
+            }
+            module "keyed" {
+              source    = "./m"
+              for_each  = toset(["a", "b"])
+              providers = { thing = thing.by[each.key] }
+            }
+            "#,
+        ),
+        ("m/main.tf", "resource \"thing_a\" \"a\" {}\nmodule \"inner\" {\n  source = \"../inner\"\n}\n"),
+        ("inner/main.tf", "resource \"thing_a\" \"i\" {}\n"),
+    ]);
+    assert_eq!(run.errors, [""; 0]);
+    let mut providers: Vec<String> = run
+        .all
+        .iter()
+        .map(|object| {
+            let key = object.provider.key.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{} {}{key}", object.address, object.provider.local)
+        })
+        .collect();
+    providers.sort();
+    assert_eq!(
+        providers,
+        [
+            "module.inherits.module.inner.thing_a.i thing",
+            "module.inherits.thing_a.a thing",
+            r#"module.keyed["a"].module.inner.thing_a.i thing.by["a"]"#,
+            r#"module.keyed["a"].thing_a.a thing.by["a"]"#,
+            r#"module.keyed["b"].module.inner.thing_a.i thing.by["b"]"#,
+            r#"module.keyed["b"].thing_a.a thing.by["b"]"#,
+            "module.passed.module.inner.thing_a.i thing.west",
+            "module.passed.thing_a.a thing.west",
+        ]
+    );
+}
+
+#[test]
+fn functions_of_providers_are_called() {
+    let run = run(&[("main.tf", "output \"o\" {\n  value = provider::thing::echo(1, 2)\n}\n")]);
+    assert_eq!(run.errors, [""; 0]);
+    assert_eq!(run.outputs["o"], "\"hashicorp/thing echo 2\"");
+}

@@ -1,0 +1,74 @@
+//! Which objects a value comes from.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::address::{Key, ModulePath, ResourceAddress};
+
+/// Objects that have to be complete before something that uses them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dependency {
+    /// The instance with a key, or every instance of the block. A block without repetition has one instance.
+    Resource(ResourceAddress, Option<Key>),
+    /// Every object of an instance of a module call, or of all its instances, at any depth.
+    Module {
+        /// The module with the call.
+        module: ModulePath,
+        /// The name of the call.
+        call: Arc<str>,
+        /// The instance.
+        key: Option<Key>,
+    },
+}
+
+impl fmt::Display for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = |key: &Option<Key>| key.as_ref().map(Key::to_string).unwrap_or_default();
+        match self {
+            Dependency::Resource(address, own) => write!(f, "{address}{}", key(own)),
+            Dependency::Module { module, call, key: own } => {
+                f.write_str(&module.join(format!("module.{call}{}", key(own))))
+            }
+        }
+    }
+}
+
+/// A set of dependencies, which is shared by what has the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uses(Option<Arc<BTreeSet<Dependency>>>);
+
+impl Uses {
+    pub fn add(&mut self, other: &Uses) {
+        match (&mut self.0, &other.0) {
+            (_, None) => {}
+            (None, Some(_)) => self.0.clone_from(&other.0),
+            (Some(own), Some(other)) => {
+                if !Arc::ptr_eq(own, other) && !other.is_subset(own) {
+                    Arc::make_mut(own).extend(other.iter().cloned());
+                }
+            }
+        }
+    }
+
+    pub fn insert(&mut self, dependency: Dependency) {
+        if !self.iter().any(|own| *own == dependency) {
+            Arc::make_mut(self.0.get_or_insert_default()).insert(dependency);
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Dependency> {
+        self.0.iter().flat_map(|all| all.iter())
+    }
+
+    pub fn to_set(&self) -> BTreeSet<Dependency> {
+        self.0.as_deref().cloned().unwrap_or_default()
+    }
+}
+
+impl FromIterator<Dependency> for Uses {
+    fn from_iter<T: IntoIterator<Item = Dependency>>(all: T) -> Self {
+        let all: BTreeSet<Dependency> = all.into_iter().collect();
+        Self((!all.is_empty()).then(|| Arc::new(all)))
+    }
+}

@@ -1,0 +1,207 @@
+//! `terraform` and `provider` blocks.
+
+use std::sync::Arc;
+
+use hcl::{Attribute, Expr, ExprKind, Schema, Step};
+
+use super::Reader;
+use crate::layers::Block;
+use crate::module::{ProviderBlock, ProviderReference};
+use crate::providers::{LocalProvider, ProviderSource, RequiredProvider};
+
+impl Reader {
+    pub(super) fn terraform(&mut self, block: Block) {
+        let blocks: [(&str, &[&str]); 5] = [
+            ("backend", &["type"]),
+            ("cloud", &[]),
+            ("encryption", &[]),
+            ("required_providers", &[]),
+            ("provider_meta", &["provider"]),
+        ];
+        let schema = Schema::new(&["required_version", "experiments", "language"], &blocks);
+        let mut content = block.body.content(&schema, &mut self.diagnostics);
+        if let Some(attribute) = content.take("required_version") {
+            let range = attribute.value.range;
+            let versions = self.text(Some(attribute));
+            self.module.required_versions.extend(versions.map(|version| (version, range)));
+        }
+        for block in content.blocks {
+            match block.kind.text.as_str() {
+                "required_providers" => {
+                    let attributes = block.body.attributes(&mut self.diagnostics);
+                    attributes.into_iter().for_each(|attribute| self.required_provider(&attribute));
+                }
+                "provider_meta" => {
+                    let name: Arc<str> = block.label(0).into();
+                    let what = format!("provider_meta \"{name}\"");
+                    let meta = (block.body, block.range);
+                    Self::declare(
+                        &mut self.diagnostics,
+                        &mut self.module.provider_metas,
+                        name,
+                        meta,
+                        |own| own.1,
+                        &what,
+                    );
+                }
+                kind => {
+                    let detail = format!("State is kept in records, so the `{kind}` block means nothing here.");
+                    self.diagnostics.warning("Block is ignored", detail, block.range);
+                }
+            }
+        }
+    }
+
+    fn required_provider(&mut self, attribute: &Attribute) {
+        const INVALID: &str = "Invalid required_providers object";
+        let name = self.name(&attribute.name, "provider");
+        let (mut source, mut version, mut aliases) = (None, None, Vec::new());
+        if attribute.value.as_text().is_some() {
+            version = self.text(Some(attribute.clone()));
+        } else if let Some(items) = attribute.value.as_object() {
+            for item in items {
+                let value = || Attribute { value: item.value.clone(), ..attribute.clone() };
+                match item.key.word().or_else(|| item.key.expr.as_text()) {
+                    Some("source") => source = self.provider_source(value()),
+                    Some("version") => version = self.text(Some(value())),
+                    Some("configuration_aliases") => aliases = self.aliases(&item.value, &name),
+                    _ => {
+                        let detail = "Only `source`, `version` and `configuration_aliases` are possible here.";
+                        self.diagnostics.error(INVALID, detail, item.key.expr.range);
+                    }
+                }
+            }
+        } else {
+            let detail = "A required provider is an object with `source` and `version`.";
+            self.diagnostics.error(INVALID, detail, attribute.value.range);
+        }
+        let source = source.unwrap_or_else(|| ProviderSource::implied(&name));
+        let required = RequiredProvider { source, version, aliases, range: attribute.name.range };
+        let what = format!("required provider \"{name}\"");
+        Self::declare(
+            &mut self.diagnostics,
+            &mut self.module.required_providers,
+            name,
+            required,
+            |own| own.range,
+            &what,
+        );
+    }
+
+    fn provider_source(&mut self, attribute: Attribute) -> Option<ProviderSource> {
+        let range = attribute.value.range;
+        let text = self.text(Some(attribute))?;
+        let source = ProviderSource::parse(&text);
+        if source.is_none() {
+            let detail = format!("\"{text}\" is not the address of a provider.");
+            let hint = "write \"NAMESPACE/NAME\", or \"HOST/NAMESPACE/NAME\"";
+            self.diagnostics.hinted("Invalid provider source string", detail, hint, range);
+        }
+        source
+    }
+
+    fn aliases(&mut self, list: &Expr, provider: &str) -> Vec<LocalProvider> {
+        const INVALID: &str = "Invalid configuration_aliases value";
+        let Some(items) = list.as_list() else {
+            self.diagnostics.error(INVALID, "A list of references such as `aws.west` is required.", list.range);
+            return Vec::new();
+        };
+        let mut aliases = Vec::new();
+        for item in items {
+            match self.provider_reference(item) {
+                Some(found) if *found.name.name == *provider && found.name.alias.is_some() => aliases.push(found.name),
+                Some(_) => {
+                    let detail =
+                        format!("A reference to an alias of this provider, such as `{provider}.west`, is required.");
+                    self.diagnostics.error(INVALID, detail, item.range);
+                }
+                None => {}
+            }
+        }
+        aliases
+    }
+
+    /// Reads `aws`, `aws.west` or `aws.by_region[each.key]`, also in quotes.
+    pub(super) fn provider_reference(&mut self, expr: &Expr) -> Option<ProviderReference> {
+        let (configuration, key) = match &expr.kind {
+            ExprKind::Index(index) => (&index.collection, Some(index.key.clone())),
+            _ => (expr, None),
+        };
+        let quoted = configuration.as_text().filter(|_| key.is_none());
+        let traversal = match quoted {
+            Some(text) => hcl::parse_traversal(hcl::Source::new(expr.range.file, "", text)).value,
+            None => configuration.as_traversal().ok(),
+        };
+        let name = traversal.and_then(|traversal| {
+            let name: Arc<str> = traversal.root.text.into();
+            let aliased =
+                |alias: &hcl::Name| LocalProvider { name: name.clone(), alias: Some(alias.text.as_str().into()) };
+            match traversal.steps.as_slice() {
+                [] => Some((LocalProvider { name: name.clone(), alias: None }, key)),
+                [Step::Attribute(alias)] => Some((aliased(alias), key)),
+                [Step::Attribute(alias), Step::Index { key, range }] => {
+                    Some((aliased(alias), Some(Expr::literal(key.clone(), *range))))
+                }
+                _ => None,
+            }
+        });
+        let Some((name, key)) = name else {
+            let detail = "A provider configuration is named by the provider, or by the provider and an alias.";
+            self.diagnostics.hinted(
+                "Invalid provider configuration reference",
+                detail,
+                "write `aws` or `aws.west`",
+                expr.range,
+            );
+            return None;
+        };
+        Some(ProviderReference { name, key, range: expr.range })
+    }
+
+    pub(super) fn provider(&mut self, block: Block) {
+        let name = self.name(&block.labels[0], "provider");
+        let schema = Schema::new(
+            &["alias", "version", "for_each", "count", "depends_on", "source"],
+            &[("_", &[]), ("lifecycle", &[]), ("locals", &[])],
+        );
+        let (mut content, body) = block.body.partial(&schema, &mut self.diagnostics);
+        let alias: Option<Arc<str>> = match content.take("alias") {
+            Some(attribute) => {
+                let range = attribute.value.range;
+                let alias = self.text(Some(attribute));
+                if alias.as_deref().is_some_and(|alias| !hcl::is_identifier(alias)) {
+                    self.diagnostics.error(
+                        "Invalid provider configuration alias",
+                        "An alias has to be a valid name.",
+                        range,
+                    );
+                }
+                alias.map(Arc::from)
+            }
+            None => None,
+        };
+        let for_each = content.take("for_each").map(|attribute| attribute.value);
+        if let (Some(keys), None) = (&for_each, &alias) {
+            let detail = "A provider configuration with `for_each` needs an alias.";
+            self.diagnostics.error("Alias required when using \"for_each\"", detail, keys.range);
+        }
+        self.text(content.take("version"));
+        for attribute in &content.attributes {
+            let detail = format!("The argument `{}` has no meaning in a `provider` block yet.", attribute.name.text);
+            self.diagnostics.error("Reserved argument name in provider block", detail, attribute.name.range);
+        }
+        self.reserved(&content.blocks, "provider");
+        let local = LocalProvider { name, alias };
+        let what = format!("provider configuration \"{local}\"");
+        let block = ProviderBlock { for_each, body, range: block.range };
+        Self::declare(&mut self.diagnostics, &mut self.module.providers, local, block, |own| own.range, &what);
+    }
+
+    pub(super) fn reserved(&mut self, blocks: &[Block], place: &str) {
+        for block in blocks {
+            let kind = &block.kind.text;
+            let detail = format!("The block type `{kind}` has no meaning in a `{place}` block yet.");
+            self.diagnostics.error(&format!("Reserved block type name in {place} block"), detail, block.range);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+use std::collections::BTreeMap;
+
+use super::{Directories, Installed, Manifest, Tree, join, load};
+use crate::directory::File;
+
+struct Memory(BTreeMap<&'static str, &'static str>);
+
+impl Directories for Memory {
+    fn files(&self, directory: &str) -> Result<Vec<File>, String> {
+        let text = self.0.get(directory).ok_or_else(|| "it does not exist".to_owned())?;
+        Ok(vec![File { name: "main.tf".to_owned(), content: (*text).into() }])
+    }
+}
+
+fn tree(directories: &[(&'static str, &'static str)], installed: &[(&str, &str, &str)]) -> (Tree, Vec<String>) {
+    let manifest: Manifest = installed
+        .iter()
+        .map(|(key, source, directory)| {
+            let installed =
+                Installed { source: (*source).to_owned(), version: None, directory: (*directory).to_owned() };
+            ((*key).to_owned(), installed)
+        })
+        .collect();
+    let (tree, diagnostics) = load(".", &Memory(directories.iter().copied().collect()), &manifest);
+    let errors = diagnostics.errors.iter().map(|error| tree.sources.line(error)).collect();
+    (tree, errors)
+}
+
+#[test]
+fn calls_are_followed_to_local_and_installed_modules() {
+    let (tree, errors) = tree(
+        &[
+            (".", "module \"a\" {\n  source = \"./mods/a\"\n}\nmodule \"v\" {\n  source = \"x/v/aws\"\n}\n"),
+            ("mods/a", "module \"b\" {\n  source = \"../b\"\n}\n"),
+            ("mods/b", ""),
+            (".terraform/modules/v", "module \"b\" {\n  source = \"./b\"\n}\n"),
+            (".terraform/modules/v/b", ""),
+        ],
+        &[("v", "registry.opentofu.org/x/v/aws", ".terraform/modules/v")],
+    );
+    assert_eq!(errors, [""; 0]);
+    let paths: Vec<String> =
+        tree.nodes.iter().map(|node| format!("{} {}", node.path.join("."), node.module.directory)).collect();
+    assert_eq!(paths, [" .", "a mods/a", "v .terraform/modules/v", "a.b mods/b", "v.b .terraform/modules/v/b"]);
+}
+
+#[test]
+fn modules_that_cannot_be_loaded_are_errors_at_their_source() {
+    let (_, errors) = tree(
+        &[
+            (
+                ".",
+                "module \"a\" {\n  source = \"./a\"\n}\nmodule \"b\" {\n  source = \"x/b/aws\"\n}\nmodule \"c\" {\n  source = \"x/c/aws\"\n}\nmodule \"d\" {\n  source = \"./d\"\n}\n",
+            ),
+            ("d", "module \"e\" {\n  source = \"../d\"\n}\n"),
+            (".terraform/c", ""),
+        ],
+        &[("c", "registry.opentofu.org/y/c/aws", ".terraform/c")],
+    );
+    assert_eq!(
+        errors,
+        [
+            "main.tf:2:12: Unreadable module directory: The directory `a` of module.a cannot be read: it does not exist.",
+            "main.tf:5:12: Module not installed: The module \"x/b/aws\" of module.b is not installed. hint: run `purlin init`",
+            "main.tf:8:12: Module source has changed: The source is \"x/c/aws\" now, but \"registry.opentofu.org/y/c/aws\" is installed. hint: run `purlin init`",
+            "d/main.tf:2:12: Module calls itself: The module in `d` calls itself, through module.e.",
+        ]
+    );
+}
+
+#[test]
+fn a_module_that_is_called_twice_has_its_errors_once() {
+    let (tree, errors) = tree(
+        &[(".", "module \"a\" {\n  source = \"./m\"\n}\nmodule \"b\" {\n  source = \"./m\"\n}\n"), ("m", "nope {}\n")],
+        &[],
+    );
+    assert_eq!((tree.nodes.len(), errors.len()), (3, 1), "{errors:?}");
+}
+
+#[test]
+fn provider_configurations_have_to_be_there() {
+    let aliased = "terraform {\n  required_providers {\n    aws = {\n      source = \"hashicorp/aws\"\n      configuration_aliases = [aws.west]\n    }\n  }\n}\n";
+    let own = "provider \"aws\" {\n  region = \"x\"\n}\n";
+    for (root, module, expected) in [
+        (
+            "resource \"aws_a\" \"b\" {\n  provider = aws.nope\n}\n",
+            "",
+            "main.tf:2:14: Provider configuration not present",
+        ),
+        ("module \"m\" {\n  source = \"./m\"\n}\n", aliased, "main.tf:1:1: Missing required provider configuration"),
+        (
+            "module \"m\" {\n  source = \"./m\"\n  providers = { aws.west = aws.no }\n}\n",
+            aliased,
+            "main.tf:3:28: Provider configuration not present",
+        ),
+        (
+            "module \"m\" {\n  source = \"./m\"\n  providers = { aws.west = google }\n}\n",
+            aliased,
+            "main.tf:3:17: Provider type mismatch",
+        ),
+        (
+            "module \"m\" {\n  source = \"./m\"\n  providers = { aws.x = aws }\n}\n",
+            "",
+            "main.tf:3:17: Reference to undefined provider",
+        ),
+        (
+            "module \"m\" {\n  source = \"./m\"\n  count = 1\n}\n",
+            own,
+            "main.tf:1:1: Module is incompatible with count, for_each, and depends_on",
+        ),
+    ] {
+        let (_, errors) = tree(&[(".", root), ("m", module)], &[]);
+        assert_eq!(errors.len(), 1, "{root}: {errors:?}");
+        assert!(errors[0].starts_with(expected), "{}", errors[0]);
+    }
+    let root = "provider \"aws\" {\n  alias = \"w\"\n}\nmodule \"m\" {\n  source = \"./m\"\n  providers = { aws.west = aws.w }\n}\n";
+    assert_eq!(tree(&[(".", root), ("m", aliased)], &[]).1, [""; 0]);
+}
+
+#[test]
+fn paths_are_joined_as_upstream_shows_them() {
+    assert_eq!(join(".", "./a/../b"), "b");
+    assert_eq!(join("a/b", "../../.."), "..");
+    assert_eq!(join("../x", "../y"), "../y");
+    assert_eq!(join("/x", "../../y"), "/y");
+    assert_eq!(join("a", "../"), ".");
+}
