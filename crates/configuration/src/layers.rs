@@ -2,7 +2,7 @@
 //!
 //! Upstream merges what it has read of a block. Here the bodies are merged, before anything is read of them: an argument
 //! of an override takes the place of that of the block, and the blocks of a type in it that of all blocks of the type.
-//! The arguments of `lifecycle` are merged one by one.
+//! The arguments of `lifecycle` and `required_providers` are merged one by one.
 
 use hcl::{Attribute, Body, Name, Range, Schema};
 
@@ -61,7 +61,7 @@ impl Block {
 }
 
 /// The types of blocks whose arguments are overridden one by one.
-const BY_ARGUMENT: [&str; 1] = ["lifecycle"];
+const BY_ARGUMENT: [&str; 2] = ["lifecycle", "required_providers"];
 
 impl Layers {
     /// What the layers contain of the schema, and nothing else.
@@ -91,7 +91,10 @@ impl Layers {
             content.merge(layer.into());
             overrides.push(rest);
         }
-        for escape in content.blocks.extract_if(.., |block| block.kind.text == "_") {
+        for (position, escape) in content.blocks.extract_if(.., |block| block.kind.text == "_").enumerate() {
+            if position > 0 {
+                diagnostics.error("Duplicate escaping block", "A block has one `_` block.", escape.range);
+            }
             rest.attributes.extend(escape.body.base.attributes);
             rest.blocks.extend(escape.body.base.blocks);
         }

@@ -42,7 +42,7 @@
 //!     }
 //! }
 //!
-//! let (tree, diagnostics) = load(".", &Memory, &Manifest::default());
+//! let (tree, diagnostics) = load(".", &Memory, &Manifest::default(), &BTreeMap::new());
 //! assert!(diagnostics.errors.is_empty());
 //! let evaluation = Evaluation::new(&tree, &Memory, Settings::new(&language::NoFiles));
 //! let mut planned = Vec::new();
@@ -85,4 +85,4 @@ pub use evaluation::{
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;
-pub use tree::{Directories, Installed, Manifest, Node, NodeId, Tree, load};
+pub use tree::{Directories, Installed, Manifest, Missing, Node, NodeId, Tree, load};

@@ -135,12 +135,10 @@ impl Repetition {
 /// A `module` block.
 #[derive(Debug)]
 pub struct ModuleCall {
-    /// Where the module is.
-    pub source: String,
-    /// The place of the source.
-    pub source_range: Range,
+    /// Where the module is. [`crate::Tree`] has the text of it.
+    pub source: Option<Expr>,
     /// The constraint on the version of a module of a registry.
-    pub version: Option<String>,
+    pub version: Option<Expr>,
     /// How often.
     pub repetition: Repetition,
     /// The provider configurations that are passed. Without, those without alias are.

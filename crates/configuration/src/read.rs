@@ -4,6 +4,7 @@
 //! Every problem of every file is reported.
 
 mod blocks;
+mod checks;
 mod constants;
 mod named_values;
 mod requirements;
@@ -53,7 +54,7 @@ pub fn read_module(directory: &str, files: Vec<File>, sources: &mut Sources) -> 
     let blocks = reader.overridden(blocks, overrides);
     directory.clone_into(&mut reader.module.directory);
     blocks.into_iter().for_each(|block| reader.block(block));
-    reader.check_import_targets();
+    reader.check_references();
     reader.diagnostics.sort();
     (reader.module, reader.diagnostics)
 }
@@ -85,6 +86,8 @@ fn top_level() -> Schema {
 struct Reader {
     module: Module,
     diagnostics: Diagnostics,
+    /// The block that has the requirements.
+    required_providers: Option<Range>,
 }
 
 impl Reader {
@@ -223,8 +226,14 @@ fn first_word(what: &str) -> &str {
     what.split(' ').next().unwrap_or(what)
 }
 
+/// The requirements of an override are merged with those of the block that has them.
 fn override_settings(blocks: &mut Vec<Block>, block: Block) {
-    match blocks.iter_mut().find(|base| base.kind.text == block.kind.text) {
+    let schema = Schema::new(&[], &[("required_providers", &[])]);
+    let requires = |body: &hcl::Body| !body.clone().partial_content(&schema).0.blocks.is_empty();
+    let is_base = |base: &Block| base.kind.text == block.kind.text;
+    let same = blocks.iter().position(|base| is_base(base) && requires(&base.body.base) && requires(&block.body.base));
+    let position = same.or_else(|| blocks.iter().position(is_base));
+    match position.and_then(|position| blocks.get_mut(position)) {
         Some(base) => base.body.overrides.push(block.body.base),
         None => blocks.push(block),
     }

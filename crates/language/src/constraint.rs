@@ -27,9 +27,9 @@ struct Defaults {
 }
 
 impl TypeConstraint {
-    /// What a variable without a type accepts: everything.
-    pub fn any() -> Self {
-        Self { ty: Type::Dynamic, defaults: Defaults::default() }
+    /// A type without defaults.
+    pub fn of(ty: Type) -> Self {
+        Self { ty, defaults: Defaults::default() }
     }
 
     /// Reads a constraint. Problems are found all at once.

@@ -76,6 +76,10 @@ impl Scope<'_, '_> {
         let Some(parts) = self.parts(blocks, &schema, keeps_ephemeral, outcome)? else {
             return Ok(Value::unknown(attribute.ty.without_optional()));
         };
+        // Blocks of which there turn out to be none are the same as no argument.
+        if parts.is_empty() {
+            return Ok(Value::null(attribute.ty.without_optional()));
+        }
         let element = attribute.ty.element().cloned().unwrap_or(Type::Dynamic);
         let parts = parts.into_iter().map(|(_, part)| part);
         Ok(match attribute.ty {

@@ -38,7 +38,7 @@ pub fn values_of_file(name: &str, content: Vec<u8>, sources: &mut Sources) -> (B
 }
 
 impl Input {
-    pub(super) fn value(&self, variable: &Variable) -> Result<Value, String> {
+    pub(crate) fn value(&self, variable: &Variable) -> Result<Value, String> {
         let text = match self {
             Input::Value(value) => return Ok(value.clone()),
             Input::Text(text) => text,

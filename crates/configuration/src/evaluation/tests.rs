@@ -94,11 +94,12 @@ fn run(files: &[(&str, &str)]) -> Run {
 /// Evaluates a configuration. `unplanned` objects are given a wholly unknown value.
 fn run_with(files: &[(&str, &str)], variables: &[(&str, &str)], unplanned: &[&str]) -> Run {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-    let (tree, mut diagnostics) = load(".", &Memory(files), &Manifest::default());
+    let variables: BTreeMap<String, Input> =
+        variables.iter().map(|(name, text)| ((*name).to_owned(), Input::Text((*text).to_owned()))).collect();
+    let (tree, mut diagnostics) = load(".", &Memory(files), &Manifest::default(), &variables);
     let things = Things::new();
     let mut settings = Settings::new(&NoFiles);
-    settings.variables =
-        variables.iter().map(|(name, text)| ((*name).to_owned(), Input::Text((*text).to_owned()))).collect();
+    settings.variables = variables;
     let evaluation = Evaluation::new(&tree, &things, settings);
     let mut run = Run {
         objects: Vec::new(),

@@ -20,12 +20,10 @@ impl Reader {
             let mut lifecycle = lifecycle.body.content(&Schema::new(&["enabled"], &[]), &mut self.diagnostics);
             enabled = lifecycle.take("enabled");
         }
-        let source = content.take("source");
-        let source_range = source.as_ref().map_or(block.range, |source| source.value.range);
+        let value = |attribute: Attribute| attribute.value;
         let call = ModuleCall {
-            source: self.text(source).unwrap_or_default(),
-            source_range,
-            version: self.text(content.take("version")),
+            source: content.take("source").map(value),
+            version: content.take("version").map(value),
             repetition: self.repetition(&mut content, enabled),
             providers: content.take("providers").map(|attribute| self.passed_providers(&attribute)),
             depends_on: self.references(content.take("depends_on")),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cty::Value;
+use cty::{Type, Value};
 use hcl::{Attribute, Schema};
 use language::TypeConstraint;
 
@@ -58,14 +58,20 @@ impl Reader {
                     "remove the quotes",
                     attribute.value.range,
                 );
-                return TypeConstraint::any();
+                return TypeConstraint::of(Type::Dynamic);
+            }
+            // The words that stood for these types before types had arguments.
+            Some(attribute) if matches!(attribute.value.keyword(), Some("list" | "map")) => {
+                let is_list = attribute.value.keyword() == Some("list");
+                let ty = if is_list { Type::list(Type::Dynamic) } else { Type::map(Type::Dynamic) };
+                return TypeConstraint::of(ty);
             }
             Some(attribute) => TypeConstraint::parse(&attribute.value),
-            None => return TypeConstraint::any(),
+            None => return TypeConstraint::of(Type::Dynamic),
         };
         read.unwrap_or_else(|problems| {
             self.invalid(problems);
-            TypeConstraint::any()
+            TypeConstraint::of(Type::Dynamic)
         })
     }
 

@@ -1,11 +1,10 @@
 //! Blocks about addresses: `moved`, `import` and `removed`.
 
-use hcl::{Attribute, Expr, ExprKind, Schema, Traversal};
+use hcl::{Attribute, Schema, Step, Traversal};
 
 use super::Reader;
 use crate::layers::Block;
 use crate::module::{Import, Moved, Removed};
-use crate::reference::{Reference, Subject};
 
 impl Reader {
     pub(super) fn moved(&mut self, block: Block) {
@@ -77,30 +76,10 @@ impl Reader {
         }
         self.module.imports.push(import);
     }
-
-    /// An import into a resource of this module needs the resource.
-    pub(super) fn check_import_targets(&mut self) {
-        for import in &self.module.imports {
-            let mut base: &Expr = &import.to;
-            while let ExprKind::Index(index) = &base.kind {
-                base = &index.collection;
-            }
-            let Ok(traversal) = base.as_traversal() else { continue };
-            let Ok(Reference { subject: Subject::Resource(name, _), .. }) = Reference::parse(&traversal) else {
-                continue;
-            };
-            if !self.module.resources.contains_key(&name) {
-                let detail = format!("There is no resource `{name}` in the configuration to import into.");
-                let hint = format!("write a block `resource \"{}\" \"{}\"`", name.kind, name.name);
-                self.diagnostics.hinted("Import target does not exist", detail, hint, import.to.range);
-            }
-        }
-    }
 }
 
 /// Whether a traversal is the address of a resource or module.
 fn is_address(traversal: &Traversal) -> bool {
-    use hcl::Step;
     let mut steps = traversal.steps.as_slice();
     let mut root = traversal.root.text.as_str();
     loop {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hcl::{Attribute, Expr, ExprKind, Schema, Step};
+use hcl::{Attribute, Expr, ExprKind, Range, Schema, Step};
 
 use super::Reader;
 use crate::layers::Block;
@@ -28,11 +28,22 @@ impl Reader {
         for block in content.blocks {
             match block.kind.text.as_str() {
                 "required_providers" => {
+                    if let Some(first) = self.required_providers.replace(block.range) {
+                        let detail = "A module has one `required_providers` block.";
+                        let hint = "move its providers to the other block";
+                        let range = first.max(block.range);
+                        self.diagnostics.hinted("Duplicate required providers configuration", detail, hint, range);
+                    }
                     let attributes = block.body.attributes(&mut self.diagnostics);
                     attributes.into_iter().for_each(|attribute| self.required_provider(&attribute));
                 }
                 "provider_meta" => {
-                    let name: Arc<str> = block.label(0).into();
+                    let name = self.provider_name(&block.labels[0]);
+                    let values = block.body.base.attributes.iter().map(|attribute| &attribute.value);
+                    for reference in values.flat_map(hcl::Expr::references) {
+                        let detail = "The values of `provider_meta` are constant.";
+                        self.diagnostics.error("Variables not allowed", detail, reference.range);
+                    }
                     let what = format!("provider_meta \"{name}\"");
                     let meta = (block.body, block.range);
                     Self::declare(
@@ -54,7 +65,7 @@ impl Reader {
 
     fn required_provider(&mut self, attribute: &Attribute) {
         const INVALID: &str = "Invalid required_providers object";
-        let name = self.name(&attribute.name, "provider");
+        let name = self.provider_name(&attribute.name);
         let (mut source, mut version, mut aliases) = (None, None, Vec::new());
         if attribute.value.as_text().is_some() {
             version = self.text(Some(attribute.clone()));
@@ -88,10 +99,32 @@ impl Reader {
         );
     }
 
+    /// The local name of a provider, which is a part of addresses in registries.
+    fn provider_name(&mut self, name: &hcl::Name) -> Arc<str> {
+        self.check_provider_name(&name.text, name.range);
+        name.text.as_str().into()
+    }
+
+    fn check_provider_name(&mut self, name: &str, range: Range) {
+        const DETAIL: &str = "The name of a provider has lower case letters, digits and single dashes inside.";
+        let fits = |letter: char| letter.is_alphanumeric() && !letter.is_uppercase();
+        if name.is_empty() || !name.split('-').all(|part| !part.is_empty() && part.chars().all(fits)) {
+            let lower = name.to_lowercase();
+            let hint = if lower == name { "rename it".to_owned() } else { format!("write `{lower}`") };
+            self.diagnostics.hinted("Invalid provider local name", DETAIL, hint, range);
+        }
+    }
+
     fn provider_source(&mut self, attribute: Attribute) -> Option<ProviderSource> {
         let range = attribute.value.range;
         let text = self.text(Some(attribute))?;
         let source = ProviderSource::parse(&text);
+        let name = source.as_ref().map_or("", |source| &source.name);
+        if let Some(rest) = name.strip_prefix("terraform-").map(|rest| rest.strip_prefix("provider-").unwrap_or(rest)) {
+            let detail = "The name of a provider is without the prefix that its repository has.";
+            let hint = format!("write \"{}\"", text.replace(name, rest));
+            self.diagnostics.hinted("Invalid provider type", detail, hint, range);
+        }
         if source.is_none() {
             let detail = format!("\"{text}\" is not the address of a provider.");
             let hint = "write \"NAMESPACE/NAME\", or \"HOST/NAMESPACE/NAME\"";
@@ -155,11 +188,12 @@ impl Reader {
             );
             return None;
         };
+        self.check_provider_name(&name.name, expr.range);
         Some(ProviderReference { name, key, range: expr.range })
     }
 
     pub(super) fn provider(&mut self, block: Block) {
-        let name = self.name(&block.labels[0], "provider");
+        let name = self.provider_name(&block.labels[0]);
         let schema = Schema::new(
             &["alias", "version", "for_each", "count", "depends_on", "source"],
             &[("_", &[]), ("lifecycle", &[]), ("locals", &[])],

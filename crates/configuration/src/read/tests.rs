@@ -193,7 +193,7 @@ fn override_files_change_arguments_and_blocks() {
     assert_eq!(module.required_versions.iter().map(|(version, _)| version.as_str()).collect::<Vec<_>>(), [">= 2.0"]);
     assert_eq!(module.variables["v"].default.as_ref().unwrap().as_str(), Some("b"));
     assert!(module.outputs["o"].sensitive);
-    assert_eq!(module.calls["m"].source, "./b");
+    assert_eq!(module.calls["m"].source.as_ref().unwrap().as_text(), Some("./b"));
     let resource = &module.resources[&thing("r")];
     assert_eq!(resource.lifecycle.create_before_destroy, Some(false));
     assert!(matches!(resource.lifecycle.ignore_changes, IgnoreChanges::All));
@@ -232,7 +232,36 @@ fn what_contradicts_itself_is_refused() {
         ),
         ("provider \"a\" {\n  for_each = {}\n}\n", "main.tf:2:14: Alias required when using \"for_each\""),
         ("import {\n  to = a.b\n}\nresource \"a\" \"b\" {}\n", "main.tf:1:1: Invalid import arguments"),
-        ("import {\n  to = a.b\n  id = \"x\"\n}\n", "main.tf:2:8: Import target does not exist"),
+        (
+            "variable \"a\" {\n  validation {\n    condition = true\n    error_message = \"x\"\n  }\n}\n",
+            "main.tf:3:17: Invalid variable validation condition",
+        ),
+        (
+            "resource \"a\" \"b\" {\n  lifecycle {\n    precondition {\n      condition = a.b.c\n      error_message = \"x\"\n    }\n  }\n}\n",
+            "main.tf:4:19: Invalid reference in precondition",
+        ),
+        (
+            "resource \"a\" \"b\" {\n  provisioner \"local-exec\" {\n    when = destroy\n    command = local.x\n  }\n}\n",
+            "main.tf:4:15: Invalid reference from destroy provisioner",
+        ),
+        (
+            "resource \"a\" \"b\" {\n  lifecycle {\n    replace_triggered_by = [a.c[each.val]]\n  }\n}\n",
+            "main.tf:3:33: Invalid \"each\" attribute",
+        ),
+        (
+            "resource \"a\" \"b\" {\n  lifecycle {\n    replace_triggered_by = [var.x]\n  }\n}\n",
+            "main.tf:3:29: Invalid replace_triggered_by expression",
+        ),
+        ("provider \"AWS\" {}\n", "main.tf:1:10: Invalid provider local name"),
+        (
+            "terraform {\n  required_providers {\n    a = {\n      source = \"x/terraform-provider-a\"\n    }\n  }\n}\n",
+            "main.tf:4:16: Invalid provider type",
+        ),
+        (
+            "terraform {\n  required_providers {}\n  required_providers {}\n}\n",
+            "main.tf:3:3: Duplicate required providers configuration",
+        ),
+        ("terraform {\n  provider_meta \"a\" {\n    x = var.a\n  }\n}\n", "main.tf:3:9: Variables not allowed"),
         ("moved {\n  from = var.a\n  to = a.b\n}\n", "main.tf:2:10: Invalid \"moved\" address"),
         ("check \"a\" {}\n", "main.tf:1:1: Zero assert blocks"),
         (
@@ -244,7 +273,6 @@ fn what_contradicts_itself_is_refused() {
             "main.tf:3:13: Invalid default value for variable",
         ),
         ("variable \"a\" {\n  type = \"string\"\n}\n", "main.tf:2:10: Invalid quoted type constraints"),
-        ("module \"a\" {\n  source = var.a\n}\n", "main.tf:2:12: Variables not allowed"),
         ("module \"a\" {}\n", "main.tf:1:14: Missing required argument"),
         ("required_providers {}\n", "main.tf:1:1: Invalid required_providers block"),
         (

@@ -21,7 +21,7 @@ fn tree(directories: &[(&'static str, &'static str)], installed: &[(&str, &str, 
             ((*key).to_owned(), installed)
         })
         .collect();
-    let (tree, diagnostics) = load(".", &Memory(directories.iter().copied().collect()), &manifest);
+    let (tree, diagnostics) = load(".", &Memory(directories.iter().copied().collect()), &manifest, &BTreeMap::new());
     let errors = diagnostics.errors.iter().map(|error| tree.sources.line(error)).collect();
     (tree, errors)
 }
@@ -124,4 +124,44 @@ fn paths_are_joined_as_upstream_shows_them() {
     assert_eq!(join("../x", "../y"), "../y");
     assert_eq!(join("/x", "../../y"), "/y");
     assert_eq!(join("a", "../"), ".");
+}
+
+#[test]
+fn sources_may_come_from_variables_and_local_values() {
+    let (loaded, errors) = tree(
+        &[
+            (
+                ".",
+                "variable \"dir\" {\n  default = \"m\"\n}\nlocals {\n  source = \"./${var.dir}\"\n}\nmodule \"a\" {\n  source = local.source\n  next = \"n\"\n}\n",
+            ),
+            ("m", "variable \"next\" {}\nmodule \"b\" {\n  source = \"../${var.next}\"\n}\n"),
+            ("n", ""),
+        ],
+        &[],
+    );
+    assert_eq!((loaded.nodes.len(), errors), (3, Vec::new()));
+    for (source, expected) in [
+        ("local.a", "main.tf:2:7: Invalid module source or version: The references of a module's source go around"),
+        ("thing.x.id", "main.tf:5:12: Variables not allowed"),
+        ("\"\"", "main.tf:5:12: Invalid module source address"),
+        ("sensitive(\"./m\")", "main.tf:5:12: Invalid module source or version: The value is sensitive"),
+    ] {
+        let root: &'static str =
+            Box::leak(format!("locals {{\n  a = local.a\n}}\nmodule \"m\" {{\n  source = {source}\n}}\n").into());
+        let (_, errors) = tree(&[(".", root), ("m", "")], &[]);
+        assert_eq!(errors.len(), 1, "{source}: {errors:?}");
+        assert!(errors[0].starts_with(expected), "{}", errors[0]);
+    }
+}
+
+#[test]
+fn imports_need_their_target() {
+    let root = "import {\n  to = a.b\n  id = \"x\"\n}\n";
+    let (_, errors) = tree(&[(".", root)], &[]);
+    assert_eq!(
+        errors,
+        [
+            "main.tf:2:8: Import target does not exist: There is no resource `a.b` in the configuration to import into. hint: write a block `resource \"a\" \"b\"`"
+        ]
+    );
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use cty::Value;
 use language::NoFiles;
 
@@ -32,7 +34,7 @@ fn pre_and_postconditions_are_checked_around_the_object() {
           name = "x"
           lifecycle {
             precondition {
-              condition     = 1 > 2
+              condition     = path.module == "x"
               error_message = "Never."
             }
           }
@@ -86,7 +88,7 @@ fn preconditions_of_outputs_take_their_value_away() {
         output "o" {
           value = 1
           precondition {
-            condition     = false
+            condition     = path.module == "x"
             error_message = "No."
           }
         }
@@ -111,7 +113,7 @@ fn provisioners_see_the_object() {
         }
         "#;
     let files = [("main.tf".to_owned(), main.to_owned())];
-    let (tree, _) = load(".", &Memory(files.into()), &Manifest::default());
+    let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::default());
     let things = Things::new();
     let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
     let object = evaluation.advance().objects.remove(0);

@@ -249,15 +249,24 @@ fn blocks_become_values_by_the_schema() {
           ingress { cidr = "10.0.0.0/8" }
           timeouts { create = "5m" }
         }
+        resource "thing_a" "none" {
+          dynamic "ingress" {
+            for_each = []
+            content {}
+          }
+        }
+        output "none" { value = thing_a.none.ingress == null }
         "#,
     )]);
     assert_eq!(run.errors, [""; 0]);
     assert_eq!(
         run.objects,
         [
-            r#"thing_a.a {ingress: [{cidr: "10.0.0.0/8"}, {port: 1}], limit: [{name: "a", port: 1}, {name: "b", port: 2}], rule: [{port: 22}, {name: "p0", port: 80}, {name: "p1", port: 443}], timeouts: {create: "5m"}}"#
+            r#"thing_a.a {ingress: [{cidr: "10.0.0.0/8"}, {port: 1}], limit: [{name: "a", port: 1}, {name: "b", port: 2}], rule: [{port: 22}, {name: "p0", port: 80}, {name: "p1", port: 443}], timeouts: {create: "5m"}}"#,
+            "thing_a.none {}",
         ]
     );
+    assert_eq!(run.outputs["none"], "?");
 }
 
 #[test]
