@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hcl::{Literal, Step, Traversal};
+
 /// What stands in brackets after the name of something that is repeated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
@@ -88,6 +90,100 @@ pub struct InstanceAddress {
     pub resource: ResourceAddress,
     /// Which instance of it.
     pub key: Option<Key>,
+}
+
+/// What `moved` and `removed` blocks name: a module, a resource, or an instance of one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target {
+    /// The calls on the way. One without a key stands for all instances of the call.
+    pub module: ModulePath,
+    /// The resource, and which instance of it; every one without a key. Without a resource it is the module.
+    pub resource: Option<(ResourceName, Option<Key>)>,
+}
+
+impl Target {
+    /// Reads the address of a resource, a module, or an instance of one. `None` if it is something else.
+    ///
+    /// ```
+    /// let parsed = hcl::parse_traversal(hcl::Source::new(hcl::FileId(0), "", "module.a[\"x\"].aws_vpc.b[0]"));
+    /// let target = configuration::Target::parse(&parsed.value.unwrap()).unwrap();
+    /// assert_eq!(target.to_string(), "module.a[\"x\"].aws_vpc.b[0]");
+    /// ```
+    pub fn parse(traversal: &Traversal) -> Option<Self> {
+        let mut words = Words { root: Some(&traversal.root.text), steps: &traversal.steps };
+        let mut path = Vec::new();
+        loop {
+            let mode = match words.word()? {
+                "module" => {
+                    path.push(ModuleStep { name: words.word()?.into(), key: words.key() });
+                    if words.steps.is_empty() {
+                        return Some(Self { module: ModulePath(path.into()), resource: None });
+                    }
+                    continue;
+                }
+                "data" => Mode::Data,
+                "ephemeral" => Mode::Ephemeral,
+                "resource" => Mode::Managed,
+                "var" | "local" | "each" | "count" | "self" | "path" | "terraform" => return None,
+                kind => return words.resource(path, Mode::Managed, kind),
+            };
+            let kind = words.word()?;
+            return words.resource(path, mode, kind);
+        }
+    }
+}
+
+/// The parts of an address that are left to read.
+struct Words<'a> {
+    root: Option<&'a str>,
+    steps: &'a [Step],
+}
+
+impl<'a> Words<'a> {
+    fn word(&mut self) -> Option<&'a str> {
+        if let Some(root) = self.root.take() {
+            return Some(root);
+        }
+        let (Step::Attribute(name), rest) = self.steps.split_first()? else { return None };
+        self.steps = rest;
+        Some(&name.text)
+    }
+
+    fn key(&mut self) -> Option<Key> {
+        let (first, rest) = self.steps.split_first()?;
+        let key = Key::of_step(first)?;
+        self.steps = rest;
+        Some(key)
+    }
+
+    fn resource(mut self, path: Vec<ModuleStep>, mode: Mode, kind: &str) -> Option<Target> {
+        let name = ResourceName { mode, kind: kind.into(), name: self.word()?.into() };
+        let key = self.key();
+        self.steps.is_empty().then(|| Target { module: ModulePath(path.into()), resource: Some((name, key)) })
+    }
+}
+
+impl Key {
+    /// The key that an index is.
+    pub(crate) fn of_step(step: &Step) -> Option<Self> {
+        match step {
+            Step::Index { key: Literal::Number(digits), .. } => digits.parse().ok().map(Key::Int),
+            Step::Index { key: Literal::String(text), .. } => Some(Key::Text(text.as_str().into())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.resource {
+            None => write!(f, "{}", self.module),
+            Some((name, key)) => {
+                f.write_str(&self.module.join(name))?;
+                write_key(f, key.as_ref())
+            }
+        }
+    }
 }
 
 impl fmt::Display for Key {

@@ -2,15 +2,16 @@
 //!
 //! A configuration is many small values ([`Item`]): a local, a variable, an output, the instances of a call or block, the
 //! configuration of an object. Each is computed when it is asked for, and kept. Before an expression is evaluated, the
-//! references in it are asked for; what is missing is computed first, on a stack of its own, so a chain of references may be
-//! of any length. An item that asks for itself is a cycle, and the stack is its way.
+//! references in it are asked for. What is missing is computed first, and the item waits for it: nothing calls itself, so a
+//! chain of references may be of any length. Items that wait for each other are a cycle.
 //!
-//! The value of an object comes from outside. What needs it stops there, and continues when the value is given.
+//! The value of an object comes from outside. What needs it waits in the same way, until the value is given.
 
 mod bodies;
 mod compiled;
 mod conditions;
 mod expansion;
+mod imports;
 mod inputs;
 mod item;
 mod objects;
@@ -30,6 +31,7 @@ use language::{Budget, Failure, Files};
 
 use compiled::{Compiled, Place};
 use expansion::Instances;
+pub use imports::ImportRequest;
 pub use inputs::{Input, values_of_file};
 use item::{Item, ModuleId};
 use objects::Shape;
@@ -52,6 +54,11 @@ pub trait World {
 
     /// What a provider understands of its `provider` block.
     fn provider_schema(&self, provider: &ProviderSource) -> Result<Arc<Block>, String>;
+
+    /// What a provider understands of `provider_meta` blocks. `None` if it has no use for them.
+    fn provider_meta_schema(&self, _provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        Ok(None)
+    }
 
     /// Calls a function of a provider. `None` if it has none of this name.
     fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>>;
@@ -110,9 +117,15 @@ pub struct Evaluation<'a> {
     given: RefCell<HashMap<InstanceAddress, Value>>,
     diagnostics: RefCell<Diagnostics>,
     reported: RefCell<HashSet<(Range, String)>>,
-    /// What is to be computed next, and what waits for the value of an object.
+    /// What is to be computed next.
     ready: RefCell<Vec<Item>>,
-    waiting: RefCell<HashMap<InstanceAddress, Vec<Item>>>,
+    /// What each item that was begun waits for, and what waits for that.
+    needs: RefCell<HashMap<Item, Stop>>,
+    parked: RefCell<HashMap<Stop, Vec<Item>>>,
+    /// What was parked since cycles were looked for.
+    unchecked: RefCell<Vec<Item>>,
+    /// What was found since the last [`Evaluation::advance`].
+    found: RefCell<Advance>,
     instance_count: RefCell<usize>,
 }
 
@@ -156,7 +169,7 @@ impl Computed {
 }
 
 /// Why something is not computed yet.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Stop {
     /// This comes first.
     Item(Item),
@@ -208,7 +221,10 @@ impl<'a> Evaluation<'a> {
             diagnostics: RefCell::default(),
             reported: RefCell::default(),
             ready: RefCell::default(),
-            waiting: RefCell::default(),
+            needs: RefCell::default(),
+            parked: RefCell::default(),
+            unchecked: RefCell::default(),
+            found: RefCell::default(),
             instance_count: RefCell::default(),
         };
         evaluation.check_inputs();
@@ -226,14 +242,8 @@ impl<'a> Evaluation<'a> {
 
     /// Computes everything that can be computed with the values that were given.
     pub fn advance(&self) -> Advance {
-        let mut advance = Advance::default();
-        loop {
-            let Some(item) = self.ready.borrow_mut().pop() else { break };
-            match self.demand(item.clone()) {
-                Ok(()) => self.continue_with(&item, &mut advance),
-                Err(object) => self.waiting.borrow_mut().entry(object).or_default().push(item),
-            }
-        }
+        self.run();
+        let mut advance = self.found.take();
         advance.objects.sort_by(|a, b| a.address.cmp(&b.address));
         advance.waiting.sort_by(|a, b| a.address.cmp(&b.address));
         advance
@@ -249,14 +259,14 @@ impl<'a> Evaluation<'a> {
         if let Item::Object(module, name, key) = item {
             self.ready.borrow_mut().push(Item::After(module, name, key));
         }
-        if let Some(items) = self.waiting.borrow_mut().remove(address) {
-            self.ready.borrow_mut().extend(items);
-        }
+        self.wake(&Stop::Object(address.clone()));
     }
 
     /// The objects that have to be given a value before anything else can be computed.
     pub fn awaited(&self) -> Vec<InstanceAddress> {
-        let mut all: Vec<InstanceAddress> = self.waiting.borrow().keys().cloned().collect();
+        let parked = self.parked.borrow();
+        let object = |stop: &Stop| if let Stop::Object(object) = stop { Some(object.clone()) } else { None };
+        let mut all: Vec<InstanceAddress> = parked.keys().filter_map(object).collect();
         all.sort();
         all
     }
@@ -289,7 +299,7 @@ impl<'a> Evaluation<'a> {
         let module = self.paths.borrow().get(&address.module).copied();
         let Some(module) = module else { return Ok(None) };
         let item = Item::Provider(module, address.local.clone());
-        self.demand(item)?;
+        self.completed(|| self.value_of(item.clone()))?;
         Ok(self.providers.borrow().get(address).cloned())
     }
 
@@ -339,35 +349,81 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Computes an item and everything that it needs, or returns the object whose value is missing.
-    fn demand(&self, item: Item) -> Result<(), InstanceAddress> {
-        let mut way = vec![item];
-        let mut on_way: HashSet<Item> = way.iter().cloned().collect();
-        while let Some(top) = way.last().cloned() {
-            let needed = match self.is_computed(&top) {
-                true => None,
-                false => match self.compute(&top) {
-                    Ok(()) => None,
-                    Err(Stop::Object(object)) => return Err(object),
-                    Err(Stop::Item(needed)) => Some(needed),
-                },
-            };
-            match needed {
-                None => {
-                    way.pop();
-                    on_way.remove(&top);
-                }
-                Some(needed) if on_way.contains(&needed) => {
-                    let start = way.iter().position(|item| *item == needed).unwrap_or_default();
-                    self.cycle(&way[start..]);
-                }
-                Some(needed) => {
-                    on_way.insert(needed.clone());
-                    way.push(needed);
+    /// Computes what is ready, and what that needs, until everything is computed or waits for objects.
+    fn run(&self) {
+        loop {
+            while let Some(item) = self.next() {
+                match self.compute(&item) {
+                    Ok(()) => self.finished(&item),
+                    Err(stop) => self.park(item, stop),
                 }
             }
+            let Some(cycle) = self.find_cycle() else { return };
+            self.cycle(&cycle);
         }
-        Ok(())
+    }
+
+    fn next(&self) -> Option<Item> {
+        let mut ready = self.ready.borrow_mut();
+        std::iter::from_fn(|| ready.pop()).find(|item| !self.is_computed(item))
+    }
+
+    fn finished(&self, item: &Item) {
+        self.needs.borrow_mut().remove(item);
+        self.continue_with(item);
+        self.wake(&Stop::Item(item.clone()));
+    }
+
+    fn wake(&self, reason: &Stop) {
+        let items = self.parked.borrow_mut().remove(reason);
+        self.ready.borrow_mut().extend(items.unwrap_or_default());
+    }
+
+    /// Keeps an item until what it needs is there, and has that computed.
+    fn park(&self, item: Item, stop: Stop) {
+        let mut needs = self.needs.borrow_mut();
+        if let Stop::Item(needed) = &stop {
+            self.unchecked.borrow_mut().push(item.clone());
+            if !needs.contains_key(needed) {
+                self.ready.borrow_mut().push(needed.clone());
+            }
+        }
+        needs.insert(item.clone(), stop.clone());
+        self.parked.borrow_mut().entry(stop).or_default().push(item);
+    }
+
+    /// Items that wait for each other. Each waits for one thing at a time, so following that from what was parked since the
+    /// last search finds every cycle.
+    fn find_cycle(&self) -> Option<Vec<Item>> {
+        let needs = self.needs.borrow();
+        let mut seen: HashSet<Item> = HashSet::new();
+        while let Some(start) = self.unchecked.borrow_mut().pop() {
+            let mut way: Vec<Item> = Vec::new();
+            let mut at = &start;
+            while let Some(Stop::Item(next)) = needs.get(at) {
+                if !seen.insert(at.clone()) {
+                    if let Some(first) = way.iter().position(|item| item == at) {
+                        return Some(way.split_off(first));
+                    }
+                    break;
+                }
+                way.push(at.clone());
+                at = next;
+            }
+        }
+        None
+    }
+
+    /// The object that an item waits for, directly or not.
+    fn awaited_by(&self, item: &Item) -> Option<InstanceAddress> {
+        let needs = self.needs.borrow();
+        let mut stop = needs.get(item)?;
+        loop {
+            match stop {
+                Stop::Object(object) => return Some(object.clone()),
+                Stop::Item(next) => stop = needs.get(next)?,
+            }
+        }
     }
 
     /// Reports a cycle, and takes the values of all that is in it away.
@@ -383,6 +439,7 @@ impl<'a> Evaluation<'a> {
         };
         self.report(hcl::Diagnostic::new("Cycle", detail, range).hint("remove one of the references"));
         items.iter().for_each(|item| self.fail(item));
+        items.iter().for_each(|item| self.finished(item));
     }
 
     /// The result of a computation, after what it needs.
@@ -390,8 +447,14 @@ impl<'a> Evaluation<'a> {
         loop {
             match compute() {
                 Ok(result) => return Ok(result),
-                Err(Stop::Item(item)) => self.demand(item)?,
                 Err(Stop::Object(object)) => return Err(object),
+                Err(Stop::Item(item)) => {
+                    self.ready.borrow_mut().push(item.clone());
+                    self.run();
+                    if let Some(object) = self.awaited_by(&item) {
+                        return Err(object);
+                    }
+                }
             }
         }
     }

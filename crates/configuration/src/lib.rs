@@ -76,12 +76,12 @@ mod reference;
 pub mod schema;
 mod tree;
 
-pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAddress, ResourceName};
+pub use address::{InstanceAddress, Key, Mode, ModulePath, ModuleStep, ResourceAddress, ResourceName, Target};
 pub use diagnostics::{Diagnostics, Sources};
 pub use directory::{File, is_configuration};
 pub use evaluation::{
-    Advance, Dependency, EvaluatedLifecycle, Evaluation, Input, Object, ProviderConfig, ProvisionerConfig, Settings,
-    Trigger, Waiting, World, values_of_file,
+    Advance, Dependency, EvaluatedLifecycle, Evaluation, ImportRequest, Input, Object, ProviderConfig,
+    ProvisionerConfig, Settings, Trigger, Waiting, World, values_of_file,
 };
 pub use providers::{LocalProvider, ProviderAddress, ProviderSource, RequiredProvider};
 pub use read::read_module;

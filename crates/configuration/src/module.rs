@@ -7,7 +7,7 @@ use cty::Value;
 use hcl::{Attribute, Expr, Range, Traversal};
 use language::TypeConstraint;
 
-use crate::address::ResourceName;
+use crate::address::{ResourceName, Target};
 use crate::layers::Layers;
 use crate::providers::{LocalProvider, ProviderSource, RequiredProvider};
 
@@ -259,9 +259,9 @@ pub struct ProviderBlock {
 #[derive(Debug)]
 pub struct Moved {
     /// The address before.
-    pub from: Traversal,
+    pub from: Target,
     /// The address now.
-    pub to: Traversal,
+    pub to: Target,
     /// The place.
     pub range: Range,
 }
@@ -287,7 +287,7 @@ pub struct Import {
 #[derive(Debug)]
 pub struct Removed {
     /// The address of a resource or module that is not in the configuration any more.
-    pub from: Traversal,
+    pub from: Target,
     /// Whether the objects are destroyed, and not only forgotten.
     pub destroy: bool,
     /// What runs before an object is destroyed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hcl::{Diagnostic, Literal, Name, Range, Step, Traversal};
+use hcl::{Diagnostic, Name, Range, Step, Traversal};
 
 use crate::address::{Key, Mode, ResourceName};
 
@@ -96,11 +96,7 @@ impl Reader<'_> {
     }
 
     fn key(&self, at: usize) -> Option<Key> {
-        match self.steps.get(at)? {
-            Step::Index { key: Literal::Number(digits), .. } => digits.parse().ok().map(Key::Int),
-            Step::Index { key: Literal::String(text), .. } => Some(Key::Text(text.as_str().into())),
-            _ => None,
-        }
+        Key::of_step(self.steps.get(at)?)
     }
 
     fn module(&self) -> Result<(Subject, usize), Diagnostic> {

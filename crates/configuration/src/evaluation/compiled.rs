@@ -19,6 +19,8 @@ use crate::tree::NodeId;
 pub(super) enum Place {
     Resource(NodeId, ResourceName),
     Provider(NodeId, LocalProvider),
+    /// A `provider_meta` block.
+    Meta(NodeId, Arc<str>),
     Provisioner(NodeId, ResourceName, usize),
     /// The connection of a provisioner, or that of the whole block.
     Connection(NodeId, ResourceName, Option<usize>),

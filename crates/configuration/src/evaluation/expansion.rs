@@ -8,7 +8,7 @@ use hcl::{Diagnostic, Expr};
 use super::item::{Item, ModuleId};
 use super::scope::{Outcome, Scope};
 use super::uses::{Dependency, Uses};
-use super::{Advance, Each, Evaluation, ModuleInstance, Stop, Waiting};
+use super::{Each, Evaluation, ModuleInstance, Stop, Waiting};
 use crate::address::{Key, ResourceAddress, ResourceName};
 use crate::module::{ModuleCall, Repetition, Resource};
 
@@ -127,7 +127,7 @@ impl Evaluation<'_> {
     }
 
     /// What follows when an item is computed: the objects of a block, and what is reported of it.
-    pub(super) fn continue_with(&self, item: &Item, advance: &mut Advance) {
+    pub(super) fn continue_with(&self, item: &Item) {
         match item {
             Item::Resource(module, name) => {
                 let instance = self.module(*module);
@@ -137,7 +137,7 @@ impl Evaluation<'_> {
                 if let Keys::Unknown = instances.keys {
                     let resource: &Resource = &instance.module.resources[name];
                     let address = ResourceAddress { module: instance.path.clone(), resource: name.clone() };
-                    advance.waiting.push(waiting(
+                    self.found.borrow_mut().waiting.push(waiting(
                         &address.to_string(),
                         &instance,
                         Some(address),
@@ -151,7 +151,7 @@ impl Evaluation<'_> {
                 let instances = self.instances.borrow()[item].clone();
                 if let Keys::Unknown = instances.keys {
                     let address = instance.path.join(format!("module.{name}"));
-                    advance.waiting.push(waiting(
+                    self.found.borrow_mut().waiting.push(waiting(
                         &address,
                         &instance,
                         None,
@@ -160,7 +160,7 @@ impl Evaluation<'_> {
                     ));
                 }
             }
-            Item::Object(..) => advance.objects.push(self.objects.borrow()[item].clone()),
+            Item::Object(..) => self.found.borrow_mut().objects.push(self.objects.borrow()[item].clone()),
             _ => {}
         }
     }

@@ -30,6 +30,8 @@ pub struct Object {
     pub config: Value,
     /// The schema.
     pub schema: Option<Arc<Block>>,
+    /// The `provider_meta` block of the module for this provider, which goes with every plan and change.
+    pub provider_meta: Option<Value>,
     /// The objects from which the configuration comes, also through other values, and those that the block's keys come from.
     pub uses: BTreeSet<Dependency>,
     /// The objects that the block names itself, in an argument.
@@ -133,6 +135,7 @@ impl Evaluation<'_> {
             provider,
             config,
             schema: shape.map(|shape| shape.block),
+            provider_meta: self.provider_meta(&scope, &resource.provider_name(name).name, &mut outcome)?,
             uses: uses.to_set(),
             direct: outcome.direct.to_set(),
             depends_on: depends_on.to_set(),
@@ -154,6 +157,7 @@ impl Evaluation<'_> {
             provider: ProviderAddress { module: instance.path.clone(), source, local, key: None },
             config: Value::DYNAMIC,
             schema: None,
+            provider_meta: None,
             uses: BTreeSet::new(),
             direct: BTreeSet::new(),
             depends_on: BTreeSet::new(),
@@ -228,6 +232,36 @@ impl Evaluation<'_> {
             }
         }
         Ok(uses)
+    }
+
+    /// The `provider_meta` block for a provider.
+    fn provider_meta(
+        &self,
+        scope: &Scope<'_, '_>,
+        provider: &Arc<str>,
+        outcome: &mut Outcome,
+    ) -> Result<Option<Value>, Stop> {
+        let module = &scope.module.module;
+        let Some((body, range)) = module.provider_metas.get(provider) else { return Ok(None) };
+        let source = module.provider_source(provider);
+        let schema = self.world.provider_meta_schema(&source);
+        let schema =
+            schema.and_then(|schema| schema.ok_or_else(|| format!("{source} does not support `provider_meta`.")));
+        let schema = match schema {
+            Ok(schema) => schema,
+            Err(why) => {
+                self.report(Diagnostic::new("Provider does not support provider_meta", why, *range));
+                outcome.failed = true;
+                return Ok(None);
+            }
+        };
+        match self.compiled(&Place::Meta(scope.module.node, provider.clone()), body, &schema) {
+            Some(compiled) => scope.body(&compiled, &schema, false, outcome).map(Some),
+            None => {
+                outcome.failed = true;
+                Ok(None)
+            }
+        }
     }
 
     /// The provider configuration of a block, through the calls that pass configurations on.
@@ -372,7 +406,7 @@ fn trigger(scope: &Scope<'_, '_>, expr: &Expr, outcome: &mut Outcome) -> Result<
 }
 
 /// The steps of a reference whose indexes may be expressions, such as `each.key`.
-fn flattened(
+pub(super) fn flattened(
     scope: &Scope<'_, '_>,
     expr: &Expr,
     steps: &mut Vec<Step>,

@@ -68,6 +68,10 @@ impl World for Things {
         Ok(self.0.clone())
     }
 
+    fn provider_meta_schema(&self, provider: &ProviderSource) -> Result<Option<Arc<Block>>, String> {
+        Ok((&*provider.name == "thing").then(|| self.0.clone()))
+    }
+
     fn call(&self, provider: &ProviderSource, function: &str, arguments: &[Value]) -> Option<Result<Value, Failure>> {
         let text = format!("{provider} {function} {}", arguments.len());
         (function == "echo").then(|| Ok(Value::string(&text)))

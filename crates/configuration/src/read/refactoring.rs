@@ -1,8 +1,9 @@
 //! Blocks about addresses: `moved`, `import` and `removed`.
 
-use hcl::{Attribute, Schema, Step, Traversal};
+use hcl::{Attribute, Schema};
 
 use super::Reader;
+use crate::address::Target;
 use crate::layers::Block;
 use crate::module::{Import, Moved, Removed};
 
@@ -15,6 +16,10 @@ impl Reader {
         let from = from.and_then(|attribute| self.address(&attribute, "Invalid \"moved\" address"));
         let to = to.and_then(|attribute| self.address(&attribute, "Invalid \"moved\" address"));
         let (Some(from), Some(to)) = (from, to) else { return };
+        if from.resource.is_some() != to.resource.is_some() {
+            let detail = "A resource moves to a resource, and a module to a module.";
+            self.diagnostics.error("Invalid \"moved\" addresses", detail, block.range);
+        }
         self.module.moved.push(Moved { from, to, range: block.range });
     }
 
@@ -35,7 +40,7 @@ impl Reader {
     }
 
     /// The address of a resource or module, with keys that are written out.
-    fn address(&mut self, attribute: &Attribute, summary: &str) -> Option<Traversal> {
+    fn address(&mut self, attribute: &Attribute, summary: &str) -> Option<Target> {
         let traversal = match attribute.value.as_traversal() {
             Ok(traversal) => traversal,
             Err(problems) => {
@@ -43,17 +48,13 @@ impl Reader {
                 return None;
             }
         };
-        if !is_address(&traversal) {
+        let target = Target::parse(&traversal);
+        if target.is_none() {
             let detail = "The address of a resource, a module, or an instance of one is required.";
-            self.diagnostics.hinted(
-                summary,
-                detail,
-                "write it as plans show it, such as `module.a.aws_vpc.b[0]`",
-                traversal.range,
-            );
-            return None;
+            let hint = "write it as plans show it, such as `module.a.aws_vpc.b[0]`";
+            self.diagnostics.hinted(summary, detail, hint, traversal.range);
         }
-        Some(traversal)
+        target
     }
 
     pub(super) fn import(&mut self, block: Block) {
@@ -75,29 +76,5 @@ impl Reader {
             self.diagnostics.error("Invalid import arguments", detail, block.range);
         }
         self.module.imports.push(import);
-    }
-}
-
-/// Whether a traversal is the address of a resource or module.
-fn is_address(traversal: &Traversal) -> bool {
-    let mut steps = traversal.steps.as_slice();
-    let mut root = traversal.root.text.as_str();
-    loop {
-        match (root, steps) {
-            ("module", [Step::Attribute(_)] | [Step::Attribute(_), Step::Index { .. }]) => return true,
-            (
-                "module",
-                [Step::Attribute(_), Step::Index { .. }, Step::Attribute(next), rest @ ..]
-                | [Step::Attribute(_), Step::Attribute(next), rest @ ..],
-            ) => {
-                root = &next.text;
-                steps = rest;
-            }
-            ("data" | "ephemeral" | "resource", [Step::Attribute(_), rest @ ..]) => {
-                return matches!(rest, [Step::Attribute(_)] | [Step::Attribute(_), Step::Index { .. }]);
-            }
-            ("var" | "local" | "each" | "count" | "self" | "path" | "terraform", _) => return false,
-            (_, rest) => return matches!(rest, [Step::Attribute(_)] | [Step::Attribute(_), Step::Index { .. }]),
-        }
     }
 }

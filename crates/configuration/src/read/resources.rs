@@ -124,7 +124,16 @@ impl Reader {
     fn triggers(&mut self, attribute: Option<Attribute>) -> Vec<hcl::Expr> {
         let Some(attribute) = attribute else { return Vec::new() };
         match attribute.value.as_list() {
-            Some(items) => items.to_vec(),
+            Some(items) => {
+                let mut found = Vec::new();
+                for item in items {
+                    match item.native() {
+                        Ok(item) => found.push(item.into_owned()),
+                        Err(problems) => self.invalid(problems),
+                    }
+                }
+                found
+            }
             None => {
                 let detail = "`replace_triggered_by` is a list of references, written out in brackets.";
                 self.diagnostics.error("Invalid replace_triggered_by expression", detail, attribute.value.range);

@@ -1,4 +1,8 @@
-use super::{run, run_with, uses};
+use std::collections::BTreeMap;
+
+use language::NoFiles;
+
+use super::{Evaluation, Manifest, Memory, Settings, Things, load, planned, run, run_with, text, uses};
 
 #[test]
 fn values_go_through_modules() {
@@ -222,4 +226,49 @@ fn functions_of_providers_are_called() {
     let run = run(&[("main.tf", "output \"o\" {\n  value = provider::thing::echo(1, 2)\n}\n")]);
     assert_eq!(run.errors, [""; 0]);
     assert_eq!(run.outputs["o"], "\"hashicorp/thing echo 2\"");
+}
+
+#[test]
+fn imports_are_evaluated() {
+    let main = r#"
+        locals { ids = { a = "i-a", b = "i-b" } }
+        import {
+          for_each = local.ids
+          to       = thing_a.x[each.key]
+          id       = each.value
+        }
+        import {
+          to = module.m["k"].thing_a.y
+          id = thing_a.other.name
+        }
+        import {
+          to = thing_a.other
+          id = thing_a.x["a"].id
+        }
+        resource "thing_a" "x" { for_each = local.ids }
+        resource "thing_a" "other" { name = "o" }
+        "#;
+    let files = [("main.tf".to_owned(), main.to_owned())];
+    let (tree, _) = load(".", &Memory(files.into()), &Manifest::default(), &BTreeMap::new());
+    let things = Things::new();
+    let evaluation = Evaluation::new(&tree, &things, Settings::new(&NoFiles));
+    for object in evaluation.advance().objects {
+        evaluation.give(&object.address, &planned(&object.config, false));
+    }
+    let imports = evaluation.imports().unwrap();
+    let shown: Vec<String> =
+        imports.iter().map(|import| format!("{} {}", import.to, text(import.id.as_ref().unwrap()))).collect();
+    assert_eq!(shown, [r#"thing_a.x["a"] "i-a""#, r#"thing_a.x["b"] "i-b""#, r#"module.m["k"].thing_a.y "o""#]);
+    let errors = evaluation.diagnostics().errors;
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].detail, "The identifier is not known before other objects are changed.");
+}
+
+#[test]
+fn provider_meta_goes_with_the_objects() {
+    let meta = "terraform {\n  provider_meta \"thing\" {\n    name = \"m\"\n  }\n}\nresource \"thing_a\" \"a\" {}\n";
+    let run = run(&[("main.tf", meta)]);
+    assert_eq!(text(run.all[0].provider_meta.as_ref().unwrap()), r#"{name: "m"}"#);
+    let other = run_with(&[("main.tf", &meta.replace("thing", "other"))], &[], &[]);
+    assert!(other.errors[0].starts_with("main.tf:2:3: Provider does not support provider_meta"), "{:?}", other.errors);
 }
