@@ -76,7 +76,7 @@ pub struct Settings<'a> {
     pub files: &'a dyn Files,
     /// What `plantimestamp` gives.
     pub plan_time: Option<String>,
-    /// What the evaluation may cost.
+    /// What the whole evaluation may cost.
     pub budget: Budget,
     /// The greatest number of objects and module instances.
     pub max_instances: usize,
@@ -91,7 +91,7 @@ impl<'a> Settings<'a> {
             cwd: "/".to_owned(),
             files,
             plan_time: None,
-            budget: Budget::default(),
+            budget: Budget::new(200_000_000, 4 << 30),
             max_instances: 1_000_000,
         }
     }
@@ -336,7 +336,10 @@ impl<'a> Evaluation<'a> {
     }
 
     fn report(&self, diagnostic: hcl::Diagnostic) {
-        let key = (diagnostic.range, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
+        // When nothing is left of the budget, every further expression says so.
+        let is_over = diagnostic.summary == "Evaluation stopped";
+        let place = if is_over { Range::default() } else { diagnostic.range };
+        let key = (place, format!("{}\0{}", diagnostic.summary, diagnostic.detail));
         if self.reported.borrow_mut().insert(key) {
             self.diagnostics.borrow_mut().errors.push(diagnostic);
         }

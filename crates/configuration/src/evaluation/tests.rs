@@ -12,6 +12,7 @@ use crate::schema::Block;
 use crate::tree::{Directories, Manifest, load};
 
 mod conditions;
+mod hostile;
 mod modules;
 mod resources;
 

@@ -94,7 +94,8 @@ impl Reader {
             Err(error) => {
                 let detail = format!("The default does not have the type of the variable: {error}.");
                 self.diagnostics.error(INVALID, detail, attribute.value.range);
-                None
+                // There is a default, of which nothing is known.
+                Some(Value::unknown(constraint.ty.without_optional()))
             }
         }
     }
