@@ -359,6 +359,33 @@ fn a_deleted_resource_whose_object_another_one_claims_keeps_it() {
     }
 }
 
+/// Each new object gets the name of an old one, in another component.
+#[test]
+fn a_chain_of_names_is_followed_from_its_end() {
+    let _guard = shared();
+    let plane = plane();
+    let ns = plane.namespace("name-chain");
+    may_edit(&ns);
+    let all = |names: [&str; 3]| -> String {
+        let named = ["c1", "c2", "c3"].into_iter().zip(names);
+        named
+            .map(|(resource, name)| object(resource, &config_map(name, &format!("{{ of: {resource} }}")), ""))
+            .collect()
+    };
+    plane.apply(&["-n", &ns], &all(["m1", "m2", "m3"]));
+    wait_ready(&ns, &["c1", "c2", "c3"]);
+    plane.apply(&["-n", &ns], &all(["m2", "m3", "m4"]));
+    wait_until("every object has its new name", LIMIT, || {
+        let owner = |name: &str| found(&ns, "configmap", name).map(|found| found["data"]["of"].clone());
+        owner("m1").is_none() && ["m2", "m3", "m4"].map(owner) == ["c1", "c2", "c3"].map(|name| Some(name.into()))
+    });
+    wait_ready(&ns, &["c1", "c2", "c3"]);
+    for name in ["c1", "c2", "c3"] {
+        let found = events(&ns, name);
+        assert!(!found.iter().any(|event| event.starts_with("InternalError")), "{name}: {found:#?}");
+    }
+}
+
 #[test]
 fn an_object_that_is_given_up_has_no_owner() {
     let _guard = shared();

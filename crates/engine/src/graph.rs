@@ -142,7 +142,8 @@ impl ActionGraph {
             self.nodes().filter(|&node| names.contains(&self.step(node).address.name)).collect();
         while let Some(node) = open.pop() {
             // A junction is only connected to nodes of the same component. Only the root is connected to all.
-            if Some(node.index()) != root && !std::mem::replace(&mut reached[node.index()], true) {
+            let is_other = self.is_step(node) && !names.contains(&self.step(node).address.name);
+            if Some(node.index()) != root && !is_other && !std::mem::replace(&mut reached[node.index()], true) {
                 open.extend(self.graph.neighbors_undirected(node));
             }
         }
@@ -152,7 +153,8 @@ impl ActionGraph {
         for node in self.graph.node_indices().filter(|node| reached[node.index()]) {
             place[node.index()] = subgraph.graph.add_node(());
         }
-        for edge in self.graph.raw_edges().iter().filter(|edge| reached[edge.source().index()]) {
+        let edges = self.graph.raw_edges().iter();
+        for edge in edges.filter(|edge| reached[edge.source().index()] && reached[edge.target().index()]) {
             subgraph.graph.add_edge(place[edge.source().index()], place[edge.target().index()], edge.weight);
         }
         build::add_root(&mut subgraph);

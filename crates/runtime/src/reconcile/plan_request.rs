@@ -162,15 +162,15 @@ impl PlanRequest {
         self.addresses.extend(plan.changes.iter().map(|change| change.address.clone()));
         let mut kinds: Vec<(BTreeSet<Arc<str>>, PartKind)> = Vec::new();
         let mut calm: BTreeSet<Arc<str>> = BTreeSet::new();
-        for component in &self.scope.components {
-            let own = moves.iter().filter(|one| component.contains(&one.from.name));
-            let own: Vec<Move> = own.cloned().collect();
+        for names in ordered_together(self.scope.components.clone(), &plan.remedies) {
+            let own: Vec<Move> = moves.iter().filter(|one| names.contains(&one.from.name)).cloned().collect();
             if !own.is_empty() {
-                kinds.push((component.clone(), PartKind::Moves(own)));
-            } else if gives_up(&plan, component) {
-                kinds.push((component.clone(), PartKind::Destructive(graph.subgraph(component))));
+                kinds.push((names, PartKind::Moves(own)));
+            } else if gives_up(&plan, &names) {
+                let graph = graph.subgraph(&names);
+                kinds.push((names, PartKind::Destructive(graph)));
             } else {
-                calm.extend(component.iter().cloned());
+                calm.extend(names);
             }
         }
         if !calm.is_empty() {
@@ -251,6 +251,21 @@ impl PlanPart {
     }
 }
 
+/// The components, joined where a step of one makes a change of another possible: one waits for the other.
+fn ordered_together(
+    mut components: Vec<BTreeSet<Arc<str>>>,
+    remedies: &BTreeMap<Address, Vec<Address>>,
+) -> Vec<BTreeSet<Arc<str>>> {
+    for (address, remedies) in remedies {
+        let is_joined = |names: &mut BTreeSet<Arc<str>>| {
+            std::iter::once(address).chain(remedies).any(|address| names.contains(&address.name))
+        };
+        let joined = components.extract_if(.., is_joined).flatten().collect();
+        components.push(joined);
+    }
+    components
+}
+
 fn only<T: Clone>(all: &BTreeMap<Address, T>, of: impl Fn(&Address) -> bool) -> BTreeMap<Address, T> {
     all.iter().filter(|(address, _)| of(address)).map(|(address, item)| (address.clone(), item.clone())).collect()
 }
@@ -263,4 +278,19 @@ fn cloned<K: Clone, V: Clone>((key, value): (&K, &V)) -> (K, V) {
 fn gives_up(plan: &Plan, names: &BTreeSet<Arc<str>>) -> bool {
     let harsh = |action| matches!(action, Action::Replace | Action::Destroy | Action::Forget);
     plan.changes.iter().any(|change| harsh(change.action) && names.contains(&change.address.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_of_which_one_waits_for_the_other_are_one_part() {
+        let names = |names: &str| names.split(' ').map(Arc::from).collect::<BTreeSet<Arc<str>>>();
+        let components = ["a x", "b", "c", "d"].map(names).to_vec();
+        let waits = |from, to| (Address::single(from), vec![Address::single(to)]);
+        let parts = ordered_together(components.clone(), &[waits("a", "b"), waits("b", "d")].into());
+        assert_eq!(parts, ["c", "a b d x"].map(names));
+        assert_eq!(ordered_together(components.clone(), &[waits("a", "x")].into()).len(), components.len());
+    }
 }

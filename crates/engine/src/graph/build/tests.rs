@@ -48,6 +48,20 @@ fn unchanged_objects_connect_their_dependents_and_dependencies() {
     );
 }
 
+/// A step of another component would run twice, and without what was prepared for it.
+#[test]
+fn a_part_of_a_graph_has_no_steps_of_other_components() {
+    let mut situation = fixture("a: replace\n b: replace");
+    situation.plan.remedies = [("a".parse().unwrap(), vec!["b".parse().unwrap()])].into();
+    let (whole, _) = situation.graph_with_running(&[]);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
+    assert_eq!(text(&whole.subgraph(&names(&["a", "b"]))), text(&whole));
+    assert!(text(&whole).contains("a destroy\n  after b"), "{}", text(&whole));
+    let part = whole.subgraph(&names(&["b"]));
+    assert!(part.nodes().all(|node| *part.step(node).address.name == *"b"), "{}", text(&part));
+    assert_eq!(part.nodes().count(), 2);
+}
+
 #[test]
 fn a_recorded_family_has_its_recorded_instances() {
     check(
