@@ -17,7 +17,8 @@ impl Search<'_> {
         }
         let mut doubts: Vec<(Address, String)> = Vec::new();
         let to_destroy = self.to_destroy();
-        let came: BTreeSet<&Arc<str>> = self.found.moves.iter().map(|one| &one.from.name).collect();
+        let former = self.recorded.values().flat_map(|stored| &stored.record.moved_from);
+        let came: BTreeSet<&Arc<str>> = former.map(|old| &old.name).collect();
         // All instances of a family have the same name and former names.
         let mut nearest: BTreeMap<(&str, &Arc<str>), Option<&Arc<str>>> = BTreeMap::new();
         for address in &self.without_record {
@@ -98,9 +99,7 @@ impl<'a> Search<'a> {
 
     /// The objects about to be destroyed, by type and name.
     fn to_destroy(&self) -> BTreeMap<&'a str, BTreeMap<&'a Arc<str>, Vec<&'a Address>>> {
-        let moving: BTreeSet<&Address> = self.found.moves.iter().flat_map(|one| [&one.from, &one.to]).collect();
-        let goes =
-            |x: &Address| !is_desired(self.config, x) && !self.found.blocked.contains_key(x) && !moving.contains(x);
+        let goes = |x: &Address| !is_desired(self.config, x) && !self.found.blocked.contains_key(x);
         let mut leaving: BTreeMap<&'a str, BTreeMap<&'a Arc<str>, Vec<&'a Address>>> = BTreeMap::new();
         for (address, stored) in self.recorded.iter().filter(|(x, stored)| stored.record.has_objects() && goes(x)) {
             let of_type = leaving.entry(&*stored.record.type_name).or_default();

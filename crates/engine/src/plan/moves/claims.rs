@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{Conversion, Move, Search, is_desired};
-use crate::load::{Expansion, Family, Instance, MovedFrom};
-use crate::plan::ObjectBlock;
+use crate::load::{Expansion, Family, Instance};
 use model::{Address, InstanceKey, Reason, in_family};
 
 /// The claim of an instance to the object of another address. A claim counts even while it cannot be fulfilled.
@@ -21,10 +20,10 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// An explicit claim that can be fulfilled.
-    pub fn explicit(instance: &Instance) -> Self {
+    /// An explicit claim that cannot be fulfilled yet.
+    pub fn waiting(instance: &Instance) -> Self {
         let (to, uid) = (instance.address.clone(), instance.uid.clone());
-        Self { to, uid, explicit: true, possible: true, conversion: None }
+        Self { to, uid, explicit: true, possible: false, conversion: None }
     }
 }
 
@@ -37,58 +36,45 @@ impl Search<'_> {
         }
     }
 
-    /// A single claim to an object is fulfilled. If there are several, none is: a wrong guess would destroy the object.
+    /// Keeps an object for an instance that claims it and cannot get it yet.
+    pub(super) fn keep_for(&mut self, instance: &Instance, from: &Address, message: String) {
+        self.block(from, Reason::MoveBlocked, message);
+        self.claim(from, Claim::waiting(instance));
+    }
+
+    /// Fulfills the claim to each object. If several Resources name it, none gets it: a wrong guess would destroy it. As with
+    /// a `moved` block, an explicit claim overrides the implied ones, whose instances search again after the move.
     pub(super) fn resolve_claims(&mut self) {
-        let is_claimed = |(_, claims): &(&Address, &mut Vec<Claim>)| {
-            let mut explicit = claims.iter().filter(|claim| claim.explicit);
-            explicit.next().is_some_and(|one| one.possible) && explicit.next().is_none()
-        };
-        loop {
-            let mut passed = Vec::new();
-            for (from, claims) in self.claims.iter_mut().filter(is_claimed) {
-                let given_up = claims.extract_if(.., |claim| !claim.explicit);
-                passed.extend(given_up.map(|claim| (claim.to, from.clone())));
-            }
-            if passed.is_empty() {
-                break;
-            }
-            // An instance that loses an implied claim searches again.
-            for (to, from) in passed {
-                self.overridden.insert((to.clone(), from));
-                if let Some(instance) = self.config.instances.get(&to) {
-                    self.find_origin(&to, instance);
-                }
-            }
-        }
         for (from, claims) in std::mem::take(&mut self.claims) {
-            self.resolve_claim(from, claims);
+            let (explicit, implied): (Vec<Claim>, Vec<Claim>) = claims.into_iter().partition(|claim| claim.explicit);
+            if explicit.len() > 1 {
+                self.refuse_claims(&from, &explicit, &implied);
+            } else if let Some(first) = explicit.first().filter(|claim| !claim.possible) {
+                // The explicit claimant is blocked already. Block the implied claimants too.
+                for other in implied {
+                    let message = format!("`{from}` will be moved to `{}`, so it is not moved here", first.to);
+                    self.block(&other.to, Reason::MoveBlocked, message);
+                }
+            } else if let Some(claim) = explicit.into_iter().chain(implied).find(|claim| claim.possible) {
+                let Claim { to, uid, conversion, .. } = claim;
+                self.found.moves.push(Move { from, to, uid, reverted: false, conversion });
+            }
         }
     }
 
-    fn resolve_claim(&mut self, from: Address, claims: Vec<Claim>) {
-        let explicit = || claims.iter().filter(|claim| claim.explicit);
-        if explicit().count() > 1 {
-            let mut names: Vec<String> = explicit().map(|claim| format!("`{}`", claim.to)).collect();
-            names.sort();
-            let mut fields: Vec<String> = explicit().filter_map(|claim| self.field_of(claim, &from)).collect();
-            fields.sort();
-            fields.dedup();
-            let message = format!(
-                "`{from}` is claimed by {} (hint: keep {} in only one of them)",
-                names.join(" and "),
-                fields.join(" or ")
-            );
-            for address in claims.iter().map(|claim| &claim.to).chain([&from]) {
-                self.block(address, Reason::MoveBlocked, message.clone());
-            }
-        } else if let Some(first) = explicit().find(|claim| !claim.possible) {
-            // The explicit claimant is blocked already. Block the implied claimants too.
-            for other in claims.iter().filter(|claim| !claim.explicit) {
-                let message = format!("`{from}` will be moved to `{}`, so it is not moved here", first.to);
-                self.block(&other.to, Reason::MoveBlocked, message);
-            }
-        } else if let Some(Claim { to, uid, conversion, .. }) = claims.into_iter().find(|claim| claim.possible) {
-            self.found.moves.push(Move { from, to, uid, reverted: false, conversion });
+    fn refuse_claims(&mut self, from: &Address, explicit: &[Claim], implied: &[Claim]) {
+        let mut names: Vec<String> = explicit.iter().map(|claim| format!("`{}`", claim.to)).collect();
+        names.sort();
+        let mut fields: Vec<String> = explicit.iter().filter_map(|claim| self.field_of(claim, from)).collect();
+        fields.sort();
+        fields.dedup();
+        let message = format!(
+            "`{from}` is claimed by {} (hint: keep {} in only one of them)",
+            names.join(" and "),
+            fields.join(" or ")
+        );
+        for address in explicit.iter().chain(implied).map(|claim| &claim.to).chain([from]) {
+            self.block(address, Reason::MoveBlocked, message.clone());
         }
     }
 
@@ -103,22 +89,21 @@ impl Search<'_> {
         if !self.concerns(shared) || !shared.is_desired() || matches!(family.expansion, Expansion::Known(_)) {
             return;
         }
-        let (recorded, to) = (self.recorded, &family.shared.address);
-        let was_followed = self.said.get(&to.name).is_some_and(|entries| entries.is_applied);
-        for MovedFrom { from, .. } in family.shared.moved_from.iter() {
-            let all = in_family(recorded, &from.name).map(|(address, _)| address);
-            for address in all.filter(|address| from.key == InstanceKey::None || *address == from) {
-                if is_desired(self.config, address) {
-                    if !was_followed && address.name != to.name {
-                        self.keep_configured(address, format!("`{to}`, whose instances are not known yet, claims it"));
+        let (recorded, to) = (self.recorded, &shared.address);
+        for entry in shared.moved_from.iter() {
+            let is_open = self.said.get(&to.name).is_none_or(|entries| !entries.is_fulfilled(entry));
+            let all = in_family(recorded, &entry.from.name).map(|(address, _)| address);
+            for address in all.filter(|address| entry.from.key == InstanceKey::None || **address == entry.from) {
+                if !is_desired(self.config, address) {
+                    self.block_first(
+                        address,
+                        &format!("it will be moved to `{to}`, whose instances are not known yet"),
+                    );
+                    if is_open {
+                        self.claim(address, Claim::waiting(shared));
                     }
-                    continue;
-                }
-                let message = format!("it will be moved to `{to}`, whose instances are not known yet");
-                let held = ObjectBlock { reason: Reason::MoveBlocked, message };
-                self.found.blocked.entry(address.clone()).or_insert(held);
-                if !was_followed {
-                    self.claim(address, Claim { possible: false, ..Claim::explicit(&family.shared) });
+                } else if is_open && address.name != to.name {
+                    self.keep_configured(address, format!("`{to}`, whose instances are not known yet, claims it"));
                 }
             }
         }
@@ -141,7 +126,7 @@ impl Search<'_> {
                 );
                 self.block(found, Reason::MoveBlocked, message);
                 if self.record(address).is_none() {
-                    self.claim(found, Claim { possible: false, ..Claim::explicit(instance) });
+                    self.claim(found, Claim::waiting(instance));
                 }
             }
         }

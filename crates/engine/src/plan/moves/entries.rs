@@ -18,8 +18,6 @@ pub(super) struct Entries<'a> {
     pub came: BTreeSet<&'a Address>,
     /// The addresses whose objects went where the entry says, and came back.
     returned: BTreeSet<&'a Address>,
-    /// Whether a recorded object came from an address that the Resource names.
-    pub is_applied: bool,
 }
 
 /// The entries of all Resources that have any, by name.
@@ -51,12 +49,9 @@ impl<'a> Entries<'a> {
                 None => without_key.push(entry),
             }
         }
-        let records = || in_family(recorded, &resource.address.name).map(|(_, stored)| &stored.record);
-        let came = records().flat_map(|record| &record.moved_from).collect();
-        let mut entries = Self { resource, of_key, without_key, exact, came, returned, is_applied: false };
-        entries.is_applied =
-            records().any(|record| record.moved_from.iter().any(|old| entries.names(&record.address.key, old)));
-        entries
+        let own = in_family(recorded, &resource.address.name);
+        let came = own.flat_map(|(_, stored)| &stored.record.moved_from).collect();
+        Self { resource, of_key, without_key, exact, came, returned }
     }
 
     pub fn all(&self) -> std::slice::Iter<'a, MovedFrom> {

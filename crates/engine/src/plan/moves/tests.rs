@@ -2,11 +2,12 @@
 
 mod properties;
 
+use super::records::objects;
 use super::*;
 use crate::load::source::read_strings;
 use crate::plan::RunningStep;
 use crate::plan::tests::fixture::object;
-use model::{Operation, Step, Stored, Version};
+use model::{InstanceKey, Operation, RecordedObject, Step, Stored, Version};
 
 fn recorded(all: &[(&str, &[&str])]) -> Recorded {
     let record = |(address, uses): &(&str, &[&str])| {
@@ -106,6 +107,22 @@ fn nothing_is_created_while_the_record_of_the_claimed_object_is_lost() {
     let found = find(&config, &Recorded::new(), &PlanOptions::default(), &Takeovers::new());
     let held = &found.blocked[&Address::single("b")];
     assert_eq!((held.reason, found.blocked.len()), (Reason::RecordMissing, 1), "{}", held.message);
+}
+
+/// The index and the Resource still name the record that is moved in this plan.
+#[test]
+fn what_is_moved_is_not_lost() {
+    let manifests = "apiVersion: purlin.dev/v1alpha1\nkind: Resource\nmetadata: {name: w}\nspec: {type: thing}\n---\n\
+                     apiVersion: purlin.dev/v1alpha1\nkind: Resource\n\
+                     metadata: {name: v, annotations: {purlin.dev/moved-from: w}}\nspec: {type: thing, forEach: [a, c]}\n";
+    let mut config = read_strings(&[("f.yaml", manifests)]).config;
+    let w = Arc::make_mut(config.instances.get_mut(&Address::single("w")).unwrap());
+    (w.deleting, w.uid, w.record_annotation) = (true, "u".into(), "u".into());
+    let indexed = ["w", r#"w["a"]"#].map(|address| address.parse().unwrap()).into();
+    let options = PlanOptions { indexed, ..PlanOptions::default() };
+    let found = find(&config, &recorded(&[(r#"w["a"]"#, &[])]), &options, &Takeovers::new());
+    assert_eq!(found.moves, [one(r#"w["a"]"#, r#"v["a"]"#)]);
+    assert_eq!(held(&found), [] as [&str; 0]);
 }
 
 #[test]
