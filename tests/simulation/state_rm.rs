@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::apiserver::{Cluster, Server};
 use crate::convergence::{all_records, family, record, text};
-use crate::judge::{is_desired, is_family};
+use crate::judge::{condition, is_desired, is_family};
 use crate::random::SeededRandom;
 use crate::replica::{Environment, HOME};
 
@@ -32,14 +32,24 @@ pub(crate) async fn complete_indexes(env: &Environment) {
     }
 }
 
-/// Namespace and UID of a family, and its first desired instance without a record: any one if the index was replaced, and
-/// one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
+/// Namespace and UID of a family, and what its user names in the command: the Resource if its index and all its records are
+/// lost, as its status says, and otherwise its first desired instance without a record: any one if the index was replaced,
+/// and one that it lists, and that does not exist, if it was restored. Purlin removes an index before its last record, so one
 /// that is restored in between lists a record that is removed on purpose.
 fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Option<(Arc<str>, Arc<str>, Address)> {
     let (namespace, name) = (text(resource, "namespace"), text(resource, "name"));
     let secret = family_name(namespace, name);
-    let index = family(&server.object("", "secrets", HOME, &secret)?.value)?;
-    if !is_desired(resource) || !is_family(resource) {
+    let found = |address: Address| Some((namespace.into(), text(resource, "uid").into(), address));
+    if !is_family(resource) {
+        return None;
+    }
+    let Some(index) = server.object("", "secrets", HOME, &secret).and_then(|index| family(&index.value)) else {
+        let is_lost = condition(&resource["status"], "Ready").is_some_and(|(_, reason)| reason == "RecordMissing");
+        let is_recorded =
+            all_records(server).iter().any(|record| (&*record.namespace, &*record.address.name) == (namespace, name));
+        return found(Address::single(name)).filter(|_| is_lost && !is_recorded);
+    };
+    if !is_desired(resource) {
         return None;
     }
     let world = &env.outside.world;
@@ -58,7 +68,7 @@ fn waiting_instance(env: &Environment, server: &Server, resource: &Value) -> Opt
     let keys = keys.filter_map(Value::as_str).map(|key| InstanceKey::Key(key.into()));
     let numbers = (0..spec["count"].as_u64().unwrap_or(0)).map(InstanceKey::Index);
     let address = keys.chain(numbers).map(at).find(waits)?;
-    Some((namespace.into(), text(resource, "uid").into(), address))
+    found(address)
 }
 
 /// The state of the server, as the command reads it.

@@ -50,6 +50,7 @@ pub(super) const STORIES: &[Story] = stories![
     families::family_shrinks,
     families::family_changes_keys,
     families::family_deleted,
+    families::family_deleted_without_index,
     families::single_becomes_family,
     moves::rename,
     moves::rename_family,

@@ -1,8 +1,12 @@
 //! Resources with several objects.
 
+use purlin::store::secrets::{family_name, record_name};
 use serde_json::{Value, json};
 
 use super::play::{Play, plain, thing};
+use crate::kubectl::SHOP;
+use crate::replica::HOME;
+use crate::state_rm::complete_indexes;
 
 fn count(value: &str, count: u64) -> Value {
     thing(value, "f0", json!({ "count": count }))
@@ -33,6 +37,23 @@ pub(super) async fn family_deleted(play: &Play) {
     play.apply("f", &count("v0", 3));
     play.given().await;
     play.delete("f");
+    play.ends(&[]).await;
+}
+
+/// The object of the lost record remains, and the Resource stays until the user has run `purlin state rm f`.
+pub(super) async fn family_deleted_without_index(play: &Play) {
+    play.apply("f", &count("v0", 3));
+    play.given().await;
+    play.give_up("f[1]");
+    play.lose("f[1]");
+    for secret in [record_name(SHOP, &"f[1]".parse().unwrap()), family_name(SHOP, "f")] {
+        play.env.judge.spoiled(&secret);
+        let path = format!("/api/v1/namespaces/{HOME}/secrets/{secret}");
+        play.env.cluster.with(|server, now| server.erase(now, &path));
+    }
+    play.delete("f");
+    play.until_says("f", "Ready", "RecordMissing").await;
+    complete_indexes(&play.env).await;
     play.ends(&[]).await;
 }
 

@@ -35,7 +35,7 @@ use crate::store::ResourceMeta;
 use crate::store::secrets::Family;
 use engine::load::{Config, DataLookup, Instance};
 use engine::plan::ObjectBlock;
-use model::{Address, Diagnostics, Observed, Stored, Value, Version, in_family};
+use model::{Address, Diagnostics, InstanceKey, Observed, Stored, Value, Version, in_family};
 
 pub use self::approvals::{ApprovalPlan, PlanId};
 pub use self::inputs::InputKey;
@@ -381,7 +381,8 @@ impl Index {
     /// A step or a recovery of the object starts: events about its record are deferred from now on. `base`: the version
     /// of the record that it starts from, which may be older than the last event.
     pub fn begin(&mut self, address: &Address, base: Option<Version>) {
-        self.busy.entry(address.clone()).or_insert_with(|| DeferredEvents::on(base));
+        let is_indexed = address.key == InstanceKey::None || self.families.is_complete(&address.name);
+        self.busy.entry(address.clone()).or_insert_with(|| DeferredEvents::on(base, is_indexed));
     }
 
     /// Restarts the work on the namespace: nothing is running except the objects for which `is_busy` returns `true`.
@@ -442,9 +443,11 @@ impl Index {
         } else if let Some(known) = removed {
             let was_for = self.marked_for(address);
             self.remove_record(address);
-            // A family keeps its finalizer and annotation until its last record is removed.
+            // A family keeps its finalizer and annotation until its last record is removed, and also then if its index
+            // was lost.
             if let Some(uid) = was_for.filter(|_| self.addresses(&address.name).next().is_none()) {
-                self.set_overlay(address, Overlay::Unmarked(uid));
+                let overlay = if parked.is_indexed() { Overlay::Unmarked(uid) } else { Overlay::None };
+                self.set_overlay(address, overlay);
             }
             if !parked.saw_deletion_of(known) {
                 self.erased.insert(address.clone(), known);

@@ -10,8 +10,8 @@
 //! - An annotated Resource without an index: the index was lost. The index that replaces it lists the instances that are
 //!   known to have a record, and says that it was rebuilt, because others may have lost theirs.
 //!
-//! In both states, an instance without a record is not created, because its object may exist. `purlin state rm`
-//! confirms that the index is complete. The server is asked before anything is created: a cached index that lists the
+//! In both states, an instance without a record is not created, because its object may exist, and the marks of a family
+//! that has lost its index outlast its last record. `purlin state rm` confirms that the index is complete. The server is asked before anything is created: a cached index that lists the
 //! instance may be out of date. Otherwise, an index that does not list an instance proves that no call was made for it.
 //!
 //! A single object without siblings has no index, only marks. If a Resource has an object without a key besides

@@ -8,14 +8,20 @@ use model::{Address, Stored, Version};
 pub(super) struct DeferredEvents {
     /// The version of the record that the step started from. `None`: it knew no record.
     base: Option<Version>,
+    /// Whether the index of its family, if it has one, showed then which instances have a record.
+    is_indexed: bool,
     deleted: Option<Version>,
     /// The newest form since `deleted`, or since the start.
     applied: Option<Stored>,
 }
 
 impl DeferredEvents {
-    pub(super) fn on(base: Option<Version>) -> Self {
-        Self { base, ..Self::default() }
+    pub(super) fn on(base: Option<Version>, is_indexed: bool) -> Self {
+        Self { base, is_indexed, ..Self::default() }
+    }
+
+    pub(super) fn is_indexed(&self) -> bool {
+        self.is_indexed
     }
 
     /// Whether a step that ended without a record has removed the one of this version. A record that another process

@@ -30,6 +30,11 @@ impl FamilyCache {
         self.known.get(name).into_iter().flat_map(|family| &family.instances)
     }
 
+    /// Whether a Resource has an index that lists all instances with a record.
+    pub(super) fn is_complete(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|family| !family.rebuilt)
+    }
+
     /// Whether the index of a Resource replaces one that was lost.
     pub(super) fn is_rebuilt(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|family| family.rebuilt)

@@ -212,26 +212,44 @@ impl FamilyGuard<'_> {
         self.state.marked = uid;
     }
 
-    /// Whether no record remains after the pending removals and the one of `address`. The server confirms it: if this
-    /// replica has lost its Lease, another one may have added an instance since the index was read.
-    async fn is_last(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
+    /// Whether no object remains after the pending removals and the one of `address`. The server confirms it: if this
+    /// replica has lost its Lease, another one may have added an instance since the index was read. `completes`: see
+    /// [`Self::release`].
+    async fn is_last(
+        &mut self,
+        address: &Address,
+        uid: &Arc<str>,
+        siblings: &Siblings,
+        completes: bool,
+    ) -> Result<bool, RequestError> {
         if !self.is_in_family(address, siblings) {
             return Ok(true);
         }
         let was_cached = self.state.index.is_some();
-        let mut is_last = self.is_last_indexed(address, siblings).await?;
+        let mut is_last = self.is_last_indexed(address, uid, siblings, completes).await?;
         if is_last && was_cached {
             self.state.index = None;
-            is_last = self.is_last_indexed(address, siblings).await?;
+            is_last = self.is_last_indexed(address, uid, siblings, completes).await?;
         }
         Ok(is_last)
     }
 
-    async fn is_last_indexed(&mut self, address: &Address, siblings: &Siblings) -> Result<bool, RequestError> {
+    async fn is_last_indexed(
+        &mut self,
+        address: &Address,
+        uid: &Arc<str>,
+        siblings: &Siblings,
+        completes: bool,
+    ) -> Result<bool, RequestError> {
         let index = self.index().await?;
         let indexed = index.instances.clone();
         let is_complete = index.version.is_some() && !index.rebuilt;
+        let is_lost = !completes && (index.rebuilt || self.is_lost(&index, uid, siblings).await?);
         self.state.index = Some(index);
+        if is_lost {
+            // Objects whose records were lost may exist, and the marks show that.
+            return Ok(false);
+        }
         let added = self.pending.iter().filter(|(_, wanted)| **wanted).map(|(other, _)| other.clone());
         // What this process knows may be out of date, so it does not add to a complete index.
         let recorded = if is_complete { BTreeSet::new() } else { self.recorded(siblings) };
@@ -331,8 +349,9 @@ impl FamilyGuard<'_> {
         Ok(())
     }
 
-    /// Removes the marks if this is the last instance, and then does the same as [`Self::remove`], unless another task has
-    /// done both. With `completes`, a user has verified that the index and the known records are complete.
+    /// Removes the marks if this is the last instance of a family that has not lost its index, and then does the same as
+    /// [`Self::remove`], unless another task has done both. With `completes`, a user has verified that the index and the
+    /// known records are complete.
     pub(super) async fn release(
         &mut self,
         address: &Address,
@@ -408,7 +427,7 @@ impl FamilyGuard<'_> {
         let mut unmarked = None;
         for _ in 0..ATTEMPTS {
             if let Some(released) = released {
-                match (self.is_last(released, siblings).await?, unmarked.take()) {
+                match (self.is_last(released, uid, siblings, completes).await?, unmarked.take()) {
                     (true, _) => unmarked = Some(self.remove_marks(uid).await?),
                     (false, Some(present)) => self.restore_marks(&present).await?,
                     (false, None) => {}

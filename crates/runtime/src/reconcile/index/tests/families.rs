@@ -65,12 +65,25 @@ fn a_family_keeps_its_marks_until_its_last_record_is_removed() {
         applied(marked(resource("web", 1, &[]))),
         Event::RecordApplied(record_at("web[0]", 2)),
         Event::RecordApplied(record_at("web[1]", 3)),
+        Event::FamilyApplied(family(&[0, 1], 4)),
     ]);
     for (address, version, has_finalizer) in [("web[0]", 2, true), ("web[1]", 3, false)] {
         let address = address.parse().unwrap();
         index.begin(&address, Some(Version(version)));
         index.end(&address, None);
         assert_eq!(index.instance("web").unwrap().has_finalizer, has_finalizer);
+    }
+}
+
+#[test]
+fn a_family_that_lost_its_index_keeps_its_marks_without_its_last_record() {
+    for rebuilt in [None, Some(crate::store::secrets::Family { rebuilt: true, ..family(&[0], 3) })] {
+        let mut index = index([applied(marked(resource("web", 1, &[]))), Event::RecordApplied(record_at("web[0]", 2))]);
+        rebuilt.into_iter().for_each(|family| index.apply(Event::FamilyApplied(family)));
+        let address = "web[0]".parse().unwrap();
+        index.begin(&address, Some(Version(2)));
+        index.end(&address, None);
+        assert!(index.instance("web").unwrap().has_record_annotation());
     }
 }
 

@@ -185,7 +185,7 @@ async fn an_instance_that_lost_its_record_is_not_created_again() {
             scene.shows_server(&["web[0]"]);
             for _ in 0..2 {
                 let message = refused(&scene, journal, "web[1]").await;
-                assert!(message.contains("purlin state rm web[1]"), "{message}");
+                assert!(message.contains("purlin state rm 'web[1]'"), "{message}");
             }
             assert!(index(&scene).await.contains(&"web[0]".to_owned()), "the index is written again");
             let cli = scene.other_process();
@@ -206,7 +206,7 @@ async fn a_family_that_lost_its_index_grows_after_a_user_has_confirmed_it() {
         let journal = if is_same_process { &scene.journal } else { &other };
         for _ in 0..2 {
             let message = refused(&scene, journal, "web[2]").await;
-            assert!(message.contains("purlin state rm web[2]"), "{message}");
+            assert!(message.contains("purlin state rm 'web[2]'"), "{message}");
         }
         assert_eq!(index(&scene).await, ["web[0]", "web[1]"]);
         let cli = scene.other_process();
@@ -257,6 +257,27 @@ async fn a_family_that_lost_all_its_records_and_its_index_creates_nothing() {
     assert_eq!(scene.resource()["finalizers"], json!([]));
     other.intend(first_intent("web[0]"), None).await.unwrap();
     assert_eq!(index(&scene).await, ["web[0]"]);
+}
+
+/// Otherwise the Resource would be removed, and the lost object would remain without anything that shows it.
+#[tokio::test(start_paused = true)]
+async fn a_family_that_lost_its_index_keeps_its_marks_without_its_last_record() {
+    for (is_rebuilt, is_same_process) in [(false, false), (false, true), (true, false), (true, true)] {
+        let scene = family_of_two().await;
+        ["web[1]", "index"].iter().for_each(|secret| scene.lose(secret));
+        let other = scene.other_process();
+        let journal = if is_same_process { &scene.journal } else { &other };
+        scene.shows_server(&["web[0]"]);
+        if is_rebuilt {
+            refused(&scene, journal, "web[2]").await;
+        }
+        erase(journal, "web[0]").await;
+        assert_eq!(scene.resource()["finalizers"], json!([FINALIZER]), "{is_rebuilt} {is_same_process}");
+        scene.shows_server(&[]);
+        let cli = scene.other_process();
+        cli.release_missing(&"shop".into(), &Address::single("web"), &"u1".into()).await.unwrap();
+        assert_eq!(scene.resource()["finalizers"], json!([]), "{is_rebuilt} {is_same_process}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
