@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use purlin::api::{ChangeDigest, plan_name};
+use purlin::model::Address;
 use purlin::plan::approval::digest_of;
 use serde_json::{Value, json};
 
 use crate::apiserver::{Cluster, Server};
 use crate::judge::Judge;
 use crate::random::Seeded;
+use crate::user::source_of;
 
 /// The kinds of changes that can need an approval, except for `Drift`, which the judge does not distinguish.
 const KINDS: [&str; 4] = ["Create", "Update", "Replace", "Destroy"];
@@ -56,6 +58,9 @@ impl Approver {
             return;
         }
         let plan = random.pick(&plans);
+        if !shows_all(plan) {
+            return self.delete(plan, judge);
+        }
         match random.below(15) {
             0 => self.decide(plan, "rejected", judge),
             1 => self.delete(plan, judge),
@@ -63,6 +68,7 @@ impl Approver {
             3 => self.squat(plan, random, judge),
             4 => self.lie(plan, random, judge),
             5 => self.relabel(plan, judge),
+            6 => self.swap_source(plan, judge),
             _ => self.decide(plan, "approved", judge),
         }
     }
@@ -108,6 +114,28 @@ impl Approver {
         self.create(plan, &json!({ "name": name, "namespace": plan["metadata"]["namespace"] }), &spec);
     }
 
+    /// An author gets a change approved whose value comes through another object, and then changes that one. Unless it needs
+    /// an approval too, no user has seen the new value.
+    fn swap_source(&mut self, plan: &Value, judge: &Judge) {
+        let namespace = plan["metadata"]["namespace"].as_str().unwrap_or_default();
+        let path = |name: &str| format!("/apis/purlin.dev/v1alpha1/namespaces/{namespace}/resources/{name}");
+        let source = self.cluster.with(|server, _| {
+            let addresses = covered(plan).iter().filter_map(|change| change["address"].as_str()?.parse().ok());
+            let resources = addresses.filter_map(|address: Address| {
+                server.object("purlin.dev", "resources", namespace, &address.name).map(|found| found.value.clone())
+            });
+            resources.filter_map(|resource| Some(source_of(&resource["spec"])?.to_owned())).next()
+        });
+        self.decide(plan, "approved", judge);
+        let Some(source) = source else { return };
+        self.count += 1;
+        let value = format!("unseen-{}", self.count);
+        judge.note(&format!("author changes {namespace}/{source} to {value} after the approval"));
+        judge.unseen(&value);
+        let patch = json!({ "spec": { "config": { "value": value } } });
+        self.cluster.with(|server, now| server.modify(now, &path(&source), &patch));
+    }
+
     /// An author removes the label of a Plan of Purlin.
     fn relabel(&self, plan: &Value, judge: &Judge) {
         judge.note(&format!("author removes the labels of {}", plan["metadata"]["name"]));
@@ -115,13 +143,17 @@ impl Approver {
         self.cluster.with(|server, now| server.modify(now, &Self::path(plan), &patch));
     }
 
-    /// Approves everything that waits, and deletes the Plans that were rejected.
+    /// Approves everything that waits, and deletes the Plans that were rejected, and those that do not show their changes:
+    /// Purlin creates them again.
     pub(crate) fn approve_all(&self, judge: &Judge) {
         let (rejected, undecided): (Vec<Value>, Vec<Value>) =
             self.open().into_iter().partition(|plan| plan["spec"]["rejected"] == json!(true));
         rejected.iter().for_each(|plan| self.delete(plan, judge));
         for plan in undecided.iter().filter(|plan| plan["spec"]["approved"] != json!(true)) {
-            self.decide(plan, "approved", judge);
+            match shows_all(plan) {
+                true => self.decide(plan, "approved", judge),
+                false => self.delete(plan, judge),
+            }
         }
     }
 
@@ -230,6 +262,21 @@ impl Approver {
             assert!(matches!(created, Ok(_) | Err((403, _))), "{metadata}: {created:?}");
         });
     }
+}
+
+/// The changes that a Plan covers.
+fn covered(plan: &Value) -> &[Value] {
+    plan["status"]["approvals"][0]["changes"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether a Plan shows what each change makes of its object. The API server may have refused the status with that.
+fn shows_all(plan: &Value) -> bool {
+    let shown = plan["status"]["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_shown = |change: &Value| {
+        let same = |one: &Value| one["address"] == change["address"] && one["deposedKey"].is_null();
+        change["action"] == "Destroy" || shown.iter().any(same)
+    };
+    covered(plan).iter().all(is_shown)
 }
 
 /// The path of the Plans in the namespace of a Plan.

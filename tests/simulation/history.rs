@@ -266,6 +266,10 @@ impl History {
             }
             self.check_replicas();
             self.remove_abandoned();
+            for user in &mut self.users {
+                let kubectl = &mut ClusterKubectl { cluster: self.env.cluster.clone(), namespace: user.namespace };
+                user.remove_blocked_claims(kubectl, &self.env.judge);
+            }
             complete_indexes(&self.env).await;
             if self.judge().objection().is_some() {
                 return;

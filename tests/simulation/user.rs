@@ -7,9 +7,10 @@ mod rename;
 use purlin::model::Record;
 use serde_json::{Value, json};
 
+pub(crate) use self::references::source_of;
 use self::references::{SAME_INDEX, value_reference};
 use self::rekey::{forget_open_moves, resize};
-use self::rename::{Unfinished, claim_of, healed_claim};
+use self::rename::{Unfinished, claim_of, healed_claim, is_move_blocked};
 use crate::approver::some_kinds;
 use crate::judge::{Judge, is_desired};
 use crate::random::Seeded;
@@ -36,6 +37,9 @@ const NAMES: u64 = 6;
 /// The numbers of the families.
 const FAMILIES: [u64; 2] = [1, 4];
 
+/// How often in a row a user sees that a move is blocked before removing claims.
+const LOOKS: u32 = 24;
+
 /// One user of a namespace, or all of them.
 pub(crate) struct User {
     pub(crate) namespace: &'static str,
@@ -44,6 +48,8 @@ pub(crate) struct User {
     /// Names and earlier specs of Resources, for reverts.
     before: Vec<(String, Value)>,
     unfinished: Vec<Unfinished>,
+    /// How often in a row the user has seen that a move is blocked.
+    seen_blocked: u32,
     /// Whether the user also suspends, protects and removes finalizers by force.
     pub(crate) is_wild: bool,
     /// Whether Resources require approvals.
@@ -54,7 +60,8 @@ pub(crate) struct User {
 impl User {
     pub(crate) fn new(seed: u64, namespace: &'static str, is_wild: bool, requires_approvals: bool) -> Self {
         let (random, before, unfinished) = (Seeded::new(seed, "user"), Vec::new(), Vec::new());
-        Self { namespace, random, before, unfinished, is_wild, requires_approvals, count: 0 }
+        let seen_blocked = 0;
+        Self { namespace, random, before, unfinished, seen_blocked, is_wild, requires_approvals, count: 0 }
     }
 
     /// Carries out one random act.
@@ -169,10 +176,13 @@ impl User {
     /// An expression that references an object or an instance with a lower number.
     fn some_reference(&mut self, name: &str, has_index: bool) -> String {
         let target = self::name(self.random.below(index(name)));
+        // An author can change the value of an object after an approval.
+        let attribute =
+            if self.requires_approvals && self.random.clone().below(1000) % 2 == 0 { "value" } else { "id" };
         match (is_family(&target), has_index && self.random.chance(500)) {
-            (false, _) => format!("${{{target}.id}}"),
-            (true, false) => format!("${{{target}[{}].id}}", self.random.below(3)),
-            (true, true) => format!("${{{target}[{SAME_INDEX}].id}}"),
+            (false, _) => format!("${{{target}.{attribute}}}"),
+            (true, false) => format!("${{{target}[{}].{attribute}}}", self.random.below(3)),
+            (true, true) => format!("${{{target}[{SAME_INDEX}].{attribute}}}"),
         }
     }
 
@@ -236,8 +246,7 @@ impl User {
         while !self.unfinished.is_empty() {
             self.finish_rename(kubectl, judge);
         }
-        let there: Vec<(String, Value)> =
-            kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect();
+        let there = all(kubectl);
         let stays = |target: &str| there.iter().any(|(name, one)| name == target && is_desired(one));
         for one in &there {
             let (name, old) = one;
@@ -257,6 +266,32 @@ impl User {
             kubectl.apply(name, &spec, &annotations);
         }
     }
+
+    /// Removes the claims that cannot be fulfilled, as the hints say, once moves have been blocked for a while.
+    pub(crate) fn remove_blocked_claims(&mut self, kubectl: &mut dyn Kubectl, judge: &Judge) {
+        let there = all(kubectl);
+        self.seen_blocked = if there.iter().any(|(_, one)| is_move_blocked(one)) { self.seen_blocked + 1 } else { 0 };
+        if self.seen_blocked < LOOKS {
+            return;
+        }
+        self.seen_blocked = 0;
+        for one in &there {
+            let (name, old) = one;
+            let mut spec = old["spec"].clone();
+            forget_open_moves(kubectl, name, &mut spec);
+            let annotations = healed_claim(kubectl, &there, one);
+            let has_open_moves =
+                spec["moved"].as_array().map(Vec::len) != old["spec"]["moved"].as_array().map(Vec::len);
+            if has_open_moves || annotations != claim_of(old) {
+                self.apply(kubectl, judge, name, &spec, &annotations);
+            }
+        }
+    }
+}
+
+/// All Resources of the namespace.
+fn all(kubectl: &dyn Kubectl) -> Vec<(String, Value)> {
+    kubectl.names().into_iter().filter_map(|name| Some((name.clone(), kubectl.get(&name)?))).collect()
 }
 
 fn delete(kubectl: &mut dyn Kubectl, judge: &Judge, name: &str) {

@@ -20,6 +20,8 @@ pub(super) struct Approved {
     of_namespace: BTreeMap<String, Vec<&'static str>>,
     /// The namespaces in which all destroys are approved.
     destroys: BTreeSet<String>,
+    /// Values that an author has put into other objects after an approval.
+    unseen: BTreeSet<String>,
 }
 
 impl Approved {
@@ -42,6 +44,17 @@ impl Approved {
         let of_action = |action: &&str| self.changes.get(&(place.clone(), (*action).to_owned()));
         actions.iter().filter_map(of_action).flatten().cloned().collect()
     }
+
+    /// Whether an object has the values that a Plan shows. One that was unknown can be no literal of its Resource, and not what
+    /// an author has put into another object since: that would be another change.
+    fn is_as_shown(&self, object: &Value, shown: &Value, resources: &[(&Instant, &Value)]) -> bool {
+        let is_literal = |name: &str| resources.iter().any(|(_, one)| one["spec"]["config"][name] == object[name]);
+        let is_unseen = |name: &str| object[name].as_str().is_some_and(|value| self.unseen.contains(value));
+        ["value", "force"].iter().all(|name| match shown[*name] == "(known after apply)" {
+            true => !is_literal(name) && !is_unseen(name),
+            false => object[*name] == shown[*name],
+        })
+    }
 }
 
 impl Judge {
@@ -52,6 +65,11 @@ impl Judge {
 
     pub(crate) fn approve_destroys(&self, namespace: &str) {
         lock(&self.inside).approved.destroys.insert(namespace.to_owned());
+    }
+
+    /// An author uses a value that no Plan has shown yet.
+    pub(crate) fn unseen(&self, value: &str) {
+        lock(&self.inside).approved.unseen.insert(value.to_owned());
     }
 
     /// A user approves what a Plan shows.
@@ -129,7 +147,7 @@ impl Inside {
             _ if approved.is_empty() => Some(format!("no user has approved {}", actions[0])),
             Some(value)
                 if call.kind != EffectKind::Destroyed
-                    && !approved.iter().any(|one| is_as_shown(value, one, &known)) =>
+                    && !approved.iter().any(|one| self.approved.is_as_shown(value, one, &known)) =>
             {
                 Some(format!("no user has approved this {}: {value}", actions[0]))
             }
@@ -156,14 +174,4 @@ fn actions(call: &Call, record: &Record, resource: &Value) -> Option<&'static [&
         EffectKind::Updated => Some(&["Update"]),
         EffectKind::Removed => None,
     }
-}
-
-/// Whether an object has the values that a Plan shows. One that was unknown can be no literal of its Resource: that would be
-/// another change.
-fn is_as_shown(object: &Value, shown: &Value, resources: &[(&Instant, &Value)]) -> bool {
-    let is_literal = |name: &str| resources.iter().any(|(_, one)| one["spec"]["config"][name] == object[name]);
-    ["value", "force"].iter().all(|name| match shown[*name] == "(known after apply)" {
-        true => !is_literal(name),
-        false => object[*name] == shown[*name],
-    })
 }

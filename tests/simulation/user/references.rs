@@ -32,14 +32,20 @@ impl Reference<'_> {
 
 /// What the value of a spec references.
 pub(super) fn value_reference(spec: &Value) -> Option<Reference<'_>> {
-    let target = spec["config"]["value"].as_str()?.strip_prefix("${")?.strip_suffix(".id}")?;
+    let target = spec["config"]["value"].as_str()?.strip_prefix("${")?;
+    let target = target.strip_suffix(".id}").or_else(|| target.strip_suffix(".value}"))?;
     let Some((name, key)) = target.split_once('[') else { return Some(Reference { name: target, key: None }) };
     Some(Reference { name, key: key.strip_suffix(']') })
 }
 
+/// The name of the Resource from which the value of a spec comes.
+pub(crate) fn source_of(spec: &Value) -> Option<&str> {
+    value_reference(spec).map(|reference| reference.name)
+}
+
 /// The names that a spec references.
 pub(super) fn references(spec: &Value) -> BTreeSet<String> {
-    let value = value_reference(spec).map(|reference| reference.name);
+    let value = source_of(spec);
     let depends = spec["dependsOn"].as_array().into_iter().flatten().filter_map(|one| one["name"].as_str());
     value.into_iter().chain(depends).map(str::to_owned).collect()
 }

@@ -161,7 +161,7 @@ pub(super) fn healed_claim(
     if claimed_addresses(resource).all(can_move) { claim_of(resource) } else { json!({}) }
 }
 
-fn is_move_blocked(resource: &Value) -> bool {
+pub(super) fn is_move_blocked(resource: &Value) -> bool {
     let conditions = resource["status"]["conditions"].as_array();
     conditions.is_some_and(|all| all.iter().any(|condition| condition["reason"] == "MoveBlocked"))
 }
