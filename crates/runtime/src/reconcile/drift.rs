@@ -213,13 +213,14 @@ impl Reconciler {
         }
     }
 
-    /// Schedules the next reading of an object after a plan.
-    pub(super) fn plan_reading(&mut self, address: &Address, was_read: bool) {
+    /// Schedules the next reading of an object after a plan, which may have found it blocked for a reason.
+    pub(super) fn plan_reading(&mut self, address: &Address, was_read: bool, blocked: Option<Reason>) {
         let (now, random) = (self.now.time, self.random.number());
         let tracked = self.objects.entry(address);
-        if tracked.read_again(was_read, now, random)
-            && let Some(at) = tracked.read_at
-        {
+        let before = tracked.read_at;
+        tracked.read_again(was_read, now, random);
+        blocked.into_iter().for_each(|reason| tracked.back_off_reading(reason, now, random));
+        if let Some(at) = tracked.read_at.filter(|at| before != Some(*at)) {
             self.objects.wake_at(address, at);
         }
     }

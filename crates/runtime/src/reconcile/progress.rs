@@ -69,7 +69,11 @@ impl Reconciler {
         tracked.unread |= is_unread && is_recorded;
         let (deposed, current): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.deposed.is_some());
         tracked.instance = part.config.instances.get(address).cloned();
-        tracked.desired_digest = part.desired_digest(&address.name);
+        let desired_digest = part.desired_digest(&address.name);
+        if std::mem::replace(&mut tracked.desired_digest, desired_digest) != desired_digest {
+            tracked.set_blocked(false);
+            tracked.failures = 0;
+        }
         tracked.change = current.into_iter().next().map(Arc::new);
         tracked.deposed = deposed;
         tracked.lifecycle = part.plan.lifecycle.get(address).cloned();
@@ -81,6 +85,7 @@ impl Reconciler {
         let blocked =
             |change: &Change| (change.action == Action::Blocked).then(|| change.blocked.unwrap_or(Reason::Waiting));
         let reason = tracked.change.as_deref().and_then(blocked);
+        tracked.set_blocked(reason.is_some());
         // Also for objects that a replacement destroys as soon as that is possible.
         let held = tracked.change.as_ref().and_then(|change| change.hold_destroy);
         let given_up: Vec<Reason> = held.into_iter().chain(tracked.deposed.iter().filter_map(blocked)).collect();
@@ -93,14 +98,14 @@ impl Reconciler {
             tracked.up_to_date = part.fingerprints.get(address).copied();
             self.planning.memo.remove(address);
         }
-        self.plan_reading(address, was_read);
-        if was_read {
-            // Every plan must find the drift again until it is corrected.
-            self.objects.entry(address).unread = !at_rest || drift.is_some();
-        }
         let again = reason.into_iter().chain(given_up).find_map(|reason| self.replan_at(address, reason));
         if let Some(at) = again {
             self.objects.retry_at(address, at);
+        }
+        self.plan_reading(address, was_read, reason);
+        if was_read {
+            // Every plan must find the drift again until it is corrected.
+            self.objects.entry(address).unread = !at_rest || drift.is_some();
         }
         if let Some(drift) = drift.filter(|_| !at_rest) {
             self.report_drift(address, &drift);

@@ -2,6 +2,7 @@
 //! controls the time.
 
 mod approvals;
+mod back_off;
 mod backlog;
 mod moves;
 mod panics;
@@ -111,6 +112,10 @@ impl Bench {
         manifest["metadata"]["generation"] = generation.into();
         let resource: api::Resource = serde_json::from_value(manifest).unwrap();
         let instance = engine::load::from_api(&resource, &"default".into(), &mut engine::load::Interner::default());
+        self.observe_instance(instance);
+    }
+
+    fn observe_instance(&mut self, instance: engine::load::Instance) {
         self.reconciler.observe(Event::ResourceApplied(ObservedResource {
             instance: Arc::new(instance),
             published: PublishedStatus::empty(),

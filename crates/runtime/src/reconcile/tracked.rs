@@ -49,6 +49,8 @@ pub(super) struct TrackedObject {
     /// When to read it again, and the interval that this was computed from.
     pub(super) read_at: Option<Time>,
     pub(super) read_interval: Duration,
+    /// How many plans in a row have found it blocked, since its Resource has changed.
+    blocked_plans: u8,
     /// When to read it after a change by another client.
     pub(super) check_at: Option<Time>,
     /// The back-off for repeated changes by other clients.
@@ -143,6 +145,22 @@ impl TrackedObject {
         self.read_interval = drift.interval;
         self.read_at = Some(now + wait);
         true
+    }
+
+    /// Counts the plans in a row that find the object blocked. When it is free again, it is read at its interval.
+    pub(super) fn set_blocked(&mut self, is_blocked: bool) {
+        if !is_blocked && self.blocked_plans > 0 {
+            self.read_at = None;
+        }
+        self.blocked_plans = if is_blocked { self.blocked_plans.saturating_add(1) } else { 0 };
+    }
+
+    /// Postpones the next reading of an object that is blocked for this reason, as a failed call is: the reading causes a
+    /// plan, which most likely fails again. The next attempt reads it too.
+    pub(super) fn back_off_reading(&mut self, reason: Reason, now: Time, random: u64) {
+        let pause = now + retry::delay_after(reason, self.blocked_plans.into(), random);
+        let earliest = self.retry_at.map_or(pause, |retry| retry.max(pause));
+        self.read_at = self.read_at.map(|at| at.max(earliest));
     }
 
     /// Sets the steps of a new plan, each with whether it is already running. A running step that is delayed stays so:
