@@ -70,6 +70,7 @@ use self::planning::Planning;
 use self::provider_configs::ProviderConfigs;
 use self::resources::Resources;
 use self::step_budget::StepBudget;
+use self::summarize::with_namespace;
 use self::time::{Moment, Time};
 
 pub use self::approvals::VALID as APPROVAL_VALID;
@@ -241,7 +242,11 @@ impl Reconciler {
             Signal::Planned(planned) => self.handle_plan(*planned),
             Signal::PlanningPanicked(names) => self.planning_panicked(&names),
             Signal::Worker(WorkerEvent::StepEnded(ended)) => self.schedule.step_ended(*ended),
-            Signal::Worker(WorkerEvent::StepUpdated(step, update)) => self.schedule.step_updated(step, update),
+            Signal::Worker(WorkerEvent::StepUpdated(step, update)) => {
+                // The status shows what the step has recorded.
+                self.resources.changed.insert(step.address.name.clone());
+                self.schedule.step_updated(step, update);
+            }
             Signal::Recovered(recovered) => self.handle_recovery(*recovered),
             Signal::Moved(moved) => self.handle_moves(*moved),
             Signal::ReleaseFailed(name, uid) => self.release_failed(name, &uid),
@@ -395,7 +400,13 @@ impl Reconciler {
         nothing_runs && (self.phase != Phase::Active || self.planning.is_quiet())
     }
 
+    /// The namespace that commands in hints name: none on files.
+    fn command_namespace(&self) -> &str {
+        if self.policy.destroy_orphans { "" } else { self.namespace() }
+    }
+
     fn report(&mut self, about: ReportSubject, note: Note) {
+        let note = Note { note: with_namespace(&note.note, self.command_namespace()), ..note };
         let terminating = self.index.is_terminating();
         self.commands.push(Command::Report { about, note, terminating });
     }

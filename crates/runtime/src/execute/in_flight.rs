@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::permits::Permit;
-use model::{Address, Reason, Record, Step};
+use model::{Address, Reason, Record, Step, Stored};
 use process::lock;
 
 /// How often a delay is reported, because its reason can change.
@@ -38,6 +38,8 @@ pub enum StepUpdate {
     Delayed(Delay),
     /// The step has released its permit.
     PermitReleased,
+    /// The call has ended and this is recorded. The step only waits until its object is ready, without a permit.
+    Recorded(Stored),
 }
 
 type RecordKey = (Arc<str>, Address);
@@ -95,6 +97,14 @@ impl InFlightSteps {
         self.send(record, |permit| {
             *permit = Permit::default();
             StepUpdate::PermitReleased
+        });
+    }
+
+    /// Reports the record that the step has written, and releases its permit: it only waits from now on.
+    pub fn recorded(&self, stored: &Stored) {
+        self.send(&stored.record, |permit| {
+            *permit = Permit::default();
+            StepUpdate::Recorded(stored.clone())
         });
     }
 

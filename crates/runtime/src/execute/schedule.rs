@@ -96,6 +96,8 @@ struct Running {
     recorded: Option<Arc<RecordedObject>>,
     /// The step only waits, without a permit.
     without_permit: bool,
+    /// What the step has recorded, if it only waits until the object is ready.
+    written: Option<Stored>,
     is_record_only: bool,
 }
 
@@ -110,7 +112,7 @@ impl Schedule {
         std::mem::forget(self);
     }
 
-    /// The records as last read or written by this process.
+    /// The records as last read, or as steps that have ended left them: plans start from these.
     pub fn records(&self) -> &Recorded {
         self.records.all()
     }
@@ -173,9 +175,18 @@ impl Schedule {
     }
 
     pub fn is_running(&self, address: &Address) -> bool {
+        self.running_of(address).is_some()
+    }
+
+    /// What the running step of an object has recorded, if it only waits until the object is ready.
+    pub fn written(&self, address: &Address) -> Option<&Stored> {
+        self.running_of(address)?.written.as_ref()
+    }
+
+    fn running_of(&self, address: &Address) -> Option<&Running> {
         // Steps are ordered by address first.
         let first = Step { address: address.clone(), deposed: None, operation: Operation::Create, replaces: false };
-        self.running.range(first..).next().is_some_and(|(step, _)| step.address == *address)
+        self.running.range(first..).next().filter(|(step, _)| step.address == *address).map(|(_, running)| running)
     }
 
     /// Whether no step is running and none is waiting.
@@ -397,6 +408,7 @@ impl Schedule {
             planned,
             recorded,
             without_permit: false,
+            written: None,
             is_record_only,
         };
         self.running.insert(step.clone(), running);
@@ -417,6 +429,7 @@ impl Schedule {
         let Some(running) = self.running.get_mut(&step) else { return };
         match news {
             StepUpdate::PermitReleased => running.without_permit = true,
+            StepUpdate::Recorded(stored) => (running.without_permit, running.written) = (true, Some(stored)),
             StepUpdate::Delayed(delay) => {
                 let mut why = Diagnostic::warning(&step.address, delay.reason, delay.message);
                 if delay.is_stalled {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::missing::MissingObjects;
 use super::quota::OverQuota;
-use super::summarize::Note;
+use super::summarize::{Note, with_namespace};
 use super::time::Time;
 use super::tracked::{MadeChanges, StepStart, TrackedObject};
 use super::{Command, Environment, Reconciler, ReportSubject, retry};
@@ -229,9 +229,11 @@ impl Reconciler {
             Some(hold) => format!("{namespace}/{address} has a record but no Resource: {}", hold.held.message),
             None => format!(
                 "{namespace}/{address} has a record but no Resource; Purlin does not change its object (hint: apply \
-                 the Resource again to adopt it, or remove the record with `purlin state rm {address}`)"
+                 the Resource again to adopt it, or remove the record with `purlin state rm {}`)",
+                address.shell_word()
             ),
         };
+        let note = with_namespace(&note, self.command_namespace());
         let note = Note { warning: true, reason: "Abandoned", action: "Plan", note };
         // The event belongs to the record, whose namespace is not the terminating one.
         self.commands.push(Command::Report { about: ReportSubject::Record(address.clone()), note, terminating: false });

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::index::{ProviderConfigMeta, ProviderConfigView};
 use super::provider_status::{ConfigurationCheck, notes, status};
+use super::summarize::with_namespace;
 use super::time::Time;
 use super::{Command, Reconciler, ReportSubject, retry};
 use api::IN_USE;
@@ -79,6 +80,7 @@ impl Reconciler {
     /// `is_trying`: whether a trial is in flight.
     fn reconcile_provider_config(&mut self, view: ProviderConfigView, is_trying: &mut bool) {
         let now = self.now.time;
+        let namespace = self.command_namespace().to_owned();
         let known = self
             .provider_configs
             .known
@@ -104,7 +106,10 @@ impl Reconciler {
         let has = view.meta.finalizers.iter().any(|finalizer| finalizer == IN_USE);
         // The API server rejects new finalizers on objects that are being deleted.
         let needed = !view.users.is_empty() && (has || !view.meta.deleting);
-        let status = status(&view, &known.check, self.now.wall);
+        let mut status = status(&view, &known.check, self.now.wall);
+        for condition in &mut status.conditions {
+            condition.message = with_namespace(&condition.message, &namespace);
+        }
         if has == needed && status == view.meta.status {
             return;
         }

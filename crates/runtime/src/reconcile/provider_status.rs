@@ -85,7 +85,8 @@ fn still_used(view: &ProviderConfigView) -> String {
         let force = if *is_open { " --force" } else { "" };
         text.push_str(&format!(
             "; `{address}` has a record but no Resource (hint: apply the Resource again, or remove the record with \
-             `purlin state rm {address}{force}`)"
+             `purlin state rm {}{force}`)",
+            address.shell_word()
         ));
     }
     text

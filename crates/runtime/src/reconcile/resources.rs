@@ -329,6 +329,7 @@ impl Reconciler {
             gate: gate.and_then(|(_, tracked)| tracked.change.as_deref()),
             members: &members,
             previous,
+            namespace: self.command_namespace(),
             now: self.now.wall,
         }))
     }
@@ -343,10 +344,13 @@ impl Reconciler {
     ) -> ObjectInput<'a> {
         let instance = tracked.instance.as_deref().unwrap_or(&followed.shared);
         let provider = instance.provider.as_ref().map(|provider| provider.name());
+        let written = self.schedule.written(address);
+        let stored = written.or_else(|| self.schedule.records().get(address));
         ObjectInput {
             instance,
             provider_is_rejected: provider.is_some_and(|name| self.provider_configs.is_rejected(name)),
-            record: self.schedule.records().get(address).map(|stored| &*stored.record),
+            record: stored.map(|stored| &*stored.record),
+            only_waits: written.is_some(),
             reading: self.schedule.readings().get(address).map(|reading| &**reading),
             change: tracked.change.as_deref(),
             deposed: &tracked.deposed,
@@ -359,6 +363,7 @@ impl Reconciler {
             last_failure: tracked.last_failure.as_deref(),
             remarks: tracked.warnings.as_ref().map(|warnings| &warnings.remarks),
             previous,
+            namespace: self.command_namespace(),
             now: self.now.wall,
         }
     }

@@ -9,6 +9,7 @@
 //! - it contains no sensitive value and is at most 16 KiB.
 
 mod attributes;
+mod commands;
 mod family;
 mod steps;
 mod verdict;
@@ -30,6 +31,7 @@ use model::{
 
 use self::verdict::{Class, Judged, Verdict};
 
+pub use commands::with_namespace;
 pub use family::{FamilyInput, InstanceCount, Member, summarize_family};
 pub use steps::Steps;
 pub use verdict::waits_for_others;
@@ -119,7 +121,10 @@ pub enum KnownHealth<'a> {
 #[derive(Clone, Copy)]
 pub struct ObjectInput<'a> {
     pub instance: &'a Instance,
+    /// The record as last written, also by a step that is still running.
     pub record: Option<&'a Record>,
+    /// Whether the running step has recorded the result of its call, and only waits until the object is ready.
+    pub only_waits: bool,
     /// The last result of a data source.
     pub reading: Option<&'a ReadResult>,
     /// The planned change of the current object. `None`: not planned yet.
@@ -142,6 +147,8 @@ pub struct ObjectInput<'a> {
     /// Where the object deviates from its manifest, although Purlin has nothing to do.
     pub remarks: Option<&'a BTreeSet<String>>,
     pub previous: &'a PublishedStatus,
+    /// The namespace that commands in hints name. Empty on files.
+    pub namespace: &'a str,
     pub now: Timestamp,
 }
 
@@ -167,7 +174,7 @@ pub struct Summary {
 pub fn summarize(input: &ObjectInput<'_>) -> Summary {
     let judged = verdict::judge(input);
     let suspended = judged.object.class == Class::Suspended;
-    let resource = Resource { instance: input.instance, previous: input.previous };
+    let resource = Resource { instance: input.instance, previous: input.previous, namespace: input.namespace };
     let considered = input.instance.generation;
     let new = conditions(resource, &judged, drifted(input, considered));
     let notes = notes(resource, &judged, judged.worst(), &new);
@@ -200,9 +207,15 @@ pub fn summarize(input: &ObjectInput<'_>) -> Summary {
 struct Resource<'a> {
     instance: &'a Instance,
     previous: &'a PublishedStatus,
+    namespace: &'a str,
 }
 
 impl Resource<'_> {
+    /// A message for its status and its events.
+    fn text(self, message: &str) -> String {
+        cut(&with_namespace(message, self.namespace))
+    }
+
     fn previous(self, kind: ConditionType) -> Option<Condition> {
         self.previous.condition(kind)
     }
@@ -211,7 +224,7 @@ impl Resource<'_> {
 fn conditions(resource: Resource<'_>, judged: &Judged, drifted: Option<Condition>) -> Vec<Condition> {
     let Resource { instance, .. } = resource;
     let with = |kind, status, verdict: &Verdict| {
-        condition(kind, status, verdict.reason, cut(&verdict.message), instance.generation)
+        condition(kind, status, verdict.reason, resource.text(&verdict.message), instance.generation)
     };
     let truth = |verdict: &Verdict| match verdict.class {
         Class::Ready => "True",
@@ -261,7 +274,8 @@ fn drifted(input: &ObjectInput<'_>, generation: i64) -> Option<Condition> {
     let open = input.steps.values().any(|state| *state != StepState::Finished);
     let what = if is_reported { verdict::REPORTED } else { "Purlin corrects it" };
     let message = cut(&format!("{drift}; {what}"));
-    (is_reported || open).then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
+    (is_reported || (open && !input.only_waits))
+        .then(|| condition(ConditionType::Drifted, "True", drift.reason(), message, generation))
 }
 
 /// A problem is reported once, when it starts: the same failure of the next attempt is no new event, and neither is
@@ -273,20 +287,20 @@ fn notes(resource: Resource<'_>, judged: &Judged, cause: &Verdict, new: &[Condit
     if let Some(blocked) = blocked {
         let before = resource.previous(ConditionType::DeletionBlocked);
         let is_new = before.is_none_or(|before| before.reason != blocked.reason);
-        let note = format!("{}: {}", blocked.reason, cut(&cause.message));
+        let note = format!("{}: {}", blocked.reason, resource.text(&cause.message));
         return is_new.then_some(Note { warning: true, reason: "DeletionBlocked", action, note }).into_iter().collect();
     }
     let worst = judged.worst();
     let is_health = matches!(worst.reason, Reason::Degraded | Reason::Terminating);
     let said = |before: Condition| {
-        before.reason == worst.reason.as_str() && (is_health || before.message == cut(&worst.message))
+        before.reason == worst.reason.as_str() && (is_health || before.message == resource.text(&worst.message))
     };
     let same =
         [ConditionType::Ready, ConditionType::Synced].into_iter().any(|kind| resource.previous(kind).is_some_and(said));
     if !worst.is_error || same {
         return Vec::new();
     }
-    vec![Note { warning: true, reason: cause.reason.as_str(), action, note: cut(&cause.message) }]
+    vec![Note { warning: true, reason: cause.reason.as_str(), action, note: resource.text(&cause.message) }]
 }
 
 /// The event for a finished step. `None` for steps that are not reported.
@@ -377,15 +391,24 @@ fn deposed(input: &ObjectInput<'_>) -> Vec<Deposed> {
         .collect()
 }
 
-fn pending(input: &ObjectInput<'_>) -> Option<Pending> {
+/// What is left to do with the current object. Once a step has recorded its result, that is what a plan would find: the
+/// object is not ready yet.
+fn left_to_do(input: &ObjectInput<'_>) -> Option<Action> {
     let change = input.change?;
     let open = input.steps.values().any(|state| *state != StepState::Finished);
-    if !open || matches!(change.action, Action::NoOp | Action::Blocked) {
-        return None;
-    }
-    let paths = if change.replace_paths.is_empty() { changed(change) } else { change.replace_paths.clone() };
+    let is_step = open && !matches!(change.action, Action::NoOp | Action::Blocked);
+    is_step.then_some(if input.only_waits { Action::Wait } else { change.action })
+}
+
+fn pending(input: &ObjectInput<'_>) -> Option<Pending> {
+    let (change, action) = (input.change?, left_to_do(input)?);
+    let paths = match (change.replace_paths.is_empty(), action) {
+        (_, Action::Wait) => Vec::new(),
+        (true, _) => changed(change),
+        (false, _) => change.replace_paths.clone(),
+    };
     Some(Pending {
-        action: action_word(change).to_owned(),
+        action: action_word(action).to_owned(),
         paths: paths.iter().take(LIST_LIMIT).map(|path| cut(&path.to_string())).collect(),
         waiting_for: input.waiting_for.iter().take(LIST_LIMIT).map(Step::id).collect(),
     })
@@ -398,8 +421,8 @@ fn changed(change: &Change) -> Vec<model::Path> {
     }
 }
 
-fn action_word(change: &Change) -> &'static str {
-    match change.action {
+fn action_word(action: Action) -> &'static str {
+    match action {
         Action::NoOp => "NoOp",
         Action::Record => "Record",
         Action::Wait => "Wait",

@@ -76,7 +76,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     async fn end(&self) -> WaitEnd {
         let now = || self.task.engine.clock.now();
-        self.task.engine.in_flight.release(&self.stored.record);
+        self.task.engine.in_flight.recorded(self.stored);
         let mut deadline = self.readiness.until.max(after(now(), MINIMUM_WAIT));
         loop {
             let ended = self.round(deadline).await;

@@ -43,6 +43,8 @@ pub struct FamilyInput<'a> {
     pub gate: Option<&'a Change>,
     pub members: &'a [Member<'a>],
     pub previous: &'a PublishedStatus,
+    /// As for [`ObjectInput`].
+    pub namespace: &'a str,
     pub now: Timestamp,
 }
 
@@ -55,7 +57,7 @@ pub fn summarize_family(family: &FamilyInput<'_>) -> Summary {
     let leading = if is_rest { verdicts.leading_rest() } else { verdicts.leading(family) };
     let cause = leading.unwrap_or_else(|| judged.worst().clone());
     let members = || family.members.iter().map(|member| &member.object);
-    let resource = Resource { instance: family.resource, previous: family.previous };
+    let resource = Resource { instance: family.resource, previous: family.previous, namespace: family.namespace };
     let new = super::conditions(resource, &judged, drifted(family, family.resource.generation));
     let notes = super::notes(resource, &judged, &cause, &new);
     let wants =
@@ -205,7 +207,7 @@ impl<'a> Verdicts<'a> {
             },
             ready: ready as u64,
             deposed: deposed.map(|record| record.deposed.len() as u64).sum(),
-            troubled: troubled.take(TROUBLED).map(troubled_instance).collect(),
+            troubled: troubled.take(TROUBLED).map(|one| troubled_instance(family.namespace, one)).collect(),
         }
     }
 }
@@ -240,11 +242,11 @@ fn is_trouble(verdict: &Verdict) -> bool {
     verdict.is_error || (verdict.class != Class::Ready && verdict.class != Class::Suspended && !on_its_way)
 }
 
-fn troubled_instance((address, verdict): &(&Address, Verdict)) -> TroubledInstance {
+fn troubled_instance(namespace: &str, (address, verdict): &(&Address, Verdict)) -> TroubledInstance {
     TroubledInstance {
         address: address.to_string(),
         reason: verdict.reason.to_string(),
-        message: super::cut_to(&verdict.message, TROUBLE_LIMIT),
+        message: super::cut_to(&super::with_namespace(&verdict.message, namespace), TROUBLE_LIMIT),
     }
 }
 
@@ -278,19 +280,18 @@ fn pending(family: &FamilyInput<'_>) -> Option<Pending> {
         Action::Update => 4,
         _ => 5,
     };
-    let open = || family.members.iter().filter(|member| super::pending(&member.object).is_some());
-    let changes = open().filter_map(|member| member.object.change);
-    let change = changes.min_by_key(|change| grave(&change.action))?;
+    let open = || family.members.iter().filter_map(|member| Some((member, super::left_to_do(&member.object)?)));
+    let action = open().map(|(_, action)| action).min_by_key(grave)?;
     let own = &family.resource.address.name;
     let mut waiting_for: Vec<String> = open()
-        .flat_map(|member| member.object.waiting_for)
+        .flat_map(|(member, _)| member.object.waiting_for)
         .filter(|step| step.address.name != *own)
         .map(Step::id)
         .collect();
     waiting_for.sort();
     waiting_for.dedup();
     waiting_for.truncate(LIST_LIMIT);
-    Some(Pending { action: super::action_word(change).to_owned(), paths: Vec::new(), waiting_for })
+    Some(Pending { action: super::action_word(action).to_owned(), paths: Vec::new(), waiting_for })
 }
 
 #[cfg(test)]

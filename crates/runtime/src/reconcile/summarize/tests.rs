@@ -99,6 +99,7 @@ fn a_step_that_is_tried_again_shows_the_last_failure() {
 struct Case {
     instance: Instance,
     record: Option<Record>,
+    only_waits: bool,
     change: Option<Change>,
     deposed: Vec<Change>,
     steps: Steps<StepState>,
@@ -113,6 +114,7 @@ fn case(action: Action) -> Case {
     Case {
         instance: instance(),
         record: Some(record()),
+        only_waits: false,
         change: Some(change(action)),
         deposed: Vec::new(),
         steps: Steps::default(),
@@ -134,6 +136,7 @@ impl Case {
         summarize(&ObjectInput {
             instance: &self.instance,
             record: self.record.as_ref(),
+            only_waits: self.only_waits,
             reading: None,
             change: self.change.as_ref(),
             deposed: &self.deposed,
@@ -151,6 +154,7 @@ impl Case {
             last_failure: self.last_failure,
             remarks: None,
             previous: &self.previous,
+            namespace: "",
             now: Timestamp::from_second(second).unwrap(),
         })
     }
@@ -268,6 +272,7 @@ fn an_object_that_is_no_longer_ready_is_degraded_and_reported_once() {
     assert_eq!((degraded.state, degraded.reason), (ObjectState::Progressing, Reason::Degraded));
     let worse = with_health(Health::Failed("it has crashed".into()), &degraded).sum(3);
     assert_eq!(conditions(&worse)[2], "Stalled=True/Degraded");
+    assert_eq!(worse.status.conditions[0].message, "the object has failed: it has crashed");
     assert_eq!(worse.notes, [], "another text is no new event");
     let recovered = case(Action::NoOp).then(&worse).sum(4);
     assert_eq!(conditions(&recovered), ["Ready=True/Available", "Synced=True/Available"]);

@@ -3,6 +3,7 @@
 use super::{KnownHealth, ObjectInput, StepState, Steps};
 use api::conditions::ConditionType;
 use engine::load::Instance;
+use model::text::split_hint;
 use model::{Action, Change, Drift, Health, Operation, Reason, ReplaceOrder, Step};
 
 /// How the conditions describe drift that is only reported.
@@ -109,7 +110,8 @@ fn of_health(input: &ObjectInput<'_>, object: &Verdict) -> Verdict {
                 Health::Terminating(_) => (Class::Progressing, Reason::Terminating),
                 Health::Current | Health::InProgress(_) => (Class::Progressing, Reason::Degraded),
             };
-            Verdict::error(class, reason, &format!("the object is not ready: {health}"))
+            let what = if class == Class::Stalled { "the object has failed" } else { "the object is not ready" };
+            Verdict::error(class, reason, &format!("{what}: {health}"))
         }
         KnownHealth::Unseen => unseen(input, object),
     }
@@ -165,7 +167,8 @@ fn of_steps(input: &ObjectInput<'_>, steps: &Steps<StepState>) -> Option<Verdict
     };
     let running = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Running)?.0;
-        Some(Verdict::progressing(reason, again(input, doing(step).to_owned())))
+        let operation = if input.only_waits { Operation::Wait } else { step.operation };
+        Some(Verdict::progressing(reason, again(input, doing(operation, step.replaces).to_owned())))
     };
     let waiting = || {
         let step = steps.iter().find(|(_, state)| **state == StepState::Waiting)?.0;
@@ -219,7 +222,7 @@ fn of_change(input: &ObjectInput<'_>) -> Verdict {
             Verdict { message: ready.message + &remarks.collect::<String>(), ..ready }
         }
         _ => {
-            let message = format!("waiting to start: {} is planned", super::action_word(change));
+            let message = format!("waiting to start: {} is planned", super::action_word(change.action));
             Verdict::progressing(Reason::Progressing, message)
         }
     }
@@ -317,8 +320,8 @@ pub fn waits_for_others(reason: Reason) -> bool {
     )
 }
 
-fn doing(step: &Step) -> &'static str {
-    match (step.operation, step.replaces) {
+fn doing(operation: Operation, replaces: bool) -> &'static str {
+    match (operation, replaces) {
         (Operation::Create, false) => "creating the object",
         (Operation::Create, true) => "creating the replacement object",
         (Operation::Update, _) => "updating the object",
@@ -358,10 +361,10 @@ fn with_hint(reason: Reason, message: &str) -> String {
         Reason::Forbidden => "grant the permission to the service account",
         _ => return message.to_owned(),
     };
-    if reason == Reason::Forbidden {
-        let hinted =
-            if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") };
-        return format!("{hinted}; Purlin retries within a minute");
+    let (what, hint) = split_hint(message);
+    let again = if reason == Reason::Forbidden { "; Purlin retries within a minute" } else { "" };
+    match hint {
+        None if what.contains("(hint: ") => format!("{what}{again}"),
+        hint => format!("{what}{again} (hint: {})", hint.unwrap_or(way_out)),
     }
-    if message.contains("(hint: ") { message.to_owned() } else { format!("{message} (hint: {way_out})") }
 }

@@ -1,4 +1,4 @@
-//! A wait for readiness ends when the Resource has changed.
+//! Waits for readiness, and what the status shows meanwhile.
 
 use super::*;
 use crate::reconcile::index::StatusOutcome;
@@ -59,6 +59,42 @@ async fn an_object_that_cannot_be_seen_while_it_is_awaited_has_not_failed() {
     bench.run_until("the report", reported).await;
     assert!(bench.log.iter().any(|line| line.contains("Delayed") && line.contains("Forbidden")), "{:?}", bench.log);
     assert!(!bench.log.iter().any(|line| line.contains("has failed")), "{:?}", bench.log);
+}
+
+/// The pending action, the ID and whether the object has drifted, as the last status of `a` shows them.
+fn shown(bench: &Bench) -> (Option<String>, bool, bool) {
+    let status = &bench.status["a"];
+    let action = status.pending.as_ref().map(|pending| pending.action.clone());
+    (action, status.id.is_some(), status.conditions.iter().any(|condition| condition.type_ == "Drifted"))
+}
+
+/// A restart of the controller reads the records, and finds that only the wait is left.
+#[tokio::test(start_paused = true)]
+async fn a_status_during_the_wait_shows_what_is_recorded_as_after_a_restart() {
+    let mut bench = Bench::new();
+    let line = |operation, answers| ScriptLine { on: "a".to_owned(), operation, answers };
+    let hold = |gate: &str| ScriptedOutcome::Hold(gate.to_owned());
+    let ready = vec![hold("ready"), hold("ready"), ScriptedOutcome::Ok, hold("never"), hold("never")];
+    bench.world.script(line(Operation::Create, vec![ScriptedOutcome::Unready]));
+    bench.world.script(line(Operation::Update, vec![ScriptedOutcome::Unready]));
+    bench.world.script(line(Operation::Ready, ready));
+    bench.observe(thing("a", 1), 1);
+    bench.react(Signal::Started);
+    let waits = (Some("Wait".to_owned()), true, false);
+    let is_shown = |bench: &Bench| bench.status.contains_key("a") && shown(bench) == waits;
+    bench.run_until("the status of a new object", is_shown).await;
+    bench.status.clear();
+    bench.react(Signal::LeadershipLost);
+    bench.react(Signal::Started);
+    bench.run_until("a status", |bench| bench.status.contains_key("a")).await;
+    assert_eq!(shown(&bench), waits, "a plan during the wait changes nothing");
+    bench.world.release("ready");
+    bench.run_until("the object", |bench| bench.ready("a").1 == "True Available").await;
+
+    let object = bench.reconciler.records()[&Address::single("a")].record.current.clone().unwrap();
+    bench.world.put(object.id().unwrap(), &object.value.with("value", Value::from(2)));
+    bench.react(Signal::ReadObjects([Address::single("a")].into()));
+    bench.run_until("the status of a corrected object", is_shown).await;
 }
 
 #[tokio::test]

@@ -82,6 +82,7 @@ impl Case {
                     provider_is_rejected: false,
                     instance: &self.resource,
                     record: record.as_ref(),
+                    only_waits: false,
                     reading: None,
                     change: Some(change),
                     deposed: &[],
@@ -94,6 +95,7 @@ impl Case {
                     last_failure: None,
                     remarks: None,
                     previous: &self.previous,
+                    namespace: "",
                     now: Timestamp::UNIX_EPOCH,
                 },
             })
@@ -104,6 +106,7 @@ impl Case {
             gate: self.gate.as_ref(),
             members: &members,
             previous: &self.previous,
+            namespace: "",
             now: Timestamp::UNIX_EPOCH,
         })
     }
