@@ -1,10 +1,12 @@
 //! Tables as `kubectl` prints them: columns padded to their widest cell and separated by three spaces.
 
 use model::Text;
-use model::text::{cut, escape};
+use model::text::{cut, escape, split_hint};
 
 /// Longer cells are cut. JSON output has the whole values.
 const MAX_WIDTH: usize = 200;
+/// What at least remains of a message with a long hint.
+const MIN_TEXT: usize = 100;
 
 #[derive(Debug)]
 pub struct Table<const N: usize> {
@@ -20,7 +22,7 @@ impl<const N: usize> Table<N> {
     /// Adds a row. Line breaks within a cell become spaces.
     pub fn push(&mut self, row: [String; N]) {
         // Widths are those of the escaped cells.
-        self.rows.push(row.map(|cell| escape(&cut(&cell.replace('\n', " "), MAX_WIDTH)).into_owned()));
+        self.rows.push(row.map(|cell| escape(&shortened(&cell.replace('\n', " "))).into_owned()));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -36,6 +38,17 @@ impl<const N: usize> Table<N> {
         }
         write_row(text, &self.headings, &widths);
         self.rows.iter().for_each(|row| write_row(text, row, &widths));
+    }
+}
+
+/// The cell, cut if it is long. The hint of a message stays whole.
+fn shortened(cell: &str) -> String {
+    match split_hint(cell) {
+        (text, Some(hint)) => {
+            let most = MAX_WIDTH.saturating_sub(hint.chars().count()).max(MIN_TEXT);
+            format!("{} (hint: {hint})", cut(text, most))
+        }
+        (text, None) => cut(text, MAX_WIDTH).into_owned(),
     }
 }
 
@@ -64,6 +77,13 @@ mod tests {
         let mut text = Text::new(true);
         table.write(&mut text);
         assert!(text.as_str().contains("a\\u001b[2J ") && text.as_str().contains("x… (1,000 characters)   c\n"));
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_hint() {
+        let hint = format!("(hint: {})", "y".repeat(150));
+        let cell = shortened(&format!("{} {hint}", "x".repeat(300)));
+        assert_eq!(cell, format!("{}… (300 characters) {hint}", "x".repeat(100)));
     }
 
     #[test]

@@ -196,12 +196,14 @@ fn an_interrupted_create_that_keeps_a_namespace_is_reported_with_a_hint() {
     let second = Controller::start(plane());
     wait_until("the ProviderConfig shows what uses it", LIMIT, || {
         let blocked = condition(&corner(), "DeletionBlocked").unwrap_or_default();
-        blocked["message"].as_str().is_some_and(|message| message.contains("`purlin state rm cut --force`"))
+        blocked["message"]
+            .as_str()
+            .is_some_and(|message| message.contains(&format!("`purlin state rm cut --force -n {ns}`")))
     });
     wait_until("the record is reported", LIMIT, || {
         let log = second.log();
         let mut lines = log.lines();
-        lines.any(|line| line.contains("Abandoned") && line.contains("`purlin state recover`"))
+        lines.any(|line| line.contains("Abandoned") && line.contains(&format!("`purlin state recover -n {ns}`")))
     });
     ok(&["state", "rm", "cut", "--force", "--yes", "-n", ns]);
     wait_gone(ns);

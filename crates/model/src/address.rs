@@ -92,6 +92,16 @@ impl Address {
     }
 }
 
+impl Address {
+    /// The address as one word of a shell, for a command that a user copies.
+    pub fn shell_word(&self) -> String {
+        match self.key {
+            InstanceKey::None => self.to_string(),
+            _ => format!("'{}'", self.to_string().replace('\'', "'\\''")),
+        }
+    }
+}
+
 impl fmt::Display for InstanceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

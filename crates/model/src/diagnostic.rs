@@ -101,6 +101,13 @@ impl Diagnostic {
         self
     }
 
+    /// The cause, for what follows from it: the driver's message if there is one. What only waits for another object has its
+    /// own text, which names that object.
+    pub fn cause(&self) -> &str {
+        let waits = self.reason == Reason::DependencyNotReady;
+        if waits || self.detail.is_empty() { &self.summary } else { &self.detail }
+    }
+
     /// Returns the text without the source and the address, for a condition of the object.
     pub fn message(&self) -> String {
         let mut text = String::new();

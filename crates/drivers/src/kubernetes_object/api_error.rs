@@ -358,7 +358,11 @@ fn role_hint(api_error: &ApiError, attempt: &ErrorContext<'_>) -> String {
     let account = if attempt.service_account.is_empty() {
         "the user of the kubeconfig".to_owned()
     } else {
-        format!("the service account `{}` in namespace `{}`", attempt.service_account, attempt.namespace)
+        let elsewhere = match attempt.object_namespace == attempt.namespace {
+            true => String::new(),
+            false => format!(" of namespace `{}`", attempt.namespace),
+        };
+        format!("the service account `{}`{elsewhere}", attempt.service_account)
     };
     let role = if attempt.object_namespace.is_empty() {
         "a ClusterRole".to_owned()
@@ -396,7 +400,21 @@ fn describe(api_error: &ApiError, sensitive: bool) -> String {
     if api_error.message.is_empty() {
         return format!("the API server returned HTTP {}", api_error.code);
     }
-    api_error.message.split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = api_error.message.split_whitespace().collect::<Vec<_>>().join(" ");
+    denial(&text).unwrap_or(text)
+}
+
+/// A missing permission in short: the message says elsewhere which object and which account it is about.
+fn denial(text: &str) -> Option<String> {
+    let (user, rest) = text.split_once("is forbidden: User \"")?.1.split_once("\" cannot ")?;
+    let (verb, rest) = rest.split_once(" resource \"").filter(|(verb, _)| *verb != "impersonate")?;
+    let (resource, rest) = rest.split_once('"')?;
+    let user = match user.starts_with("system:serviceaccount:") {
+        true => "the service account".to_owned(),
+        false => format!("the user `{user}`"),
+    };
+    let why = rest.split_once(": ").map_or_else(String::new, |(_, why)| format!(": {why}"));
+    Some(format!("{user} may not {verb} {resource}{why}"))
 }
 
 fn plain(kind: ErrorKind, message: String) -> DriverError {

@@ -1,6 +1,8 @@
 //! Changes who owns the fields of an object: takes them over from the tools that applied it before, and gives an object
 //! up that Purlin no longer manages.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use serde_json::{Value as Json, json};
 
@@ -17,6 +19,9 @@ use super::{FIELD_MANAGER, KubernetesObject, discovery_error, error_context, obj
 
 /// Attempts to write the owners of an object that other clients change at the same time.
 const ATTEMPTS: u32 = 4;
+
+/// How many kept fields of one manager a warning names.
+const NAMED: usize = 8;
 
 /// The fields that an object keeps, as the private data of its record: later plans report them too.
 #[derive(Default)]
@@ -62,11 +67,22 @@ impl KeptFields {
         serde_json::to_vec(&stored).unwrap_or_default()
     }
 
-    /// Reports each field with its manager.
+    /// Reports the fields of each manager.
     pub(super) fn warn(&self, context: &CallContext) {
+        let mut by_manager: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (path, manager) in &self.0 {
-            let what = format!("`{path}` is no longer in the manifest, but stays, because `{manager}` owns it too");
-            let hint = format!("remove it with `{manager}`, or with `kubectl edit`");
+            by_manager.entry(manager).or_default().push(format!("`{path}`"));
+        }
+        for (manager, paths) in by_manager {
+            let more = match paths.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let named = paths[..paths.len().min(NAMED)].join(", ");
+            let (is, stays, it) = if paths.len() == 1 { ("is", "stays", "it") } else { ("are", "stay", "them") };
+            let what =
+                format!("{named}{more} {is} no longer in the manifest, but {stays}, because `{manager}` owns {it} too");
+            let hint = format!("remove {it} with `{manager}`, or with `kubectl edit`");
             let warning =
                 Diagnostic { address: context.address.parse().ok(), ..Diagnostic::general(Reason::FieldKept, what) };
             let warning = Diagnostic { severity: model::Severity::Warning, ..warning };

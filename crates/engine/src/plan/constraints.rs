@@ -234,8 +234,10 @@ fn clash_with_deposed(input: &PlanInput<'_>, id: Id, decision: &Decision) -> Opt
         "the new object would have the same identity as the deposed object {}, which is destroyed later",
         clash.key
     );
-    let hint =
-        format!("destroy the deposed object manually and run `purlin state rm {}`, or change the name", node.address);
+    let hint = format!(
+        "destroy the deposed object manually and run `purlin state rm {}`, or change the name",
+        node.address.shell_word()
+    );
     Some(Block::broken(Diagnostic::error(node.address, Reason::CreateBeforeDestroyImpossible, what).hint(hint)))
 }
 

@@ -26,8 +26,10 @@ pub(super) fn early_block(input: &PlanInput<'_>, id: Id) -> Option<Block> {
         }
         if !input.options.destroy_orphans {
             let what = "the record has no Resource; the object is left unchanged";
-            let hint =
-                format!("create the Resource again to adopt the object, or run `purlin state rm {}`", node.address);
+            let hint = format!(
+                "create the Resource again to adopt the object, or run `purlin state rm {}`",
+                node.address.shell_word()
+            );
             return Some(Block::frozen(Diagnostic::warning(node.address, Reason::Abandoned, what).hint(hint)));
         }
         if let Some(incomplete) = &input.incomplete {

@@ -102,7 +102,7 @@ pub(super) fn reports_missing(input: &PlanInput<'_>, id: Id, progress: &Progress
 
 /// The block of an object that is missing after the provider configuration has changed.
 pub(super) fn missing_after_config_change(input: &PlanInput<'_>, node: Node<'_>) -> Block {
-    let address = node.address;
+    let address = node.address.shell_word();
     let again = match (node.desired, input.options.destroy_orphans) {
         (false, _) => String::new(),
         (true, true) => format!(", create the object again with `--replace {address}`"),
@@ -112,7 +112,7 @@ pub(super) fn missing_after_config_change(input: &PlanInput<'_>, node: Node<'_>)
         "restore the previous provider configuration{again}, or drop the record with `purlin state rm {address}`"
     );
     Block::held(
-        Diagnostic::error(address, Reason::ObjectMissingAfterConfigChange, MISSING_AFTER_CONFIG_CHANGE).hint(hint),
+        Diagnostic::error(node.address, Reason::ObjectMissingAfterConfigChange, MISSING_AFTER_CONFIG_CHANGE).hint(hint),
     )
 }
 

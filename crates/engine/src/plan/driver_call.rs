@@ -241,7 +241,7 @@ fn handle_changed_import(
             let hint = format!(
                 "to give up the managed object without destroying it and to import the other one, run `purlin state rm \
                  {}`; or import the other object with another Resource",
-                node.address
+                node.address.shell_word()
             );
             Block::held(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at))
         }

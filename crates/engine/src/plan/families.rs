@@ -98,7 +98,7 @@ fn evaluate(scope: &EvalScope<'_, '_>, family: &Family) -> Result<InstanceKeys, 
         let mut waits = Diagnostic::error(address, Reason::DependencyNotReady, what);
         if let Some(block) = scope.decision(*first).and_then(|decision| decision.block.as_deref()) {
             waits.severity = block.cause().severity;
-            waits.detail = format!("it cannot be planned ({}: {})", block.reason(), block.cause().summary);
+            waits.detail = format!("it cannot be planned ({}: {})", block.reason(), block.cause().cause());
         }
         let path = references.first().map(|reference| reference.at.clone());
         return Err(Box::new(Block::broken(Diagnostic { path, ..waits }).waiting_for(hidden)));

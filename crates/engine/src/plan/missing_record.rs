@@ -20,7 +20,7 @@ impl Loss {
     ///
     /// `deleting`: the Resource is being deleted, so its object is not imported.
     pub fn diagnostic(self, address: &Address, deleting: bool) -> Diagnostic {
-        let forget = format!("run `purlin state rm {address}`");
+        let forget = format!("run `purlin state rm {}`", address.shell_word());
         let what = match self {
             Self::Record => "the record is missing although the index of the family lists it: an object may exist",
             Self::Index => "the index of the family was lost, so it is unknown whether an object exists",

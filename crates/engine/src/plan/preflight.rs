@@ -300,7 +300,7 @@ fn waiting(scope: &EvalScope<'_, '_>, id: Id, dependency: Id) -> Block {
         Some(block) => {
             let cause = block.cause();
             let state = if block.held { "is blocked" } else { "cannot be planned" };
-            (cause.severity, format!("it {state} ({}: {})", cause.reason, cause.summary))
+            (cause.severity, format!("it {state} ({}: {})", cause.reason, cause.cause()))
         }
         None => (Severity::Warning, "it is being deleted".to_owned()),
     };

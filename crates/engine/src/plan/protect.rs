@@ -193,7 +193,7 @@ fn forbid(
             format!("{must}, but `preventDestroy` forbids it: {because}; its last known value applies ({missing})"),
             format!(
                 "restore what is missing, set `spec.lifecycle.preventDestroy: false`, or run `purlin state unprotect {}`",
-                node.address
+                node.address.shell_word()
             ),
         ),
         Protection::Unavailable(problem) => {
@@ -229,7 +229,7 @@ pub(super) fn replaced_why(paths: &[Path], because: &str) -> String {
 /// The block of a destroy that `preventDestroy` forbids.
 pub(super) fn prevented_block(input: &PlanInput<'_>, node: Node<'_>, what: String) -> Block {
     let local = input.options.destroy_orphans;
-    let unprotect = format!("run `purlin state unprotect {}`", node.address);
+    let unprotect = format!("run `purlin state unprotect {}`", node.address.shell_word());
     let hint = match (node.instance, node.successor) {
         (_, Some(successor)) if protects(successor) => format!(
             "remove the protection from `spec.lifecycle` of `{}`, to which the other objects of the family were moved",

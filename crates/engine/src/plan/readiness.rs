@@ -42,6 +42,7 @@ pub(super) fn hold_for_dependencies(scope: &EvalScope<'_, '_>, id: Id, decision:
     diagnostic.path = node.instance.and_then(|instance| field_naming(instance, target));
     let why = match health {
         Health::Terminating(_) => health.to_string(),
+        Health::Failed(_) => format!("it has failed: {health}"),
         _ => format!("it is not ready: {health}"),
     };
     decision.block(Block::held(diagnostic.because(why)).waiting_for(waits), node.current());

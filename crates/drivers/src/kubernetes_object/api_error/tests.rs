@@ -159,12 +159,15 @@ fn a_forbidden_request_names_the_missing_role() {
     let body = json!({"message": "secrets \"site\" is forbidden: User \"system:serviceaccount:shop:deployer\" cannot \
         patch resource \"secrets\" in API group \"\" in the namespace \"shop\""});
     let error = to_driver_error(&RequestError::Api(Box::new(ApiError::new(403, &body, None))), &attempt(true));
-    assert!(error.message.contains("cannot patch resource"), "{}", error.message);
+    assert_eq!(error.message, "cannot update Secret `shop/site`: the service account may not patch secrets");
     assert_eq!(
         error.hint.unwrap(),
-        "bind a Role in namespace `shop` to the service account `deployer` in namespace `shop` that allows get, list, \
-         watch, create, patch and delete of `secrets`"
+        "bind a Role in namespace `shop` to the service account `deployer` that allows get, list, watch, create, patch \
+         and delete of `secrets`"
     );
+    let detailed = "roles \"r\" is forbidden: User \"ann\" cannot get resource \"roles\" in API group \"x\" in the namespace \
+        \"shop\": RBAC: role \"y\" not found";
+    assert_eq!(denial(detailed).unwrap(), "the user `ann` may not get roles: RBAC: role \"y\" not found");
 }
 
 #[test]

@@ -121,7 +121,8 @@ impl<'a> Search<'a> {
         if instance.import.is_none() && self.may_be_lost(from) {
             let message = format!(
                 "the record of `{from}` is missing: its object may belong here; if it does not exist, run `purlin state \
-                 rm {from}`"
+                 rm {}`",
+                from.shell_word()
             );
             self.block(address, Reason::RecordMissing, message);
             return true;

@@ -308,8 +308,12 @@ impl Search<'_> {
         let claims = |other: &&Address| self.named(other).iter().any(|(_, from)| from == address);
         let names = self.said.keys().flat_map(|name| self.config.instance_addresses(name));
         match names.filter(|other| *other != address).find(claims) {
-            Some(other) => format!("run `purlin state mv {address} {other}` first, because `{other}` claims that one"),
-            None => format!("run `purlin state rm {address}` to move it there"),
+            Some(other) => format!(
+                "run `purlin state mv {} {}` first, because `{other}` claims that one",
+                address.shell_word(),
+                other.shell_word()
+            ),
+            None => format!("run `purlin state rm {}` to move it there", address.shell_word()),
         }
     }
 

@@ -44,7 +44,6 @@ fn key(diagnostic: &Diagnostic) -> Key<'_> {
 
 /// The text about what is wrong outside of the object, if that is the problem.
 fn cause(diagnostic: &Diagnostic) -> Option<&str> {
-    let text = if diagnostic.detail.is_empty() { &diagnostic.summary } else { &diagnostic.detail };
     match diagnostic.reason {
         Reason::ProviderNotFound | Reason::DependencyNotFound | Reason::InputNotFound | Reason::QuotaExceeded => {
             Some(&diagnostic.summary)
@@ -53,7 +52,7 @@ fn cause(diagnostic: &Diagnostic) -> Option<&str> {
         Reason::ProviderNotReady
         | Reason::SourceIncomplete
         | Reason::OperationInProgress
-        | Reason::CreateOutcomeUnknown => Some(text),
+        | Reason::CreateOutcomeUnknown => Some(diagnostic.cause()),
         // The types of a provider that is missing differ, but not the way out.
         _ => diagnostic.hint.as_deref().filter(|_| provider::is_missing(diagnostic)),
     }
