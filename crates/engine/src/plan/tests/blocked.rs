@@ -64,7 +64,7 @@ fn a_cycle_blocks_its_members_and_dependents_only() {
         expect![[r#"
             a Blocked DependencyCycle: dependency cycle: a references b (spec.config.input), b references a (spec.config.input) (hint: remove the reference from a to b (spec.config.input))
             b Blocked DependencyCycle: dependency cycle: a references b (spec.config.input), b references a (spec.config.input) (hint: remove the reference from a to b (spec.config.input))
-            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyCycle: dependency cycle) <- b
+            c Blocked DependencyNotReady: spec.dependsOn[0]: waits for `b`: it cannot be planned (DependencyCycle: a references b (spec.config.input), b references a (spec.config.input)) <- b
             z Create {id=? input=1 output=?}
             error a DependencyCycle
             error b DependencyCycle
@@ -132,7 +132,7 @@ fn a_failed_plan_blocks_the_object() {
          want b after=a",
         expect![[r#"
             a Blocked OperationFailed: the change could not be planned: no connection
-            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (OperationFailed: the change could not be planned) <- a
+            b Blocked DependencyNotReady: spec.dependsOn[0]: waits for `a`: it cannot be planned (OperationFailed: no connection) <- a
             error a OperationFailed
             error b DependencyNotReady"#]],
     );

@@ -144,7 +144,7 @@ fn a_failed_read_drops_the_reading_and_blocks_dependents() {
             calls: read data.site
             data.site Blocked OperationFailed: the data source could not be read: no connection
             free NoOp
-            web Blocked DependencyNotReady: spec.config.input: waits for `data.site`: it cannot be planned (OperationFailed: the data source could not be read) <- data.site
+            web Blocked DependencyNotReady: spec.config.input: waits for `data.site`: it cannot be planned (OperationFailed: no connection) <- data.site
             error data.site OperationFailed
             error web DependencyNotReady
             readings: 

@@ -29,9 +29,9 @@ fn a_family_that_lost_its_index_creates_no_instance() {
     check(
         &format!("{family}\n         option rebuilt-index=a"),
         expect![[r#"
-        a[0] Record (its finalizer or its annotation was removed)
-        a[1] Blocked RecordMissing: the index of the family was lost, so it is unknown whether an object exists (hint: restore the index from a backup, or destroy the objects of `a` that have no record manually, and then run `purlin state rm a[1]`)
-        error a[1] RecordMissing"#]],
+            a[0] Record (its finalizer or its annotation was removed)
+            a[1] Blocked RecordMissing: the index of the family was lost, so it is unknown whether an object exists (hint: restore the index from a backup, or destroy the objects of `a` that have no record manually, and then run `purlin state rm 'a[1]'`)
+            error a[1] RecordMissing"#]],
     );
 }
 

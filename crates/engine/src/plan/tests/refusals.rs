@@ -10,10 +10,10 @@ fn a_refused_create_is_an_error_of_the_plan() {
     check(
         "want a input=1\nactual a refused\nwant b input=${a.id}",
         expect![[r#"
-        a Blocked AlreadyExists: the object cannot be created: it exists
-        b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (AlreadyExists: the object cannot be created) <- a
-        error a AlreadyExists
-        error b DependencyNotReady"#]],
+            a Blocked AlreadyExists: the object cannot be created: it exists
+            b Blocked DependencyNotReady: spec.config.input: waits for `a`: it cannot be planned (AlreadyExists: it exists) <- a
+            error a AlreadyExists
+            error b DependencyNotReady"#]],
     );
 }
 
