@@ -209,3 +209,29 @@ pub(super) fn all_kept_fields(prior: &RecordedObject, live: &Json, sent: &Patch)
     all.add(kept_fields(live, sent));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::context;
+
+    #[test]
+    fn the_kept_fields_of_one_manager_are_one_warning() {
+        let field = |key: usize| FieldPath::from_keys(vec!["data".to_owned(), format!("k{key}")]);
+        let many = (0..NAMED + 2).map(|key| (field(key), "helm".to_owned()));
+        let kept = KeptFields(many.chain([(field(99), "scaler".to_owned())]).collect());
+        let context = context("kubernetes_object");
+        kept.warn(&context);
+        let warnings: Vec<String> = context.warnings.take().iter().map(Diagnostic::message).collect();
+        assert_eq!(
+            warnings,
+            [
+                "manifest: `data.k0`, `data.k1`, `data.k2`, `data.k3`, `data.k4`, `data.k5`, `data.k6`, `data.k7` and 2 \
+                 more are no longer in the manifest, but stay, because `helm` owns them too (hint: remove them with \
+                 `helm`, or with `kubectl edit`)",
+                "manifest: `data.k99` is no longer in the manifest, but stays, because `scaler` owns it too (hint: remove \
+                 it with `scaler`, or with `kubectl edit`)",
+            ]
+        );
+    }
+}
