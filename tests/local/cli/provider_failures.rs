@@ -318,7 +318,7 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: error",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: It failed as asked: nothing was done))
             apart create finished
             bad error: spec.config.on_plan: the change could not be planned (at files/resources.yaml:5; It failed as asked: nothing was done)
             beside create finished
@@ -333,7 +333,7 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: invalid",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationRejected: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationRejected: the provider produced an invalid plan: text: the planned value does not match the configuration))
             apart create finished
             bad error: the change could not be planned (at files/resources.yaml:2; the provider produced an invalid plan: text: the planned value does not match the configuration; hint: this is a bug in the provider; report it to its developers)
             beside create finished
@@ -348,7 +348,7 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         "corner",
         "on_plan: panic",
         &expect![[r#"
-            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the change could not be planned))
+            after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the provider corner exited during PlanResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83)))
             apart create finished
             bad error: the change could not be planned (at files/resources.yaml:2; the provider corner exited during PlanResourceChange: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83))
             beside create finished
@@ -367,17 +367,17 @@ fn a_failed_plan_or_read_blocks_only_its_object_and_dependents() {
         bench.enable_failures();
         let expected = match what {
             "error" => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: It failed as asked: nothing was done))
                 bad error: spec.config.on_read: the object could not be read (at files/resources.yaml:5; It failed as asked: nothing was done)
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
             "panic" => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the provider corner exited during ReadResource: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83)))
                 bad error: the object could not be read (at files/resources.yaml:2; the provider corner exited during ReadResource: exit status: 2: panic: the provider panics as asked (at purlin.dev/purlin/tests/providers/corner/trouble.go:83))
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
             _ => expect![[r#"
-                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the object could not be read))
+                after error: spec.config.input: waits for `bad` (at files/resources.yaml:10; it cannot be planned (OperationFailed: the provider legacy exited during ReadResource: exit status: 3: giving up as asked))
                 bad error: the object could not be read (at files/resources.yaml:2; the provider legacy exited during ReadResource: exit status: 3: giving up as asked)
                 recorded: after ready, apart ready, bad ready, beside ready; exist: 2
             "#]],
