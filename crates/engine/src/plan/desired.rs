@@ -20,7 +20,7 @@ use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness
 use crate::load::{DriftAction, Instance};
 use model::{
     Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, Path,
-    PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
+    PlanRequest, PlanResponse, Reason, RecordedObject, Revision, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -277,7 +277,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     if let Some(block) = policy::block_unless_allowed(node, Policy::Replace, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
-    if let Some(block) = replaced_import(input, node, progress, &replacement, &why) {
+    if let Some(block) = replaced_import(input, node, progress, &why) {
         return decided(Decision::blocked(block, node.current()));
     }
     let prevented = |old: &Arc<RecordedObject>| node.prevents_destroy(old) && !node.keeps_object(old);
@@ -289,24 +289,24 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
     plan_new(input, id, progress)
 }
 
-/// The block of an object that would be destroyed by the plan that imports it: who imports an object wants to keep it. A
-/// request of the user replaces it. On files, the user sees the replacement in the plan before it is made, as in Terraform.
-fn replaced_import(
-    input: &PlanInput<'_>,
-    node: Node<'_>,
-    progress: &Progress,
-    replacement: &Replacement,
-    why: &str,
-) -> Option<Block> {
-    let imported = progress.imported.as_ref().filter(|_| !progress.adopts)?;
+/// The block of an object that would be destroyed by the plan that imports it, or that begins to manage what was only
+/// observed: who does this wants to keep the object. On files, the user sees the replacement in the plan before it is made,
+/// as in Terraform.
+fn replaced_import(input: &PlanInput<'_>, node: Node<'_>, progress: &Progress, why: &str) -> Option<Block> {
+    let imported = progress.imported.as_ref().filter(|_| !progress.adopts);
+    let was_observed = |object: &&Arc<RecordedObject>| object.skip_destroy && object.revision == Revision::default();
+    let object = imported.or(node.current().filter(was_observed))?;
     let is_shown_first = input.options.destroy_orphans;
-    if is_shown_first || matches!(replacement, Replacement::Requested) || node.keeps_object(imported) {
+    if is_shown_first || node.keeps_object(object) {
         return None;
     }
-    let request = "set the annotation `purlin.dev/replace-requested-at`";
-    let what = format!("the object to import would be replaced: {why}");
-    let hint = format!("change `spec.config` to match the object, or correct `spec.import`; to replace it, {request}");
-    let at = Path::default().name("spec").name("import");
+    let (which, at) = match imported {
+        Some(_) => ("object to import", Path::default().name("spec").name("import")),
+        None => ("observed object", Path::default().name("spec").name("config")),
+    };
+    let what = format!("the {which} would be replaced: {why}");
+    let hint = "correct `spec.import`, or change `spec.config` to match the object; to replace it, change `spec.config` \
+                when Purlin manages it";
     Some(Block::broken(Diagnostic::error(node.address, Reason::IdentityConflict, what).hint(hint).at(at)))
 }
 

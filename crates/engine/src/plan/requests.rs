@@ -28,10 +28,14 @@ pub(super) fn changed_import(input: &PlanInput<'_>, id: Id) -> Option<ImportRequ
     (*import.to_string() != *record.handled_import).then_some(import)
 }
 
-/// Whether a replacement was requested by option or annotation and is not done yet.
+/// Whether a replacement was requested by option or annotation and is not done yet. An annotation requests nothing of an
+/// object that is only imported or adopted now: whether it was fulfilled before is in the record that was lost.
 pub(super) fn replacement_requested(input: &PlanInput<'_>, id: Id) -> bool {
     let node = input.nodes[id];
-    let handled = node.record.map_or("", |record| &record.handled_replace_request);
-    let by_annotation = |i: &Arc<Instance>| !i.replace_requested.is_empty() && *i.replace_requested != *handled;
+    let by_annotation = |instance: &Arc<Instance>| {
+        let requested = &instance.replace_requested;
+        let known = node.record.filter(|record| record.has_objects() || record.replacement_pending);
+        !requested.is_empty() && known.is_some_and(|record| record.handled_replace_request != *requested)
+    };
     input.options.replace.contains(node.address) || node.instance.is_some_and(by_annotation)
 }

@@ -307,6 +307,10 @@ impl StepTask {
         if let Some(instance) = &self.instance {
             record.uid = Arc::clone(&instance.uid);
             record.source.clone_from(&instance.source_file);
+            if !record.has_objects() && !record.replacement_pending {
+                // The request is older than what is known of the object.
+                record.handled_replace_request = Arc::clone(&instance.replace_requested);
+            }
             if !self.step.operation.removes() && !self.is_record_only() {
                 record.handled_import =
                     instance.import.as_ref().map_or_else(|| "".into(), |import| import.to_string().into());

@@ -267,7 +267,7 @@ fn an_object_is_not_replaced_by_the_plan_that_imports_it_unless_the_plan_is_show
     check(
         &format!("{manifest}\noption cluster"),
         expect![[r#"
-        a Blocked IdentityConflict: spec.import: the object to import would be replaced: `force` cannot be changed in place (hint: change `spec.config` to match the object, or correct `spec.import`; to replace it, set the annotation `purlin.dev/replace-requested-at`)
+        a Blocked IdentityConflict: spec.import: the object to import would be replaced: `force` cannot be changed in place (hint: correct `spec.import`, or change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it)
         error a IdentityConflict"#]],
     );
     check(
@@ -277,9 +277,30 @@ fn an_object_is_not_replaced_by_the_plan_that_imports_it_unless_the_plan_is_show
         ],
     );
     check(
-        &format!("{manifest}\noption cluster\noption replace=a"),
-        expect!["a Replace DestroyFirst (imported, requested) {force=1 id=? input=1 output=?}"],
+        "want a input=1 import=X\noption replace=a",
+        expect!["a Replace DestroyFirst (imported, requested) {id=? input=1 output=?}"],
     );
+}
+
+#[test]
+fn an_object_that_was_only_observed_is_not_replaced_by_the_plan_that_begins_to_manage_it() {
+    let observed = "have a input=1 force=1 skip";
+    check(
+        &format!("want a input=1 force=2\n{observed}\noption cluster"),
+        expect![[r#"
+        a Blocked IdentityConflict: spec.config: the observed object would be replaced: `force` cannot be changed in place (hint: correct `spec.import`, or change `spec.config` to match the object; to replace it, change `spec.config` when Purlin manages it)
+        error a IdentityConflict"#]],
+    );
+    check(
+        &format!("want a input=2 force=1\n{observed}\noption cluster"),
+        expect!["a Update {force=1 id=A input=2 output=?}"],
+    );
+}
+
+#[test]
+fn an_old_request_does_not_replace_an_object_that_is_imported_or_adopted() {
+    check("want a input=1 import=X request=today", expect!["a Record (imported)"]);
+    check("want a input=2 import=X request=today", expect!["a Update (imported) {id=X input=2 output=?}"]);
 }
 
 #[test]
