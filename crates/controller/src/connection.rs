@@ -21,7 +21,7 @@ pub async fn connect(options: &Options) -> Result<Client, String> {
 pub async fn connect_without_credentials(options: &Options) -> Result<Client, String> {
     let mut config = config(options).await?;
     config.auth_info = AuthInfo::default();
-    Client::try_from(config).map_err(|error| error.to_string())
+    process::client(config).map_err(|error| error.to_string())
 }
 
 async fn config(options: &Options) -> Result<Config, String> {

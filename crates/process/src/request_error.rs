@@ -2,7 +2,35 @@
 
 use std::error::Error;
 
+use kube::client::ClientBuilder;
 use kube::runtime::watcher;
+use kube::{Client, Config};
+use tower::BoxError;
+use tower::util::MapErrLayer;
+
+/// A failed connection, with the address that no error of the layers below has.
+#[derive(Debug, thiserror::Error)]
+#[error("{server}")]
+struct Unreachable {
+    server: String,
+    source: BoxError,
+}
+
+/// A client of an API server, whose failed connections name the address of the server.
+///
+/// # Errors
+/// If the configuration cannot be used.
+pub fn client(config: Config) -> kube::Result<Client> {
+    let server = config.cluster_url.to_string();
+    let layer = MapErrLayer::new(move |source: BoxError| named(source, &server));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+}
+
+fn named(source: BoxError, server: &str) -> BoxError {
+    // `kube` recognizes its own errors and those of `hyper` by their type.
+    let is_known = source.is::<kube::Error>() || source.is::<hyper::Error>();
+    if is_known { source } else { Box::new(Unreachable { server: server.trim_end_matches('/').to_owned(), source }) }
+}
 
 /// Of a response only the message, which `kube` repeats in the format of Rust. Of a failed connection the cause.
 pub fn request_error(error: &kube::Error) -> String {
@@ -27,13 +55,16 @@ pub fn watch_error(error: &watcher::Error) -> String {
     }
 }
 
-/// The innermost cause of a failed connection. The layers around it only name themselves.
+/// The address of the server, if it is known, and the innermost cause of a failed connection. The layers around it only
+/// name themselves.
 pub fn connection_error(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
+    let mut server = None;
     while let Some(cause) = innermost.source() {
+        server = cause.downcast_ref::<Unreachable>().or(server);
         innermost = cause;
     }
-    innermost.to_string()
+    server.map_or_else(|| innermost.to_string(), |server| format!("{server}: {innermost}"))
 }
 
 #[cfg(test)]
@@ -54,11 +85,16 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_connection_names_its_cause_only() {
+    fn a_failed_connection_names_its_server_and_its_cause_only() {
         let refused = || kube::Error::Service(Box::new(Layer(std::io::Error::other("connection refused"))));
         assert_eq!(request_error(&refused()), "the API server does not respond: connection refused");
         let watch = watch_error(&watcher::Error::WatchStartFailed(refused()));
         assert_eq!(watch, "the API server does not respond: connection refused");
+        let layered = named(Box::new(Layer(std::io::Error::other("connection refused"))), "https://10.0.0.1:6443/");
+        assert_eq!(
+            request_error(&kube::Error::Service(layered)),
+            "the API server does not respond: https://10.0.0.1:6443: connection refused"
+        );
         assert_eq!(
             request_error(&kube::Error::Service("another replica was faster".into())),
             "another replica was faster"

@@ -26,11 +26,11 @@ const FRESH: Duration = Duration::from_mins(1);
 /// If the configuration cannot be used, or its token cannot be read.
 pub fn client(mut config: Config) -> kube::Result<Client> {
     let path = config.auth_info.token_file.take().map(PathBuf::from);
-    let Some(path) = path.filter(|_| config.auth_info.token.is_none()) else { return Client::try_from(config) };
+    let Some(path) = path.filter(|_| config.auth_info.token.is_none()) else { return process::client(config) };
     // A token file has precedence over these.
     (config.auth_info.exec, config.auth_info.auth_provider) = (None, None);
     let file = Arc::new(TokenFile::read(path).map_err(kube::Error::Auth)?);
-    let inner = Client::try_from(config)?;
+    let inner = process::client(config)?;
     let namespace = inner.default_namespace().to_owned();
     let authorized = tower::service_fn(move |mut request: http::Request<Body>| {
         request.headers_mut().insert(AUTHORIZATION, file.header());
