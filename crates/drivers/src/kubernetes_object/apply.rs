@@ -71,7 +71,7 @@ impl PendingApply<'_> {
     }
 
     fn already_exists(&self, live: &Json) -> DriverError {
-        already_exists(&self.target, live, false)
+        already_exists(&self.target, live, &self.owner, false)
     }
 
     /// The response with the object after the call. `wait_ready` waits for an object that is not ready yet.

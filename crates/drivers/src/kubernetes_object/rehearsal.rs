@@ -49,12 +49,13 @@ impl NewObject<'_> {
     }
 
     fn already_exists(&self, live: &Json) -> DriverError {
-        already_exists(self.target, live, self.replaces.is_some())
+        already_exists(self.target, live, self.owner, self.replaces.is_some())
     }
 }
 
-/// The error of a name that another object has. `replaces`: the Resource has an object already.
-pub(super) fn already_exists(target: &Target, live: &Json, replaces: bool) -> DriverError {
+/// The error of a name that another object has. `own`: the owner of the new object. `replaces`: the Resource has an object
+/// already.
+pub(super) fn already_exists(target: &Target, live: &Json, own: &str, replaces: bool) -> DriverError {
     let mark = live["metadata"]["annotations"][OWNER_ANNOTATION].as_str();
     let owner = mark.map_or_else(String::new, |owner| format!(" and belongs to `{}`", owner.trim_end_matches('/')));
     let hint = match replaces {
@@ -65,7 +66,16 @@ pub(super) fn already_exists(target: &Target, live: &Json, replaces: bool) -> Dr
             "choose another name; to manage that object too, set `import.id` to `{}` in another Resource",
             target.import_id()
         ),
-        false => format!("to manage it, set `import.id` to `{}`", target.import_id()),
+        false => {
+            let import = format!("to manage it, set `import.id` to `{}`", target.import_id());
+            match mark.and_then(|mark| neighbor(mark, own)) {
+                Some(name) => format!(
+                    "if this Resource takes the place of `{name}`, add the annotation `purlin.dev/moved-from: {name}`; if \
+                     `{name}` does not exist any more, {import}"
+                ),
+                None => import,
+            }
+        }
     };
     DriverError {
         kind: model::ErrorKind::AlreadyExists,
@@ -73,6 +83,14 @@ pub(super) fn already_exists(target: &Target, live: &Json, replaces: bool) -> Dr
         path: None,
         hint: Some(hint),
     }
+}
+
+/// The name of the Resource without instances that an owner mark names, in the namespace of another mark.
+fn neighbor<'m>(mark: &'m str, own: &str) -> Option<&'m str> {
+    let of_namespace = own.splitn(3, '/').take(2).map(|part| part.len() + 1).sum();
+    let (namespace, rest) = mark.split_at_checked(of_namespace)?;
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    rest.strip_suffix('/').filter(is_name).filter(|_| own.starts_with(namespace))
 }
 
 /// The refusal of a kind that the server does not serve. A definition in the same plan may add it.

@@ -75,3 +75,17 @@ fn a_refusal_names_the_steps_that_may_resolve_it() {
     let [Remedy::Applied(part)] = definition.remedies.as_slice() else { panic!("{definition:?}") };
     assert!(Remedy::contains(&Value::from_json(crd), part));
 }
+
+#[test]
+fn an_object_of_a_neighbor_is_taken_over_with_a_move() {
+    assert_eq!(neighbor("c/shop/x/", "c/shop/z/"), Some("x"));
+    for mark in ["c/shop/x/a", "c/other/x/", "d/shop/x/", "c/shop/x/y/", "c/shop/`x`/", "é", ""] {
+        assert_eq!(neighbor(mark, "c/shop/z/"), None, "{mark}");
+    }
+    let target = Target::of_object(&Value::from_json(serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dup", "namespace": "shop"}
+    })));
+    let live = serde_json::json!({"metadata": {"annotations": {OWNER_ANNOTATION: "c/shop/x/"}}});
+    let hint = already_exists(&target.unwrap(), &live, "c/shop/z/", false).hint.unwrap();
+    assert!(hint.contains("`purlin.dev/moved-from: x`") && hint.contains("`v1/ConfigMap/shop/dup`"), "{hint}");
+}
