@@ -198,11 +198,14 @@ fn by_code(name: &str, arguments: &[Cel]) -> Result<Cel, Untranslated> {
         ("trimsuffix", [value, part]) => {
             format!("{0}.endsWith({part}) ? {0}.substring(0, size({value}) - size({part})) : {value}", target[0])
         }
-        ("substr", [_, start, _]) => match (number(1), number(2)) {
-            (Some(from), Some(length)) if from >= 0 && length >= 0 => {
-                format!("{}.substring({from}, {})", target[0], from + length)
+        ("substr", [_, _, _]) => match (number(1), number(2)) {
+            (Some(from), Some(length)) if from >= 0 && length >= -1 => {
+                // `substr` cuts what is shorter, where `substring` fails.
+                let size = format!("size({})", target[0]);
+                let within = |end: i64| if end == 0 { "0".to_owned() } else { format!("math.least({size}, {end})") };
+                let end = if length == -1 { size.clone() } else { within(from + length) };
+                format!("{}.substring({}, {end})", target[0], within(from))
             }
-            (Some(from), Some(-1)) if from >= 0 => format!("{}.substring({start})", target[0]),
             _ => return Err("`substr` with these arguments has no counterpart".to_owned()),
         },
         ("length", [value]) => format!("size({value})"),

@@ -118,6 +118,11 @@ fn expressions_are_translated() {
         ("coalesce(\"\", null, cloud_disk.one.id)", json!("${one.id}")),
         ("flatten([[1], [2, [3]]])", json!([1, 2, 3])),
         ("upper(\"a\")", json!("A")),
+        (
+            "substr(cloud_disk.one.id, 2, 3)",
+            json!("${one.id.substring(math.least(size(one.id), 2), math.least(size(one.id), 5))}"),
+        ),
+        ("substr(cloud_disk.one.id, 0, -1)", json!("${one.id.substring(0, size(one.id))}")),
         ("jsonencode({ a = cloud_disk.one.id })", json!("${json.marshal({\"a\": one.id})}")),
         (r#""%{if var.loud}yes%{else}no%{endif}""#, json!("${string((inputs.loud == \"true\") ? \"yes\" : \"no\")}")),
         (r#""%{for zone in local.zones}${zone};%{endfor}""#, json!("a;b;")),
