@@ -56,8 +56,8 @@ pub struct InvalidQuota(String);
 impl FromStr for Quota {
     type Err = InvalidQuota;
 
-    /// Parses limits such as `objects=100,record-bytes=64Mi`. `steps-per-minute` cannot be 0: nothing would
-    /// ever start.
+    /// Parses limits such as `objects=100,record-bytes=64Mi`. A limit of 0 allows nothing new, as in a ResourceQuota.
+    /// `steps-per-minute` cannot be 0: a change of an object that exists would never start.
     fn from_str(text: &str) -> Result<Self, InvalidQuota> {
         let mut quota = Self::default();
         for limit in text.split(',').map(str::trim).filter(|limit| !limit.is_empty()) {
@@ -87,6 +87,11 @@ mod tests {
         let whole = quota.or(Quota::DEFAULT);
         assert_eq!((whole.objects, whole.steps_per_minute), (Some(10), Quota::DEFAULT.steps_per_minute));
         assert_eq!("".parse(), Ok(Quota::default()));
+        assert_eq!(
+            "objects=0".parse::<Quota>().unwrap().or(Quota::DEFAULT).objects,
+            Some(0),
+            "no object, not no limit"
+        );
         for quota in [quota, Quota::DEFAULT, Quota::default()] {
             assert_eq!(quota.to_string().parse(), Ok(quota));
         }

@@ -30,8 +30,8 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     pub concurrency: u32,
     /// The quota of a namespace: `objects` limits its number of objects, `record-bytes` the size of their records, and
-    /// `steps-per-minute` the creates, updates and replacements that start in a minute. The annotation `purlin.dev/quota` of a
-    /// Namespace takes precedence for the limits that it sets.
+    /// `steps-per-minute` the creates, updates and replacements that start in a minute. 0 objects or bytes allow nothing new. The
+    /// annotation `purlin.dev/quota` of a Namespace takes precedence for the limits that it sets.
     #[arg(long, value_name = "LIMITS", default_value_t = Quota::DEFAULT)]
     pub namespace_quota: Quota,
     /// The maximum number of provider processes. Fewer run if their memory limits exceed three quarters of the
