@@ -35,6 +35,9 @@ use tfprovider::plugin::CURRENT_EXE;
 /// How many open intents are resolved concurrently.
 const MAX_RECOVERIES: usize = 16;
 
+/// The question before interrupted operations are resumed.
+const RESUME: &str = "To keep an object that is being destroyed, apply its manifest instead. Resume? ";
+
 /// What resolves an intent that no running process holds.
 const INTERRUPTED: &str =
     "the run was interrupted; `purlin apply` resolves it, or `purlin state recover` if the provider cannot say";
@@ -42,7 +45,6 @@ const INTERRUPTED: &str =
 /// The inputs with the state file open and locked, and an engine that writes to it.
 pub struct Session {
     pub engine: Arc<Engine>,
-    /// Every open intent is resolved as far as possible.
     pub inputs: Inputs,
     pub state: Arc<StateFile>,
 }
@@ -147,12 +149,30 @@ fn open_steps(recorded: &Recorded) -> Vec<RunningStep> {
     recorded.values().filter_map(|stored| running(&stored.record)).collect()
 }
 
-/// Reads the files, locks and reads the records, and resolves the intents that a crash left open.
+/// Reads the files, and locks and reads the records. Objects with an operation that a crash interrupted are held.
 pub async fn open(files: &Files, limits: Limits, console: Console) -> anyhow::Result<Session> {
     let LockedState { engine, desired, loaded, state } = lock(files, limits, console).await?;
     let mut inputs = merge_inputs(desired, loaded);
-    resolve_open_intents(&engine, &mut inputs, console).await;
+    inputs.hold_open_intents(INTERRUPTED);
     Ok(Session { engine, inputs, state })
+}
+
+/// As [`open`], and resolves the intents that a crash left open. Without `consent`, it asks first if that changes objects;
+/// `None` if the user declines.
+pub async fn open_and_recover(
+    files: &Files,
+    limits: Limits,
+    consent: bool,
+    console: Console,
+) -> anyhow::Result<Option<Session>> {
+    let LockedState { engine, desired, loaded, state } = lock(files, limits, console).await?;
+    let mut inputs = merge_inputs(desired, loaded);
+    let open = open_intents(&inputs);
+    if !may_resume(&engine, &open, consent, console)? {
+        return Ok(None);
+    }
+    resolve(&engine, open, &mut inputs, console).await;
+    Ok(Some(Session { engine, inputs, state }))
 }
 
 /// Reads the files, and locks and reads the records.
@@ -384,16 +404,37 @@ pub fn install_options(files: &Files) -> InstallOptions {
     options
 }
 
+/// A record with an open intent, and its manifest.
+type OpenIntent = (Stored, Option<Arc<Instance>>);
+
+fn open_intents(inputs: &Inputs) -> Vec<OpenIntent> {
+    let open = inputs.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
+    open.map(|(address, stored)| (stored.clone(), inputs.config.resource(address).cloned())).collect()
+}
+
+/// Says what recovery will do, and asks if it changes objects, such as a destroy that is completed with its hooks.
+fn may_resume(engine: &Engine, open: &[OpenIntent], consent: bool, console: Console) -> anyhow::Result<bool> {
+    if open.is_empty() {
+        return Ok(true);
+    }
+    console.notice(&format!("Recovering {} of an interrupted run.", counted(open.len(), "operation")));
+    let mut resumes = false;
+    for (stored, instance) in open {
+        if let Some(operation) = execute::resumed(engine, stored, instance.as_deref()) {
+            resumes = true;
+            console.notice(&format!("{}: its interrupted {} is to be resumed", stored.record.address, operation.as_str()));
+        }
+    }
+    if consent || !resumes || console.confirms(RESUME)? {
+        return Ok(true);
+    }
+    console.notice("Nothing was changed.");
+    Ok(false)
+}
+
 /// Resolves open intents concurrently, as far as possible now. This process holds the lock of the state file, so the
 /// processes that wrote the intents have exited.
-pub async fn resolve_open_intents(engine: &Engine, inputs: &mut Inputs, console: Console) {
-    let open = inputs.recorded.iter().filter(|(_, stored)| stored.record.intent.is_some());
-    let open: Vec<(Stored, Option<Arc<Instance>>)> =
-        open.map(|(address, stored)| (stored.clone(), inputs.config.resource(address).cloned())).collect();
-    if !open.is_empty() {
-        // Hooks may run for long.
-        console.notice(&format!("Recovering {} of an interrupted run.", counted(open.len(), "operation")));
-    }
+async fn resolve(engine: &Engine, open: Vec<OpenIntent>, inputs: &mut Inputs, console: Console) {
     let recoveries = stream::iter(open).map(|(stored, instance)| async move {
         let recovered = execute::recover(engine, &stored, instance.as_deref(), HolderState::Ended).await;
         (stored, recovered)

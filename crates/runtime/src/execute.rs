@@ -35,7 +35,7 @@ pub use moves::{apply_moves, conclude_moves, prepare_moves};
 pub use permits::{Permit, Permits, Pool, PoolUsage};
 pub use progress::{Progress, ProgressKind, Summary};
 pub use publish::transfer_copies;
-pub use recover::{HolderState, Recovery, recover};
+pub use recover::{HolderState, Recovery, recover, resumed};
 pub use run::Run;
 pub use schedule::{Adoption, Schedule, StalePlan};
 pub use step::{StepEnd, StepInput};

@@ -53,7 +53,9 @@ async fn carry_out(
     if purpose.mode == Mode::Destroy {
         local::require_state_file(files)?;
     }
-    let session = local::open(files, planning.limits, console).await?;
+    let Some(session) = local::open_and_recover(files, planning.limits, doing.yes, console).await? else {
+        return Ok(Exit::Problems);
+    };
     let planned = session.inputs.plan(&session.engine, planning, purpose).await?;
     confirm_and_apply(session, planned, doing, doing.yes, console).await
 }

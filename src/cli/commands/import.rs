@@ -15,7 +15,10 @@ use drivers::kubernetes_object;
 use engine::load::{Config, Instance};
 use engine::plan::render::Detail;
 use migrate::escape_value;
-use model::{Address, ImportRequest, InstanceKey, ObjectStatus, Record, RecordedObject, Stored, Value};
+use model::{
+    Address, Cause, ChangeCause, ChangeKind, ChangeOutcome, HistoryEntry, ImportRequest, InstanceKey, ObjectStatus,
+    Record, RecordedObject, Stored, Value,
+};
 use runtime::execute::Limits;
 use runtime::pipeline;
 use serde_json::{Value as Json, json};
@@ -122,8 +125,14 @@ async fn write_record(
         Some(Stored { record, version }) => (Some(version), record.as_ref().clone()),
         None => (None, Record::empty(config.namespace.clone(), address.clone(), Arc::from(""), type_name)),
     };
+    let now = session.engine.clock.now();
+    let cause = Cause { because: ChangeCause::Imported.to_string().into(), ..Cause::default() };
+    record.history.add(HistoryEntry::new(ChangeKind::Import, cause, now, now, ChangeOutcome::Succeeded));
     record.current = Some(Arc::new(object));
-    record.source = instance.and_then(|instance| instance.source_file.clone());
+    if let Some(instance) = instance {
+        record.source.clone_from(&instance.source_file);
+        record.handled_replace_request = Arc::clone(&instance.replace_requested);
+    }
     let record = Arc::new(record);
     let version = session.engine.journal.intend(Arc::clone(&record), base).await?;
     Ok(Stored { record, version })

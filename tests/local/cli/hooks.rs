@@ -90,7 +90,8 @@ fn an_interrupted_destroy_that_is_completed_is_reported() {
     // Without manifests, it is still to be destroyed.
     let ran = sandbox.run(&["destroy", "--yes"]);
     assert_eq!(status(&sandbox, "a"), "none");
-    let expected = "Recovering 1 operation of an interrupted run.\na: its interrupted destroy is complete\n";
+    let expected = "Recovering 1 operation of an interrupted run.\na: its interrupted destroy is to be resumed\na: its interrupted \
+                    destroy is complete\n";
     assert!(ran.stderr.contains(expected), "{ran:?}");
 }
 

@@ -12,6 +12,11 @@ fn an_object_with_a_manifest_is_imported() {
     let shown = sandbox.json(&["state", "show", "b", "-o", "json"]);
     assert_eq!(shown["objects"][0]["values"]["id"], "some-id");
     assert_eq!(shown["objects"][0]["dependencies"], serde_json::json!(["a"]));
+    let history = sandbox.json(&["history", "b", "-o", "json"]);
+    assert_eq!(
+        (&history["changes"][0]["action"], &history["changes"][0]["reason"]),
+        (&"import".into(), &"imported".into())
+    );
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
     assert_eq!(sandbox.json(&["state", "show", "b", "-o", "json"])["objects"][0]["values"]["id"], "some-id");
 }

@@ -145,6 +145,14 @@ fn resource_is_missing(record: &Record, instance: Option<&Instance>) -> bool {
     instance.is_none() && !record.uid.is_empty()
 }
 
+/// The interrupted operation that recovery would complete or repeat. `None` if recovery only reads, and changes no object.
+pub fn resumed(engine: &Engine, stored: &Stored, instance: Option<&Instance>) -> Option<Operation> {
+    let intent = stored.record.intent.as_deref()?;
+    let driver = engine.drivers.get(&stored.record.type_name)?;
+    let action = recovery_action(&stored.record, intent, instance, HolderState::Ended, driver.recovery(), false);
+    matches!(action, RecoveryAction::RepeatCreate(_) | RecoveryAction::FinishDestroy).then_some(intent.operation)
+}
+
 /// Resolves the open intent of a record: calls the driver if needed, and writes the outcome. Also returns the warnings
 /// of the driver.
 pub async fn recover(

@@ -95,6 +95,20 @@ async fn a_process_makes_no_call_that_the_recovery_of_another_one_makes() {
 }
 
 #[tokio::test]
+async fn what_recovery_resumes_is_known_before_it_calls() {
+    for operation in [Operation::Create, Operation::Destroy] {
+        let scene = Scene::after(operation);
+        let process = scene.process("first");
+        assert_eq!(resumed(&process, &scene.stored(), None), Some(operation));
+        assert!(scene.world.effects().is_empty());
+        recover(&process, &scene.stored(), None, HolderState::Ended).await;
+        assert_eq!(scene.world.effects().len(), 1, "{operation:?}");
+    }
+    let scene = Scene::after(Operation::Update);
+    assert_eq!(resumed(&scene.process("first"), &scene.stored(), None), None, "an update is only read");
+}
+
+#[tokio::test]
 async fn an_attempt_soon_after_a_failed_one_takes_nothing_over_again() {
     let scene = Scene::after(Operation::Create);
     let fails = ScriptedOutcome::Fail { kind: scripted::Kind::Transient, message: "not now".to_owned() };
