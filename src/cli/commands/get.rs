@@ -159,7 +159,10 @@ fn from_change(change: &Change, inputs: &Inputs) -> Row {
         [] => change.because.as_ref().map(ToString::to_string).or_else(|| problem.map(Diagnostic::message)),
         paths => Some(format!("forced by {}", paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
     };
+    // A plan often finds the problem at which the last apply failed.
+    let is_said = |failure: &LastFailure| why.as_ref().is_some_and(|why| why.contains(&failure.message));
     let failure = inputs.failures.get(&change.address).filter(|_| !ready && change.deposed.is_none());
+    let failure = failure.filter(|failure| !is_said(failure));
     let message = [deposed, why, failure.map(last_failure)].into_iter().flatten().collect::<Vec<_>>().join("; ");
     Row {
         namespace: String::new(),

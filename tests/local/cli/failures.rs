@@ -63,6 +63,8 @@ fn an_object_that_could_not_be_created_has_its_failure_without_a_record() {
     let row = &rows["objects"][0];
     assert_eq!((&row["address"], &row["type"]), (&"b".into(), &"terraform_data".into()));
     assert_eq!((&row["ready"], &row["reason"]), (&false.into(), &"PreconditionFailed".into()));
+    let message = sandbox.json(&["get", "-f", "files", "-o", "json"])["objects"][0]["message"].clone();
+    assert_eq!(message.as_str().unwrap().matches("c is closed").count(), 1, "{message}");
     // Nothing is known about an object without a manifest and a record.
     sandbox.write("files/objects.yaml", REFUSED.rsplit_once("---").unwrap().0);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
