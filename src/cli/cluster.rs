@@ -47,8 +47,8 @@ struct Connection {
 impl Connection {
     async fn open(target: &Cluster) -> anyhow::Result<Self> {
         let unusable = |error: &KubeconfigError| {
-            let hint = "use -f DIR for files, or --kubeconfig or --context for a cluster";
-            CommandFailure::hinted(kubeconfig_problem(error), hint)
+            let hint = || "use -f DIR for files, or --kubeconfig or --context for a cluster".to_owned();
+            CommandFailure::hinted(kubeconfig_problem(error), target.records_above().unwrap_or_else(hint))
         };
         let kubeconfig = target.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from);
         let kubeconfig = kubeconfig.map_err(|error| unusable(&error))?;
@@ -62,14 +62,17 @@ impl Connection {
 
     async fn open_and_announce(target: &Cluster, console: Console) -> anyhow::Result<Self> {
         let connection = Self::open(target).await?;
-        connection.announce(false, console);
+        connection.announce(target, false, console);
         Ok(connection)
     }
 
-    fn announce(&self, all_namespaces: bool, console: Console) {
+    fn announce(&self, target: &Cluster, all_namespaces: bool, console: Console) {
         let Self { context, namespace, .. } = self;
         let place = if all_namespaces { "all namespaces".to_owned() } else { format!("namespace `{namespace}`") };
         console.notice(&format!("Working on the cluster of context `{context}`, {place}"));
+        if let Some(records) = target.records_above() {
+            console.notice(&format!("hint: {records}"));
+        }
     }
 
     fn secrets(&self, target: &Cluster) -> Secrets {

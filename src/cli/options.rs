@@ -9,6 +9,7 @@ use super::args::{
     TargetArgs,
 };
 use super::failure::Failure;
+use super::other_records;
 use model::Address;
 use runtime::execute::Limits;
 use runtime::store::StateFile;
@@ -124,12 +125,17 @@ impl Target {
     pub fn files_only(self, command: &str) -> anyhow::Result<Files> {
         match self {
             Self::Files(files) => Ok(files),
-            Self::Cluster(_) => {
-                let verb = if command.contains("destroy") { "delete" } else { "apply" };
-                Err(Failure::hinted(
-                    format!("`purlin {command}` works only on files; in a cluster, the controller does this"),
-                    format!("specify files with `purlin {command} -f DIR`, or use `kubectl {verb} -f DIR`"),
-                ))
+            Self::Cluster(cluster) => {
+                let destroys = command.contains("destroy");
+                let hint = match cluster.records_above().filter(|_| destroys) {
+                    Some(records) => records,
+                    None => {
+                        let verb = if destroys { "delete" } else { "apply" };
+                        format!("specify files with `purlin {command} -f DIR`, or use `kubectl {verb} -f DIR`")
+                    }
+                };
+                let what = format!("`purlin {command}` works only on files; in a cluster, the controller does this");
+                Err(Failure::hinted(what, hint))
             }
         }
     }
@@ -179,6 +185,13 @@ impl Cluster {
     fn new(args: ClusterArgs) -> Self {
         let ClusterArgs { kubeconfig, context, namespace, controller_namespace } = args;
         Self { kubeconfig, context, namespace, controller_namespace }
+    }
+
+    /// A hint at the records of a directory above, if the cluster is the target only because none are in the working directory.
+    pub fn records_above(&self) -> Option<String> {
+        let is_implied = self.context.is_none() && self.namespace.is_none();
+        let state = is_implied.then(other_records::above)??;
+        Some(format!("for the records of the directory above, use `--state {}`", state.display()))
     }
 }
 

@@ -54,6 +54,13 @@ pub fn refuse(files: &Files, recorded: Option<&Recorded>) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// The state file of a directory above the working directory, the nearest one.
+pub fn above() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let mut files = here.ancestors().skip(1).map(|directory| directory.join(DEFAULT_STATE));
+    files.find(|file| file.is_file()).map(|file| shortest(&file))
+}
+
 /// Returns an error if a missing state file has a backup with records.
 pub fn refuse_backup(files: &Files) -> anyhow::Result<()> {
     let backup = StateFile::backup_path(&files.state);

@@ -38,7 +38,7 @@ impl Selection {
     /// When a name does not exist, or nothing can be read.
     pub async fn read(target: &Cluster, choice: &Choice, console: Console) -> anyhow::Result<Self> {
         let connection = Connection::open(target).await?;
-        connection.announce(choice.all_namespaces, console);
+        connection.announce(target, choice.all_namespaces, console);
         let Connection { client, namespace, .. } = connection;
         let namespace = (!choice.all_namespaces).then_some(namespace);
         let mut chosen = Self { client, namespace, labels: choice.selector.clone(), objects: BTreeMap::new() };

@@ -75,3 +75,22 @@ fn a_backup_without_its_state_file_is_found() {
     sandbox.ok(&["destroy", "--yes"]);
     sandbox.ok(&["apply", "-f", "files", "--yes"]);
 }
+
+#[test]
+fn in_a_directory_without_records_the_hint_names_those_above() {
+    let sandbox = Sandbox::new();
+    sandbox.objects(&[("a", &[])]);
+    sandbox.ok(&["apply", "-f", "files", "--yes"]);
+    for command in [&["get"][..], &["state", "list"], &["destroy", "--yes"]] {
+        let ran = sandbox.run_in("files", command);
+        assert!(
+            ran.stderr.contains("hint: for the records of the directory above, use `--state ../purlin.db`"),
+            "{ran:?}"
+        );
+        let followed = sandbox.run_in("files", &[command, &["--state", "../purlin.db"]].concat());
+        assert_eq!(followed.code, Some(0), "{followed:?}");
+    }
+    assert!(sandbox.recorded().is_empty());
+    let named = sandbox.run_in("files", &["get", "-n", "shop"]);
+    assert!(!named.stderr.contains("../purlin.db"), "{named:?}");
+}
