@@ -422,7 +422,11 @@ fn may_resume(engine: &Engine, open: &[OpenIntent], consent: bool, console: Cons
     for (stored, instance) in open {
         if let Some(operation) = execute::resumed(engine, stored, instance.as_deref()) {
             resumes = true;
-            console.notice(&format!("{}: its interrupted {} is to be resumed", stored.record.address, operation.as_str()));
+            console.notice(&format!(
+                "{}: its interrupted {} is to be resumed",
+                stored.record.address,
+                operation.as_str()
+            ));
         }
     }
     if consent || !resumes || console.confirms(RESUME)? {

@@ -10,7 +10,7 @@ use super::conform::{conform_config, located};
 use super::decision::{Block, Decision, PlannedChange};
 use super::drift::difference;
 use super::eval_scope::{EvalScope, Evaluate, disabled};
-use super::input::{Id, Node, PlanInput};
+use super::input::{Id, Node, PlanInput, is_only_observed};
 use super::marks::marked;
 use super::policy::{self, Policy};
 use super::progress::{CallPurpose, NextAction, Progress, RefreshResult, Replacement, decided};
@@ -20,7 +20,7 @@ use super::{DriverRequest, Mode, contract, data, drift, hooks, ignore, readiness
 use crate::load::{DriftAction, Instance};
 use model::{
     Action, ChangeCause, Diagnostic, Diagnostics, Drift, DriverError, Ignored, ImportRequest, ObjectStatus, Path,
-    PlanRequest, PlanResponse, Reason, RecordedObject, Revision, Severity, Value, has_errors, visible,
+    PlanRequest, PlanResponse, Reason, RecordedObject, Severity, Value, has_errors, visible,
 };
 
 /// Evaluates the configuration, checks it, and requests a plan from the driver.
@@ -294,8 +294,7 @@ fn replace(input: &PlanInput<'_>, id: Id, progress: &mut Progress, replacement: 
 /// as in Terraform.
 fn replaced_import(input: &PlanInput<'_>, node: Node<'_>, progress: &Progress, why: &str) -> Option<Block> {
     let imported = progress.imported.as_ref().filter(|_| !progress.adopts);
-    let was_observed = |object: &&Arc<RecordedObject>| object.skip_destroy && object.revision == Revision::default();
-    let object = imported.or(node.current().filter(was_observed))?;
+    let object = imported.or(node.current().filter(|object| is_only_observed(object)))?;
     let is_shown_first = input.options.destroy_orphans;
     if is_shown_first || node.keeps_object(object) {
         return None;

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use super::data_dependencies::DataDependencies;
 use super::{Mode, PlanOptions, Refresh, RunningStep, Types};
 use crate::load::{Config, Expansion, Family, Instance, Reference};
-use model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Schema};
+use model::{Address, DeposedKey, InstanceKey, Provider, Record, Recorded, RecordedObject, Revision, Schema};
 
 /// The number of a node. Numbers of objects follow address order.
 pub(super) type Id = usize;
@@ -145,6 +145,11 @@ impl<'a> Node<'a> {
         let keeps = self.resources().any(|instance| instance.keeps_object());
         keeps || (object.skip_destroy && !self.may_remove_protection())
     }
+}
+
+/// Whether the object was recorded to be kept, and was not created or changed since: it was only observed so far.
+pub(super) fn is_only_observed(object: &RecordedObject) -> bool {
+    object.skip_destroy && object.revision == Revision::default()
 }
 
 impl AdjacencyLists {

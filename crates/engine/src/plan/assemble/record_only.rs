@@ -4,7 +4,7 @@
 use super::{EvaluatedFlags, prepared_from};
 use crate::plan::PreparedStep;
 use crate::plan::decision::Decision;
-use crate::plan::input::{Id, Node, PlanInput};
+use crate::plan::input::{Id, Node, PlanInput, is_only_observed};
 use model::{Action, ChangeCause, Reason, RecordedObject};
 
 /// Flags and dependencies are recorded unchanged, except whether to keep the object.
@@ -24,7 +24,9 @@ pub(super) fn prepare_record_only(
     // Expressions are evaluated for objects with a Resource only. Otherwise the record stays unchanged.
     let prevented = node.instance.is_some() && expressed.prevent_destroy;
     let prevent_destroy = prevented || (object.prevent_destroy && !node.may_remove_protection());
-    let skip_destroy = node.keeps_object(&object);
+    // Until it is managed, it was only observed.
+    let is_kept = decision.action == Action::Blocked && is_only_observed(&object);
+    let skip_destroy = is_kept || node.keeps_object(&object);
     let rules = [
         (object.prevent_destroy != prevent_destroy, ChangeCause::PreventDestroy),
         (object.skip_destroy != skip_destroy, ChangeCause::DeletionPolicy),

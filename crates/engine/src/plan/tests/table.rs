@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::check;
+use super::fixture::Fixture;
 
 #[test]
 fn an_object_without_a_record_is_created() {
@@ -47,6 +48,9 @@ fn an_attribute_that_requires_replacement_but_does_not_change_forces_nothing() {
          have a force=1 input=1",
         expect!["a Update {force=1 id=A input=2 output=?}"],
     );
+    // The plan that holds it does not record that the manifest no longer keeps it: the next one must hold it too.
+    let plan = Fixture::parse(&format!("want a input=1 force=2\n{observed}\noption cluster")).plan();
+    assert!(plan.prepared.is_empty());
 }
 
 #[test]
